@@ -1,12 +1,13 @@
 """The CDK app: `cdk deploy -c topology=NAME_OR_FILE [-c deployment=NAME] [-c owner=NAME] [-c generation=N]
 [-c permissions_boundary=ARN]`.
 
-An idle EMR cluster terminates itself, and CloudFormation does not notice. To start a new cluster, deploy with a new
-generation (default: 1), and pass the same generation in later deployments: a change back replaces the cluster, too.
-`shoal deploy` passes it automatically.
+An idle EMR cluster terminates itself, but CloudFormation does not notice. To start a new cluster, deploy with a new
+generation (default: 1). Pass the same generation in later deployments, because every change of it replaces the cluster.
+`shoal deploy` passes the generation automatically.
 
-This is the only module that reads context and environment. `cdk destroy` also runs it: raise errors here only if the
-stack can neither be built nor destroyed. Report problems that only prevent a deployment as annotations of the stack.
+This is the only module that reads the CDK's context and the environment. `cdk destroy` also runs it. So raise errors
+here only if the stack can neither be built nor destroyed. Report problems that only prevent a deployment as annotations
+of the stack.
 """
 
 import os
@@ -18,10 +19,10 @@ from tempfile import TemporaryFile
 from typing import Any
 
 if __name__ == "__main__":
-    # Ctrl-C reaches both the CDK command, which prints a message, and this process, which must end silently.
+    # Ctrl-C interrupts both the CDK command, which prints a message, and this process, which must exit silently.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    # If the home folder is read-only, the CDK's library is unpacked into another folder of this user.
+    # If the home folder is read-only, unpack the CDK's library into a different folder of this user.
     if not os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT"):
         from common.errors import DataError
         from common.private_folders import make_users_folder
@@ -87,7 +88,7 @@ def _generation(given: object) -> int:
 
 
 def _limited(spec: topology.Topology, policy: str) -> topology.Topology:
-    """Return the topology with this permissions boundary, unless it already has one."""
+    """Return the topology with `policy` as its permissions boundary, unless the topology already has a boundary."""
     if not re.fullmatch(topology.POLICY_ARN, policy):
         raise TopologyError(
             f"'{policy}' is not the ARN of a policy; write one such as "
@@ -98,8 +99,8 @@ def _limited(spec: topology.Topology, policy: str) -> topology.Topology:
 
 def main() -> None:
     """Synthesise the template, or exit with an error message."""
-    # The CDK's validation takes longer than the synthesis. Lint validates the templates of all shipped topologies, and
-    # a user's topology is checked when it is read.
+    # The CDK's validation takes longer than the synthesis. It is unnecessary, because lint validates the templates of
+    # all shipped topologies, and a user's topology is checked when it is read.
     app = App(analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags())
     try:
         build(app)

@@ -1,7 +1,7 @@
-"""Reads and writes the YAML files of --config: a command's options, by their names without dashes.
+"""Reads and writes YAML files for --config, which contain a command's options by name without dashes.
 
-A value is parsed like the same text on the command line. Do not use its YAML type: YAML reads `off` as false and 8e-3
-as a string.
+A value is parsed as the same text would be on the command line. Do not use the type that YAML assigns: YAML reads `off`
+as false and 8e-3 as a string.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ _HEAD = "# Options of `shoal "
 
 class Entry(NamedTuple):
     words: tuple[str, ...]
-    """Values as text, as on the command line."""
+    """Values as they would be typed on the command line."""
     switch: bool | None
-    """Value as a YAML boolean, or None."""
+    """Value of a YAML boolean; None if the value is not a boolean."""
 
 
 def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
@@ -49,7 +49,7 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
 
 
 def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -> None:
-    """Write the text of a command's options, by name; flags have no text.
+    """Write a command's options, as text by name, to a YAML file; a flag has no text.
 
     Raises OSError, and ShoalError if `path` is a file that Shoal did not write.
     """

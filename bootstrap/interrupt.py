@@ -1,24 +1,25 @@
-"""Signals that end a command, from the handler to the exit status.
+"""Signals that stop a command, from the signal handler to the exit status.
 
-Do not treat every interrupt as Ctrl-C: after SIGTERM the exit status must be 143. A plain KeyboardInterrupt is Ctrl-C.
-Libraries can swallow an interrupt, by a bare `except:` (mrjob, when it looks up the user's name) or in compiled code
-during an import. Therefore an interrupt that is freed unhandled is raised again.
+Do not treat every interrupt as Ctrl-C, because after SIGTERM the exit status must be 143. A plain KeyboardInterrupt is
+Ctrl-C. Libraries can swallow an interrupt: with a bare `except:` (mrjob, when it looks up the user's name) or in
+compiled code during an import. Therefore an interrupt that is garbage-collected without having been handled is raised
+again.
 """
 
 import signal
 from typing import ClassVar
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that ask a command to end."""
+"""Signals that tell a command to stop."""
 
 _AGAIN_SECONDS = 0.05
 
 
 class Interrupt(KeyboardInterrupt):
-    """KeyboardInterrupt with its signal number. If it is freed unhandled, SIGALRM follows."""
+    """KeyboardInterrupt with a signal number. If it is garbage-collected unhandled, the process receives SIGALRM."""
 
     is_raised_again: ClassVar[bool] = False
-    """True if SIGALRM follows; set only while the process has a handler for it."""
+    """Whether SIGALRM is sent; true only while the process has a handler for SIGALRM."""
     dropped: ClassVar[int] = signal.SIGINT
     """Signal of the last interrupt that was not handled."""
 
@@ -34,7 +35,7 @@ class Interrupt(KeyboardInterrupt):
 
 
 class Detached(Exception):  # noqa: N818
-    """The command ends while its run continues. The text gives the reason, unless the user asked to detach."""
+    """Raised if the command exits while its run continues. The message is the reason, or "" if the user detached."""
 
 
 def mark_handled(interrupt: KeyboardInterrupt) -> None:
@@ -44,14 +45,14 @@ def mark_handled(interrupt: KeyboardInterrupt) -> None:
 
 
 def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the interrupt in the error's chain of contexts, or None. An error in a `finally` can replace one."""
+    """Return the interrupt in the error's chain of contexts, or None. An error in a `finally` block can hide it."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error
 
 
 def name_of(interrupt: KeyboardInterrupt) -> str:
-    """Return the signal's name, such as SIGTERM, as in `stopped_by` of summaries."""
+    """Return the signal's name, such as SIGTERM, as the field `stopped_by` of summaries contains it."""
     number = interrupt.number if isinstance(interrupt, Interrupt) else signal.SIGINT
     return signal.Signals(number).name
 

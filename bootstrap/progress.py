@@ -1,6 +1,6 @@
-"""Progress bars on standard error, one for each stage; without a terminal, a line every ten seconds.
+"""Progress bars on standard error, one per stage; without a terminal, a line of text every ten seconds.
 
-Programs should read the records instead.
+Programs that need the progress should read the files record.jsonl instead.
 """
 
 import io
@@ -18,26 +18,26 @@ from bootstrap.terminal import columns, is_drawn_on, wrapped
 from common.display import printable
 
 _LEAST_BAR = 6
-"""Least useful width of a bar, in characters."""
+"""Minimum useful width of a bar, in characters."""
 _LINE_SECONDS = 10.0
 _UNKNOWN_TOTAL = "{desc} {elapsed}{postfix}"
 _LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}, {remaining} left{postfix}"
 _SECONDS = "s"
-"""Unit of a stage with a known duration. Such a stage shows no rate."""
+"""Unit of a stage with a known duration. For such a stage, no rate is shown."""
 _BAR_OF_SECONDS = "{l_bar}{bar}| {n_fmt}/{total_fmt} s{postfix}"
 _LINE_OF_SECONDS = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt} s{postfix}"
 _LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_fmt}, {elapsed}{postfix}"
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only for type checkers
-    """Progress bar with an optional external speed: tqdm's own estimate is unstable if progress comes in jumps."""
+    """Progress bar that can show a given speed, because tqdm's own estimate is unstable if progress comes in jumps."""
 
     pace: float | None = None
     figures: Mapping[str, str] = MappingProxyType({})
 
     @property
     def format_dict(self) -> MutableMapping[str, Any]:
-        """Parts of the line, with as many figures as leave room for the bar, from the first."""
+        """Parts of the line. Of the figures, only the first ones that leave room for the bar are included."""
         shown = self._parts()
         shown["ncols"] = columns(sys.stderr) or shown["ncols"]
         figures = [f"{name}={figure}" for name, figure in self.figures.items()]
@@ -56,7 +56,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
         return str(self.format_meter(**{**shown, **changed}))
 
     def _parts(self) -> MutableMapping[str, Any]:
-        """Return tqdm's parts with the external speed and a plural unit: `500 rows/s`, but `2.00s/row`."""
+        """Return tqdm's parts of the line with the given speed and a plural unit: `500 rows/s`, but `2.00s/row`."""
         shown = super().format_dict
         shown["rate"] = rate = self.pace or shown["rate"]
         if rate is None and shown["elapsed"]:
@@ -78,14 +78,14 @@ class _Nowhere(io.TextIOBase):
 
 
 def note(text: str) -> None:
-    """Print a message that stays on the screen, above all bars."""
+    """Print a message that remains on the screen, above all bars."""
     tqdm.write(wrapped(f"  {printable(text)}", columns(sys.stderr)), file=sys.stderr)
 
 
 class Bars:
-    """Progress bars of consecutive stages. The bar of a finished stage stays on the screen.
+    """Progress bars of consecutive stages. The bar of a finished stage remains on the screen.
 
-    Without a terminal, a thread prints the lines, because some stages report nothing before their end.
+    Without a terminal, a thread prints the lines, because some stages report no progress until they finish.
     """
 
     def __init__(self, unit: str = "B", *, line_seconds: float = _LINE_SECONDS) -> None:
@@ -109,13 +109,13 @@ class Bars:
         self._close(finished=kind is None)
 
     def _print_lines(self) -> None:
-        with suppress(OSError):  # the reader closed the pipe
+        with suppress(OSError):  # the program that reads standard error closed the pipe
             while not self._ended.wait(self._line_seconds):
                 if (bar := self._bar) is not None:
                     print(bar.line(), file=sys.stderr, flush=True)  # noqa: T201
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        """Start a stage with `total` units of work. A total of 0 means unknown: the bar shows only the time."""
+        """Start a stage with `total` units of work. If the total is 0, it is unknown, and only the time is shown."""
         self._close(finished=True)
         self._bar = _Bar(
             desc=f"  {printable(name)}",
@@ -129,7 +129,7 @@ class Bars:
         )
 
     def begin_at(self, done: int) -> None:
-        """Start or restart the stage with `done` units already finished, which the speed does not count."""
+        """Start or restart the stage with `done` units already finished. The speed leaves these units out."""
         if self._bar is not None:
             self._bar.reset()
             self._bar.initial = self._bar.n = self._bar.last_print_n = done
@@ -156,16 +156,16 @@ class Bars:
             self._bar.refresh()
 
     def note(self, text: str) -> None:
-        """Print a message that stays on the screen, above the bar, also without a terminal."""
+        """Print a message that remains on the screen, above the bar; without a terminal, print it, too."""
         note(text)
 
     def say(self, **figures: str) -> None:
-        """Show figures after the bar: as many as fit, from the first."""
+        """Show figures after the bar. If not all fit, only the first ones are shown."""
         if self._bar is not None:
             self._bar.figures = {name: printable(figure) for name, figure in figures.items()}
 
     def leave(self) -> None:
-        """End the stage without filling its bar."""
+        """End the stage, and leave its bar as it is instead of filling it."""
         self._close(finished=False)
 
     def _close(self, finished: bool) -> None:

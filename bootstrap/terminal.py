@@ -1,7 +1,7 @@
 """Wraps text to the width of the terminal, and removes control characters.
 
-Text for a file or a program is never wrapped. Commands are never wrapped either, because users copy them: each moves to
-its own line.
+Text for a file or a program is never wrapped. Commands are never wrapped either, because users copy them: each command
+is moved to a line of its own.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import TextIO
 from common.display import printable_lines
 
 _COMMANDS = ("shoal ", "aws ", "cdk ")
-# A sentence that ends in a command, after a colon.
+# A sentence that ends with a colon and a command.
 _ENDS_IN_COMMAND = re.compile(rf"(.*\S:) ((?:{'|'.join(_COMMANDS)}).+)")
 
 
@@ -23,7 +23,7 @@ def is_drawn_on(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int | None:
-    """Return a terminal's width in characters, from COLUMNS or the terminal; None if the stream is not a terminal."""
+    """Return the terminal's width in characters (COLUMNS overrides it); None if the stream is not a terminal."""
     try:
         if not stream.isatty():
             return None
@@ -36,9 +36,9 @@ def columns(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """Return printable text with lines longer than `width` wrapped between words and continuations indented.
+    """Return printable text. Lines longer than `width` are wrapped between words, with continuation lines indented.
 
-    A line that is a command is not wrapped. A command after a colon at the end of a line moves to the next line.
+    A line that is a command is not wrapped. A command at the end of a line, after a colon, is moved to the next line.
     """
     text = printable_lines(text)
     if width is None:

@@ -1,4 +1,4 @@
-"""A CDK app with a web service and a database that deletes itself after eight hours or twenty dollars.
+"""A CDK app with a web service and a database. Its stack is deleted after eight hours or twenty dollars.
 
 cdk deploy --app "python examples/guarded_stack.py"
 """

@@ -9,7 +9,7 @@ from shoal_guard import left_of
 
 
 def main(prefixes: list[str]) -> float:
-    """Print the remaining resources, and return their known cost in dollars a month."""
+    """Print the remaining resources, and return their known cost in dollars per month."""
     total = 0.0
     for prefix in prefixes:
         for left in left_of(prefix=prefix):

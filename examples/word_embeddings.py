@@ -1,6 +1,6 @@
 """Learns word embeddings and lists the nearest words: `python examples/word_embeddings.py TEXT... OUTPUT WORD`.
 
-TEXT are files with one text per line. OUTPUT is a folder for the vectors. WORD is the word to find neighbours of.
+TEXT are files with one text per line. OUTPUT is a folder for the vectors. WORD is the word that is looked up.
 """
 
 import sys

@@ -8,7 +8,7 @@
 | `plots` | show the plots of a report in a notebook |
 | `shoal_local_aws.testing` | run EMR steps and CDK apps against an AWS emulator in tests |
 
-Importing the package is cheap: each name imports its libraries on first use.
+Importing the package is fast, because each name imports its libraries on first use.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Translates error messages: internal errors name command-line options, the Python API's errors name arguments."""
+"""Translates error messages for the Python API: options of the command line become arguments of functions."""
 
 import re
 from collections.abc import Iterator
@@ -7,12 +7,15 @@ from contextlib import contextmanager
 from common.errors import DataError, JobError, ShoalError, TrainingError
 
 _OPTION = re.compile("`[^`]*`|--([a-z]+(?:-[a-z]+)*)")
-"""Option of a command line, unless it is part of a command in backticks."""
+"""Matches an option of the command line. A command in backticks matches as a whole, so that its options are kept."""
 
 
 @contextmanager
 def errors_name_arguments(**arguments: str) -> Iterator[None]:
-    """Replace options in error messages by argument names: by underscores for dashes, or as `arguments` maps them."""
+    """Replace options in the block's error messages by argument names.
+
+    An argument has the option's name with underscores, unless `arguments` maps that name to a different one.
+    """
     try:
         yield
     except (DataError, JobError, ShoalError, TrainingError) as error:

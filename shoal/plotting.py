@@ -13,13 +13,13 @@ from experiments.report.subjects import find_subjects
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """Plot of runs or datasets. A notebook renders it as the value of a cell."""
+    """Plot of runs or datasets. A notebook shows the plot if it is the value of a cell."""
 
     title: str
     section: str
     """Section of the report that contains the plot."""
     rows: list[dict[str, str | int | float | None]]
-    """Plotted data, one dictionary a row, for example for your own plots."""
+    """Plotted data, one dictionary per row, for example for your own plots."""
     svg: str
     """SVG element. Its colours are the report's CSS variables `--c1` to `--c6`, which `_repr_html_` defines."""
 
@@ -39,10 +39,10 @@ def plots(*folders: Path | str) -> list[Plot]:
         folders: Output folders of trainings, of preprocessing (with counts.json) and of experiments.
 
     Returns:
-        The plots, in the order of the report.
+        The plots, in the same order as in the report.
 
     Raises:
-        ShoalError: A folder contains neither a run nor a dataset, or an unreadable one.
+        ShoalError: A folder contains neither a run nor a dataset, or its run or dataset is unreadable.
     """
     return [
         Plot(title=title, section=section.title, rows=[dict(row) for row in table.rows], svg=svg)

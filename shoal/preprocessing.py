@@ -12,7 +12,7 @@ from jobs.pipeline import Progress, preprocess_locally
 from shoal.arguments import errors_name_arguments
 
 Files = str | Path | Sequence[str | Path]
-"""One or several paths of files or folders, patterns, or s3:// addresses."""
+"""One path of a file or folder, pattern or s3:// address, or several of them."""
 
 
 @errors_name_arguments(
@@ -36,10 +36,10 @@ def preprocess(
         test_files: Files for the test rows (default: a share of the rows of `files`).
         exclude: Patterns of files to leave out.
         settings: Settings of the dataset (default: `DEFAULT`), such as `replace(DEFAULT, test_share=0.2)`.
-        progress: Object with the methods `stage(name, total)`, called at the start of a stage, and `at(done)`, called
-            during it.
-        reading: Options for files with an undetected format, such as `label="sentiment"`, `text=("title", "body")`,
-            `kind="csv"`.
+        progress: Object with two methods: `stage(name, total)` is called at the start of a stage, and `at(done)`
+            during the stage.
+        reading: Options for files with a format that is not detected, such as `label="sentiment"`,
+            `text=("title", "body")`, `kind="csv"`.
 
     Returns:
         The path of the dataset, its counts and its digest, and the number of malformed lines.

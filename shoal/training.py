@@ -60,10 +60,10 @@ def load_model(address: Path | str) -> Model:
     """Load a trained classifier.
 
     Args:
-        address: Output folder of a training, or folder of a model: a path or s3://...
+        address: Output folder of a training run, or folder of a model: a path or s3://...
 
     Raises:
-        TrainingError: The folder has no model, or an unreadable one.
+        TrainingError: The folder has no model, or the model is unreadable.
         DataError: Reading from S3 failed.
     """
     return Model(address)
@@ -73,8 +73,8 @@ def load_model(address: Path | str) -> Model:
 def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Train a classifier on a dataset, with a progress bar on standard error.
 
-    Ctrl-C stops the training with a checkpoint, then raises KeyboardInterrupt; `resume=True` continues from the
-    checkpoint. A training that is just ending finishes normally.
+    Ctrl-C stops the training with a checkpoint, and KeyboardInterrupt is raised. `resume=True` continues from the
+    checkpoint. If the last step is already done, the training finishes normally.
 
     Args:
         data: Dataset made by `preprocess`.
@@ -107,12 +107,12 @@ def embed(
     lowercase: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Learn word embeddings from text, with a progress bar on standard error. Stops and resumes like `train`.
+    """Learn word embeddings from text, with a progress bar on standard error. Ctrl-C and `resume` work as in `train`.
 
     Args:
         files: Paths of files and folders, patterns, or addresses s3://... Each line is a text, or a JSON object with a
             field of a known name, such as `reviewText`.
-        output: Folder for the results. `model/vectors.txt` in it has the vectors, of shape (words, `embedding`).
+        output: Folder for the results. The vectors are in its file `model/vectors.txt`, of shape (words, `embedding`).
         ranks: Number of processes on this machine that train together.
         tokeniser: How to split a line into words: "punctuation", "treebank", "spaces" or "letters".
         lowercase: Whether to convert words to lower case.

@@ -1,4 +1,4 @@
-"""Explains an AWS error to the user in one sentence, with what to do."""
+"""Turns an AWS error into a message for the user: what failed, and what to do about it."""
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import (
@@ -26,7 +26,7 @@ _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"
 
 
 def sentence(error: AwsError) -> str:
-    """Return a sentence that quotes the error and says what to do."""
+    """Return a message that quotes the error and says what to do about it."""
     if isinstance(error, NoCredentialsError | PartialCredentialsError | CredentialRetrievalError | ProfileNotFound):
         return (
             f"no usable AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE. Without "

@@ -1,8 +1,8 @@
 """Click commands and options, extended by grouped help and options with several values.
 
-An option with `several` values takes them separated by spaces, up to the next option (`--input a b c`), or repeated.
-Click itself supports only repetition. `described_options` declares the options of jobs and trainer, which are data
-(common/options.py).
+An option with `several` accepts values separated by spaces, up to the next option (`--input a b c`). The user can also
+repeat the option (`--input a --input b`), which is all that Click itself supports. `described_options` declares the
+options of jobs and trainer from their descriptions (common/options.py).
 
 A command with `advanced` options shows them only in `--help-all`, and accepts `--config` (config_options.py).
 """
@@ -27,16 +27,16 @@ Callback = TypeVar("Callback", bound=Callable[..., Any])
 MOST = 10**12
 """Default upper bound of numeric options."""
 MOST_RANKS = 1024
-"""Upper bound of ranks on this machine, which are processes."""
+"""Maximum number of ranks on this machine, where each rank is a process."""
 _OPTIONS = "Options"
 _EVERY = "shoal.every"
-"""Key in a context's `meta`: true if help shows advanced options."""
+"""Key in the `meta` of a Click context: true if the help shows advanced options."""
 _JSON_HELP = "print the summary as JSON on standard output"
 _HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
 
 
 class Help(click.HelpFormatter):
-    """Help formatter that breaks lines only between words. Click also breaks `--learning-rate` at its hyphens."""
+    """Help formatter that breaks lines only at spaces. Click would also break `--learning-rate` at the hyphen."""
 
     def write_text(self, text: str) -> None:
         super().write_text(text.replace(_HYPHEN, _WHOLE))
@@ -57,9 +57,10 @@ class _Context(click.Context):
 
 
 class Option(click.Option):
-    """Option that may take `several` values. Help lists it under its `group`, or only in `--help-all` if `advanced`.
+    """Option that accepts more than one value if `several`. Only `--help-all` lists it if `advanced`.
 
-    Numbers are finite and at most MOST by default: arithmetic with larger ones overflows or never ends.
+    The help lists the option below the heading `group`. Numbers must be finite and, by default, at most MOST, because
+    computations with larger numbers would overflow or never finish.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Option(click.Option):
         return super().process_value(ctx, value)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what help appends to the text, with a range that leaves out the default bound MOST."""
+        """Return the details that Click appends to a help text, without the default bound MOST."""
         extra = super().get_help_extra(ctx)
         ends = extra.pop("range", "x").removeprefix(f"{-MOST}<=").removesuffix(f"<={MOST}")
         return extra if ends == "x" else {**extra, "range": ends}
@@ -104,7 +105,7 @@ class _Finite(click.FloatRange):
 
 
 def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
-    """Return the option type with default bounds added to numeric types."""
+    """Return the option type. A numeric type without an upper bound gets the bound MOST."""
     if isinstance(kind, click.IntRange):
         return _Whole(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if isinstance(kind, click.FloatRange):
@@ -115,10 +116,11 @@ def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
 
 
 class Command(click.Command):
-    """Command with grouped options in its help.
+    """Command that lists its options in groups in its help.
 
-    Its function returns an exit status or a `Result`, which is printed as text or, with --json, as JSON. `notes` maps a
-    group's heading to the sentences below it. `json` is the help text of --json; "" leaves the option out.
+    The decorated function returns an exit status or a `Result`. A `Result` is printed as text or, with --json, as JSON.
+    `notes` maps the heading of a group to the sentences below the heading. `json` is the help text of the option
+    --json; if it is "", the command has no such option.
     """
 
     context_class = _Context
@@ -145,7 +147,7 @@ class Command(click.Command):
         return super().parse_args(ctx, list(self._repeat_flags(args, lenient=ctx.resilient_parsing)))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by group, in the order of their declaration; the group of `--help` comes last."""
+        """Write the groups of options in the order of declaration; the group that contains `--help` comes last."""
         groups: dict[str, list[tuple[str, str]]] = {_OPTIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -167,10 +169,10 @@ class Command(click.Command):
             formatter.write_text(f"--help-all shows {self._advanced} more options.")
 
     def _repeat_flags(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
-        """Yield the command line for Click, with the flag of an option repeated before each of its several values.
+        """Yield the arguments in the form that Click accepts: `--input a b` becomes `--input a --input b`.
 
-        Raises click.UsageError if an option follows where a value is required: Click would take it for the value.
-        `lenient` suppresses this for shell completion of an unfinished line.
+        Raises click.UsageError if another option stands in the place of a required value, because Click would use that
+        option as the value. `lenient` suppresses this error, for shell completion of an unfinished command line.
         """
         flags = {flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts}
         rest = list(args)
@@ -200,7 +202,7 @@ class Commands(Group):
     """Group that imports a command's module only when the command is used. The module's `run` is the command."""
 
     def __init__(self, *positional: Any, rows: Mapping[str, tuple[str, str]], **how: Any) -> None:
-        """`rows` maps each command's name to its module and short help, in the order of the help."""
+        """`rows` maps the name of each command to its module and short help, in the order of the help page."""
         super().__init__(*positional, **how)
         self.commands = {name: click.Command(name, short_help=short) for name, (_, short) in rows.items()}
         self._modules = {name: module for name, (module, _) in rows.items()}
@@ -211,7 +213,7 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments start with. Raises click.NoSuchCommand, which names similar ones."""
+        """Return the command's name, the command, and its arguments. Raises click.NoSuchCommand with similar names."""
         name, found, rest = super().resolve_command(ctx, args)
         return name, import_module(self._modules[name]).run if name else found, rest
 
@@ -234,9 +236,9 @@ def option(*flags: str, **how: Any) -> Callable[[Callback], Callback]:
 def described_options(
     options: Iterable[Description], *, group: str | None = None, but: Collection[str] = ()
 ) -> Callable[[Callback], Callback]:
-    """Decorator that declares options of jobs and trainer, except those named in `but`.
+    """Decorator that declares the described options of jobs or trainer, except the options named in `but`.
 
-    `group`: the heading for all of them (default: each option's own).
+    `group`: one heading for all these options (default: the group in each description).
     """
 
     def decorated(function: Callback) -> Callback:
@@ -249,7 +251,7 @@ def described_options(
 
 
 def typed_options(ctx: click.Context) -> dict[str, Any]:
-    """Return the parameters set on the command line or in the --config file, by name; without defaults."""
+    """Return the values set on the command line or in the --config file, by parameter name. Defaults are left out."""
     return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) in GIVEN}
 
 
@@ -263,7 +265,7 @@ def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 class Converted(click.ParamType[Any]):
-    """Click type that converts a value by a function, like argparse's `type`."""
+    """Click type that converts text by calling a function, as argparse's `type` does."""
 
     name = "text"
 
@@ -280,7 +282,7 @@ class Converted(click.ParamType[Any]):
 
 
 def _click_argument(of: Description) -> dict[str, Any]:
-    """Return the keyword arguments of Click's option for a description."""
+    """Return the keyword arguments for `option` that declare the described option."""
     how: dict[str, Any] = {"help": of.help, "required": of.required, "advanced": of.advanced}
     if of.kind is bool:
         return {**how, "is_flag": True}
@@ -316,7 +318,7 @@ def _show_all(ctx: click.Context, _param: click.Parameter, is_asked: bool) -> No
 
 
 def _is_flag(word: str) -> bool:
-    """Return whether a word of a command line is an option. A negative number is a value."""
+    """Return whether a word of a command line is an option. Negative numbers and a single `-` are values."""
     if not word.startswith("-") or word == "-":
         return False
     try:

@@ -82,12 +82,12 @@ shoal = Commands(
     help=_HELP,
     epilog=_STATUS,
 )
-"""The command line."""
+"""The command `shoal`, a group of all commands."""
 click.version_option(package_name="shoal", message="%(prog)s %(version)s")(shoal)
 
 
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
-    """Run a command and return its exit status. `interrupt` is the handler of the signals that end it."""
+    """Run a command and return its exit status. `interrupt` handles the signals that stop the command."""
     typed = sys.argv[1:] if arguments is None else list(arguments)
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
@@ -101,7 +101,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
     except OutputError as error:
         if not error.is_unread:
             print_error(str(error))
-        # Python flushes standard output at exit, which would fail again.
+        # Python flushes standard output at exit. On the broken stream, that would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -114,7 +114,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
 
 def _parse_and_run(typed: list[str]) -> int:
     """Run the typed command and return its exit status. Prints Click's errors."""
-    if COMPLETION in os.environ:  # a shell asks for completions
+    if COMPLETION in os.environ:  # a shell requests completions
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
     try:
@@ -140,16 +140,16 @@ def _require_utf8(typed: list[str]) -> None:
 
 
 def _with_help(error: click.ClickException) -> str:
-    """Return Click's message with the help command that explains it."""
+    """Return Click's message, extended by the help command to run."""
     sentence = error.format_message()
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "shoal"
     return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; see: {where} --help"
 
 
 def _explanation(error: Exception) -> str | None:
-    """Return the message of a known error; None for an unexpected one, which gets a traceback."""
+    """Return the message of a known error; None for an unexpected error, which the caller raises again."""
     known = str(error) if isinstance(error, _KNOWN) else None
-    if "botocore" not in sys.modules:  # the command has used no AWS
+    if "botocore" not in sys.modules:  # the command made no AWS request
         return known
     from bootstrap.aws.loopback import START, is_unreachable
     from bootstrap.cli.aws_errors import AwsError, sentence
@@ -161,7 +161,7 @@ def _explanation(error: Exception) -> str | None:
 
 @contextmanager
 def _ending_its_children() -> Iterator[None]:
-    """End the processes that the command started, but no earlier child process."""
+    """Terminate the child processes that the block started, but not those that existed before."""
     import psutil
 
     this = psutil.Process()

@@ -15,7 +15,7 @@ from infra.topology_error import TopologyError
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
 """Sources of explicitly set values: the command line and the --config file."""
 _WORDS = "shoal.words"
-"""Key in a context's `meta`: the original text of explicitly set options."""
+"""Key in the `meta` of a Click context: the original text of explicitly set options."""
 
 
 def config_option() -> click.Option:
@@ -33,7 +33,7 @@ def config_option() -> click.Option:
 
 
 def note_given(ctx: click.Context, option: click.Option, value: Any) -> None:
-    """Record the text of an explicitly set option before its conversion."""
+    """Record the original text of an explicitly set option, before Click converts it."""
     if option.expose_value and ctx.get_parameter_source(str(option.name)) in GIVEN:
         words = () if option.is_flag else (value,) if isinstance(value, str) else tuple(value)
         ctx.meta.setdefault(_WORDS, {})[option.opts[0].removeprefix("--")] = words
@@ -45,7 +45,7 @@ def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
 
 
 def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> None:
-    """Set the options of a --config file; the command line overrides them. Raises UsageError, which names the line."""
+    """Set options from a --config file; the command line overrides them. Raises UsageError with the line number."""
     if path is None or ctx.resilient_parsing:
         return
     from bootstrap.config_file import read_config  # this import loads PyYAML
@@ -79,7 +79,7 @@ def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Non
 
 
 def _value(option: click.Option, words: Sequence[str], switch: bool | None) -> Any:
-    """Return the value of an option as Click parses it from a command line. Raises click.BadParameter."""
+    """Return the option's value as Click would parse it from a command line. Raises click.BadParameter."""
     if option.is_flag:
         if switch is None:
             raise click.BadParameter("this option takes no value on the command line; write true or false.")

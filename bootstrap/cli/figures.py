@@ -1,4 +1,4 @@
-"""Formats sizes, durations, shares and amounts of money for people."""
+"""Formats sizes, durations, shares, dollars and times as text for people."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def size(number: float) -> str:
-    """Return a number of bytes with a decimal unit: `1.5 MB`."""
+    """Return a number of bytes as text with a decimal unit, such as `1.5 MB`."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 1000:
             return f"{number:,.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
@@ -21,7 +21,7 @@ def size(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in seconds, rounded for an estimate: `12 minutes`."""
+    """Return a number of seconds as rounded text, such as `12 minutes`."""
     if seconds < 0.5:
         return "less than a second"
     if seconds < 90:
@@ -37,17 +37,17 @@ def percent(share: float | None) -> str:
 
 
 def dollars(amount: float | None, per: str = "") -> str:
-    """Return an amount of dollars, or `-` for None."""
+    """Return an amount of dollars with `per` appended, such as `$1.50 an hour`, or `-` for None."""
     return "-" if amount is None else f"${amount:,.2f}{per}"
 
 
 def utc_time(moment: datetime | None) -> str:
-    """Return a time with `UTC`, or `-` for None."""
+    """Return a UTC time as text, such as `2026-01-02 03:04 UTC`, or `-` for None."""
     return "-" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def spent(guard: "GuardReport") -> str:
-    """Return a deployment's cost by its guard's count, with budget and time of the count."""
+    """Return the cost that a deployment's guard counted, with the budget and the time of the count."""
     if guard.spent is None:
         return "not counted yet"
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
@@ -72,6 +72,6 @@ def _monthly(amount: float | None) -> str:
 def kept_content(
     kept: "Sequence[KeptBucket]", notes: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """Return the retained buckets of a deployment as JSON content and as rows of text; `notes` become rows, too."""
+    """Return a deployment's retained buckets as JSON content and as rows of text. Each note becomes a row, too."""
     rows = [*(("stays", stays(each)) for each in kept), *(("problem", note) for note in notes)]
     return [vars(each) for each in kept], rows

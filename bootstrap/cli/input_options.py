@@ -19,7 +19,7 @@ NOTES = {
     READING: "Shoal detects these from the first lines of each file; `shoal preprocess --local --dry-run` shows what "
     "it detected.",
 }
-"""Help below the headings of these groups of options."""
+"""Help text below the heading of each group of options."""
 READING_NAMES = (
     *("exclude", "format", "separator", "quoting"),
     *("text_field", "rating_field", "label_field", "positive_label", "classes"),
@@ -48,7 +48,7 @@ classes_option = option(
 
 
 def input_options(function: Callback) -> Callback:
-    """Decorator that declares the options for input files and their classes, for `read_inputs`."""
+    """Decorator that declares the options that `read_inputs` uses: input files and their classes."""
     classes_option(function)
     for name, advanced, text in (
         ("negative-input", True, "texts of the negative class"),
@@ -62,7 +62,7 @@ def input_options(function: Callback) -> Callback:
 
 
 def reading_options(function: Callback) -> Callback:
-    """Decorator that declares the options for how files are read, for `read_reading_options`."""
+    """Decorator that declares the options that `read_reading_options` uses: how to read files."""
     options: tuple[Callable[[Callback], Callback], ...] = (
         option(
             "--exclude",
@@ -118,7 +118,7 @@ def reading_options(function: Callback) -> Callback:
 
 
 def read_inputs(options: dict[str, Any], scale: Settings) -> Inputs:
-    """Return the input files and reading options that `options` select; `scale` has the scale of ratings.
+    """Return the input files and reading options that `options` select; `scale` contains the rating scale.
 
     Raises DataError for contradictory options.
     """
@@ -133,7 +133,7 @@ def read_inputs(options: dict[str, Any], scale: Settings) -> Inputs:
 
 
 def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOptions:
-    """Return how to read files, by `options`; `scale` has the scale of ratings.
+    """Return the reading options that `options` select; `scale` contains the rating scale.
 
     Raises DataError for contradictory options.
     """
@@ -145,7 +145,7 @@ def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOpt
         rating=options["rating_field"],
         label=options["label_field"],
         positive_label=options["positive_label"],
-        classes=options.get("classes", ()),  # absent in commands with a --model, which has its own classes
+        classes=options.get("classes", ()),  # commands with --model have no --classes: the model defines them
         rating_range=scale.rating_range,
         rating_steps=scale.rating_steps,
         rating_fraction=scale.rating_fraction,
@@ -153,7 +153,7 @@ def read_reading_options(options: dict[str, Any], scale: Settings) -> ReadingOpt
 
 
 def require_s3(*addresses: str | None) -> None:
-    """Raise ShoalError if one of these is an S3 address and the configured emulator is not running."""
+    """Raise ShoalError if an address is on S3 and the configured emulator is not running."""
     if any(address and address.startswith("s3://") for address in addresses):
         from bootstrap.aws.loopback import require_s3  # this import loads boto3
 

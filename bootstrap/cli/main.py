@@ -19,7 +19,7 @@ _PROCESS = os.getpid()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command (default: of `sys.argv`) and return its exit status."""
+    """Run a command (default: the command in `sys.argv`) and return its exit status."""
     _prepare_streams()
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGALRM, _interrupt_again)
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Output(TextIOWrapper):
-    """Standard output that raises OutputError, to distinguish its errors from those of other files."""
+    """Standard output that raises OutputError if writing fails. Errors of other files remain OSError."""
 
     def write(self, text: str) -> int:
         """Write text. Raises OutputError."""
@@ -61,25 +61,25 @@ def _output_errors() -> Iterator[None]:
 
 
 def _prepare_streams() -> None:
-    """Use UTF-8 for output in every locale, keep the bytes of file names, and replace closed streams by /dev/null."""
+    """Write UTF-8 in every locale, preserve file names that are not UTF-8, and replace closed streams by /dev/null."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123
     if isinstance(sys.stderr, TextIOWrapper):
         sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout is sys.__stdout__:  # which keeps the buffer open
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout is sys.__stdout__:  # `sys.__stdout__` keeps the buffer open
         lines = sys.stdout.line_buffering
         sys.stdout = _Output(sys.stdout.buffer, encoding="utf-8", errors="surrogateescape", line_buffering=lines)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    if os.getpid() != _PROCESS:  # a library forked this process, which inherited the handler
+    if os.getpid() != _PROCESS:  # this is a process that a library forked, with the handler inherited
         os._exit(128 + number)
     raise Interrupt(number)
 
 
 def _interrupt_again(_number: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(Interrupt.dropped)  # possibly one that defers interrupts
+    handler = signal.getsignal(Interrupt.dropped)  # possibly a handler that defers interrupts
     if callable(handler):
         handler(Interrupt.dropped, frame)
 

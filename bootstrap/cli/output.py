@@ -1,10 +1,12 @@
-"""Prints results of commands as text or JSON (--json), messages and tables.
+"""Prints the results of commands as text or JSON (--json), and prints messages and tables.
 
-A command returns a `Result`: the content for programs (JSON), and the parts of the text for people. Texts are templates
-of `str.format` over the content, with the formats of figures.py: `{spent:dollars}`, `{group.bytes:size}`.
+A command returns a `Result`: the content for programs (JSON), and the parts of the text for people. Texts are
+`str.format` templates. Their fields are fields of the content, and their format specifiers are functions of figures.py:
+`{spent:dollars}`, `{group.bytes:size}`.
 
-Text for a terminal is wrapped to its width without breaking words. Do not wrap text for a file or a program. All text
-is made printable, and each cell of a table is on one line, whatever a name in it contains.
+Text for a terminal is wrapped to its width without breaking words. Do not wrap text for a file or a program. Control
+characters are replaced in all text, and each table cell is one line, because names can contain control characters and
+line breaks.
 """
 
 import json
@@ -24,11 +26,11 @@ from bootstrap.terminal import columns, wrapped
 from common.display import plural, printable, printable_lines
 
 JSON = "shoal.json"
-"""Key in a context's `meta`: true if --json was given."""
+"""Key in the `meta` of a Click context: true if --json was given."""
 _BETWEEN = 2
 """Spaces between two columns of a table."""
 _NUMBER = re.compile(r"(\W{0,2}[\d,.]++(%| [kMGT]?B| bytes)?( to )?)+|unknown|-|")
-"""Cell of a right-aligned column. The possessive quantifier avoids backtracking on ids with many digits."""
+"""Matches the cells of a right-aligned column. A possessive quantifier avoids backtracking on ids with many digits."""
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "dollars": figures.dollars,
     "duration": figures.duration,
@@ -41,10 +43,11 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """Table with a row for each entry of a list or mapping.
+    """Table with one row per entry of a list or mapping.
 
-    `of`: the entries, or the name of the content's field that has them. The keys of a mapping are available as `{key}`.
-    `columns` maps heads to templates over an entry. A cell is empty if its field is missing or None.
+    `of`: the entries, or the name of the content field that contains them. For a mapping, templates can use `{key}`.
+    `columns` maps the head of each column to a template over the fields of an entry. A cell is empty if a field of its
+    template is missing or None.
     """
 
     of: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -54,7 +57,8 @@ class Table:
 Template = str | Callable[[Mapping[str, Any]], str | None]
 Rows = Mapping[str, Template]
 Part = str | Rows | Iterable[tuple[str, str]] | Table
-"""Paragraph; labels with templates, left out if a field is missing; labels with texts; or a table."""
+"""Paragraph; labels with templates, without rows that miss a field; labels with texts; or a table.
+"""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def _text(part: Part, content: Mapping[str, Any], stream: TextIO) -> str:
 
 
 def filled_rows(rows: Rows, content: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return labels with their filled templates. Leaves out rows with a missing field."""
+    """Return the labels with their filled templates, without rows that have a missing field."""
     return [(label, text) for label, template in rows.items() if (text := filled(template, content)) is not None]
 
 
@@ -140,7 +144,7 @@ class _Figures(Formatter):
 
 
 def filled(template: Template, content: Mapping[str, Any]) -> str | None:
-    """Return a filled template; None if a field is missing, or null with a format that cannot show null."""
+    """Return a filled template; None if a field is missing, or if it is null and its format cannot show null."""
     if callable(template):
         return template(content)
     try:
@@ -164,7 +168,7 @@ def print_warning(sentence: str) -> None:
 
 
 def colour() -> bool | None:
-    """Return the value of Click's `color`: False if the environment refuses colours, else None (terminals only)."""
+    """Return Click's `color`: False if the environment disables colours, else None (colours on terminals only)."""
     return False if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" else None
 
 
@@ -189,10 +193,10 @@ def table(
     ruled: bool = False,
     stream: TextIO | None = None,
 ) -> str:
-    """Return rows as a table that fits the width of the stream (default: standard output) if its words do.
+    """Return rows as a table. It fits the width of the stream (default: standard output) unless a word is too long.
 
     `right`: the indices of right-aligned columns. `ruled`: draw a line below the heads. If a table with heads is too
-    wide for the terminal, each cell becomes a line.
+    wide for the terminal, each cell is printed on a line of its own.
     """
     from tabulate import tabulate  # slow to import
 
@@ -227,7 +231,7 @@ def _longest_word(cell: str) -> int:
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return the widths after narrowing the widest columns until the table fits; none below its longest word."""
+    """Return the column widths after narrowing the widest until the table fits `width`, each at least its `least`."""
     made = list(widths)
     while sum(made) + _BETWEEN * (len(made) - 1) > width:
         able = [number for number in range(len(made)) if made[number] > least[number]]

@@ -1,7 +1,7 @@
 """Ensures that only one command at a time writes into an output folder.
 
-The lock is on the folder itself, so no lock file is added, and ends with the process. Do not fail if a file system does
-not support locks on folders, as NFS does not: print a warning.
+The lock is on the folder itself, so no lock file is needed. The lock is released when the process exits. If a file
+system does not support locks on folders (NFS), print a warning instead of failing.
 """
 
 import os
@@ -17,7 +17,7 @@ from corpus.reading.s3 import is_s3
 
 @contextmanager
 def sole_writer(output: str | Path) -> Iterator[None]:
-    """Hold the lock of an output folder. Creates the folder, and removes it if it is still empty afterwards.
+    """Lock an output folder during the block. Creates a missing folder, and removes it if it is empty afterwards.
 
     Does nothing for an S3 address. Raises ShoalError if another command holds the lock.
     """
@@ -40,7 +40,7 @@ def sole_writer(output: str | Path) -> Iterator[None]:
 def _locked(folder: Path) -> int | None:
     """Open and lock the folder; return its file descriptor.
 
-    Returns None if that fails: the command's first write to the folder then raises the error.
+    Returns None if creating or locking the folder fails. A missing permission is then reported by the first write.
     """
     while True:
         try:

@@ -103,7 +103,7 @@ hosts_option = option(
     help="run on your own machines, by SSH. The file has a line for each host, user@host[:port] [gpus=N], and a line "
     "for the folder that they share, folder=/PATH or folder=s3://BUCKET",
 )
-"""Decorator that declares --hosts. Apply it before (below) `where_options`, which passes the path as `target`."""
+"""Decorator that declares --hosts. Apply it below `where_options`, which passes the path as `target`."""
 
 
 local_ranks_option = option(
@@ -128,7 +128,7 @@ def check_name(name: str) -> str:
 
 
 def connect_account(region: str | None) -> "Account":
-    """Return the AWS account in this region. Default: AWS_REGION, the AWS configuration, then us-east-1."""
+    """Return the AWS account in `region`. Default: AWS_REGION, else the AWS configuration's region, else us-east-1."""
     from bootstrap.aws.account import Account, connect
     from infra.topology import Topology
 
@@ -155,7 +155,7 @@ _LAUNCH_NAMES = ("detach", "keep", "min_nodes", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that declares the options of a launch on a deployment, and passes those given as `launch`."""
+    """Decorator that declares the launch options for a deployment, and passes the given ones as `launch`."""
 
     @described_options(_LAUNCH, group=_WHERE)
     @option(

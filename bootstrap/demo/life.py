@@ -51,12 +51,12 @@ _TEXTS = 12_000
 _GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 10, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12}
 _MODEL, _MARK, _DATA = "model", ".demo", "data"
-"""Names in the output: the training's folder, which each demo replaces; the file that marks it as a demo's; and the
-folder of the dataset's counts."""
+"""Names in the output folder: the run's folder, which each demo replaces; the file that marks a folder as created by a
+demo; and the folder of the dataset's counts."""
 SLOWED = {1: 2.0}
 """Slowdown factor by rank. The second node emulates an older GPU, which the balancer must detect."""
 _MARGIN = 0.05
-"""Least balanced accuracy of the model above 0.5, the value of a constant prediction."""
+"""Minimum by which the model's balanced accuracy must exceed 0.5, the value of a constant prediction."""
 _SENTENCES = (
     "The screen is sharp. The battery is reliable. The strap is never flimsy.",
     "The screen is hardly sharp. The battery is faulty. The strap is flimsy.",
@@ -68,7 +68,7 @@ class DemoResult:
     created: dict[str, int] = field(default_factory=dict)
     """Number of resources by type, as the services list them."""
     left: dict[str, set[str]] = field(default_factory=dict)
-    """Ids of remaining resources by type."""
+    """Ids of the resources left after the destruction, by type."""
     asked: dict[str, int] = field(default_factory=dict)
     """Number of requests by user or role, all of them allowed."""
     counts: dict[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class DemoResult:
     predictions: list[tuple[str, str, float]] = field(default_factory=list)
     dollars_an_hour: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
-    """Duration of each stage. The last stages overlap."""
+    """Duration of each stage in seconds. The last stages overlap."""
     total_seconds: float = 0.0
     report: Path | None = None
     """File of the HTML report on the training and its data."""
@@ -161,7 +161,7 @@ def _create_user(account: Account) -> dict[str, str]:
 
 
 def _require_own(model: Path) -> None:
-    """Raise ShoalError if the training's folder exists and no earlier demo created it."""
+    """Raise ShoalError if the run's folder `model` exists and was not created by an earlier demo."""
     if os.path.lexists(model) and not (model / _MARK).exists():
         raise ShoalError(
             f"the demo would replace {model}, which is not from an earlier demo; choose another --output, or remove it"
@@ -203,7 +203,7 @@ def _preprocess_and_train(
 
 
 def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[str], Any]) -> None:
-    """Predict with the model and write the report. Neither needs the deployment."""
+    """Predict with the model and write the report. Neither requires the deployment."""
     with announce("shoal predict"):
         from trainer.classification.labelling import Labeller
         from trainer.classification.model_folder import load_model

@@ -1,8 +1,8 @@
-"""Generates reviews from a seed, as SNAP's JSON lines, with duplicates, conflicting ratings and malformed lines.
+"""Generates reviews from a seed, in SNAP's JSON format, with duplicates, conflicting ratings and malformed lines.
 
-A model can learn their sentiment, but not from single words: each clause has a positive or negative adjective, "hardly"
-or "never" before it negates it, and the majority of clauses decides the rating. The negating words must not be
-stopwords, because stopwords do not reach the model.
+A model can learn the sentiment of these reviews, but not from single words. Each clause has a positive or negative
+adjective, and "hardly" or "never" before an adjective negates it. The majority of the clauses decides the rating. The
+negating words must not be stopwords, because preprocessing removes stopwords.
 """
 
 import json
@@ -64,7 +64,7 @@ _MALFORMED = (
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenReviews:
-    """Counts of a generated file, for comparison with those of preprocessing."""
+    """Counts of a generated file, to compare with the counts that preprocessing reports."""
 
     lines: int
     malformed: int
@@ -76,7 +76,7 @@ def write_reviews(path: Path, *, texts: int, seed: int = 0) -> WrittenReviews:
     """Write `texts` distinct reviews, mixed with duplicates, conflicting ratings and malformed lines."""
     random_ = random.Random(seed)  # noqa: S311
     lines: list[str] = []
-    distinct: set[str] = set()  # cleaned texts: punctuation does not make texts distinct
+    distinct: set[str] = set()  # without punctuation: texts that differ only in punctuation are duplicates
     conflicting = 0
     while len(distinct) < texts:
         text, rating = _review(random_)

@@ -1,1 +1,1 @@
-"""Makes the runs of experiments (experiments/plans), alternating between arms, on this machine or on deployments."""
+"""Executes the runs of experiments (experiments/plans), alternating between arms, on this machine or on deployments."""

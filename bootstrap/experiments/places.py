@@ -1,4 +1,4 @@
-"""Places that make an experiment's runs: which arms can run there, and the time and cost of a run."""
+"""Places where an experiment's runs are executed: which arms can run there, and a run's expected time and cost."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ class LocalMachine:
         self.cores: int | None = cores()
 
     def why_not(self, arm: Arm) -> str:
-        """Return why an arm cannot run here, or "". An arm's `local` says how it runs on this machine."""
+        """Return why an arm cannot run on this machine, or "". The arm's field `local` says how to run it here."""
         return "" if arm.local else "it has no field `local` for this machine"
 
     def deployment_of(self, arm: Arm) -> str | None:  # noqa: ARG002
@@ -37,7 +37,7 @@ class LocalMachine:
         return LocalPlace(arm.local.world_size)
 
     def can_resume(self, run: PlannedRun) -> bool:
-        """Return whether a run has a checkpoint to resume from."""
+        """Return whether the run's folder has a checkpoint to resume from."""
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:  # noqa: ARG002
@@ -45,14 +45,14 @@ class LocalMachine:
 
 
 class Deployments:
-    """Deployments by topology. With None for a deployment, its topology can only be priced."""
+    """Deployments by topology. A topology without a deployment (None) serves to price runs, but cannot execute them."""
 
     def __init__(self, by_topology: Mapping[str, tuple[Topology, "Deployment | None"]]) -> None:
         self.cores: int | None = None
         self._by_topology = by_topology
 
     def why_not(self, arm: Arm) -> str:
-        """Return why no deployment can run an arm, or ""."""
+        """Return why none of the deployments can run an arm, or ""."""
         if arm.topology is None:
             return "it has no topology"
         if name_of(arm.topology) not in self._by_topology:
@@ -67,25 +67,25 @@ class Deployments:
         return self._by_topology[name_of(str(arm.topology))][0]
 
     def deployment(self, arm: Arm) -> "Deployment":
-        """Return the deployment of an arm that can run."""
+        """Return the deployment that runs an arm. `why_not` must be "" for this arm."""
         found = self._by_topology[name_of(str(arm.topology))][1]
         assert found is not None
         return found
 
     def place(self, arm: Arm) -> Place:
-        """Return the place of an arm: its deployment's nodes, or managed training."""
+        """Return the place where an arm's runs train: its deployment's nodes, or managed training."""
         from bootstrap.training.attaching import place_on
 
         return place_on(self.deployment(arm))
 
     def can_resume(self, run: PlannedRun) -> bool:
-        """Return whether the results copied to this machine show a stopped run."""
+        """Return whether the run was stopped, according to the results that were copied to this machine."""
         return was_stopped(run.folder)
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
         """Return a training's expected time and cost, from the price list and measured GPU speeds.
 
-        `size`: None if the source is not a dataset, or its size is unknown here.
+        Omit `size` (None) if the source is not a dataset, or if the dataset's size is unknown on this machine.
         """
         if MODELS[config.model].learns == "words":
             return unknown_price("training time of word embeddings is unknown")

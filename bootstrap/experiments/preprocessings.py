@@ -1,8 +1,8 @@
-"""Makes the preprocessing runs of an experiment, on this machine or on deployments.
+"""Executes the preprocessing runs of an experiment, on this machine or on deployments.
 
-A run is timed from its input to its dataset. Then the dataset is removed and the measurement kept. A stopped run starts
-from the beginning, because its finished steps would be missing in the time. On this machine, the run is bound to
-`workers` cores.
+The measured time is from the start of a run to its finished dataset. Afterwards the dataset is removed, and the
+measurement is kept. A stopped run starts again from the beginning, because otherwise the time of its finished steps
+would be missing. On this machine, a run is bound to `workers` cores.
 """
 
 import os
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jobs.merge import MergeResult
 
 _SHARES = ".input"
-"""Folder in the output with the sampled shares of the input."""
+"""Folder in the output folder with samples of the input."""
 
 
 class Preprocessings:
@@ -49,15 +49,15 @@ class Preprocessings:
         self._warm = False
 
     def why_not(self, arm: Arm) -> str:
-        """Return why an arm cannot run there, or ""."""
+        """Return why the chosen place cannot execute the arm's runs, or ""."""
         workers, available = arm.local.workers if arm.local else None, self.where.cores
         if workers and available and workers > available:
             return f"it needs {workers} cores, but only {available} are available"
         return self.where.why_not(arm)
 
     def price(self, run: PlannedRun) -> RunPrice:
-        """Return a run's expected time and cost, from measured CPU-seconds and the price list; free on this machine."""
-        size = (run.arm.share or 1.0) * sum(  # compressed files by their usual ratio
+        """Return a run's expected time and cost, from measured CPU-seconds and the price list; $0 on this machine."""
+        size = (run.arm.share or 1.0) * sum(  # the size of compressed files times their usual compression ratio
             each.size * EXPANSION.get(compression(each.address) or "", 1) for each in self._files
         )
         if isinstance(self.where, LocalMachine):
@@ -69,7 +69,7 @@ class Preprocessings:
         return read_json(run.folder / PREPROCESSING) is not None
 
     def make(self, run: PlannedRun, bars: Bars) -> None:
-        """Make the run. An interrupt ends it without anything to continue from."""
+        """Execute the run. After an interrupt, the run must start from the beginning."""
         inputs = self._inputs(run.arm)
         shutil.rmtree(run.folder, ignore_errors=True)
         run.folder.mkdir(parents=True)
@@ -86,7 +86,7 @@ class Preprocessings:
         from jobs import warm_up
         from jobs.pipeline import preprocess_locally
 
-        if not self._warm:  # the first run's time must not include imports and compilation
+        if not self._warm:  # imports and compilation must not count in the time of the first run
             warm_up.main()
             self._warm = True
         with _bound(_workers(run.arm)):
@@ -129,7 +129,7 @@ def _workers(arm: Arm) -> int:
 
 
 def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
-    """Write an evenly spaced share of a file's lines, uncompressed, to a new file; return its path."""
+    """Write an evenly spaced share of a file's lines to a new uncompressed file; return the path of that file."""
     name = PurePosixPath(file.address).name
     if name.endswith(".parquet"):
         raise ExperimentError(f"`share` requires files with lines, not {file.address}; leave `share` out")
@@ -139,13 +139,13 @@ def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     with explain_full_disk(folder), writable(str(path)) as partial, partial.open("wb") as to:
         for number, line in enumerate(_lines(file.address)):
-            if number == 0 or int((number + 1) * share) > int(number * share):  # the first line may be a header
+            if number == 0 or int((number + 1) * share) > int(number * share):  # the first line can be a header
                 to.write(line + b"\n")
     return str(path)
 
 
 def _lines(address: str) -> Iterator[bytes]:
-    """Yield the lines of a file without newlines. Skips lines that are too long."""
+    """Yield the lines of a file, without newline characters. Skip lines that are too long."""
     try:
         for lines in split_lines(open_blocks(address)):
             if not isinstance(lines, LongLine):
@@ -156,7 +156,7 @@ def _lines(address: str) -> Iterator[bytes]:
 
 @contextmanager
 def _bound(workers: int) -> Iterator[None]:
-    """Bind this process and its future child processes to `workers` of its cores."""
+    """Bind this process, and child processes created in the block, to `workers` of its cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, set(sorted(before)[:workers]))
     try:

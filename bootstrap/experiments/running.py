@@ -1,4 +1,4 @@
-"""Makes the runs of an experiment one after the other, alternating between arms. Finished runs are kept.
+"""Executes the runs of an experiment one after the other, alternating between arms. Finished runs are not repeated.
 
 Write experiment.json before the first run: readers of the results need it also for an unfinished experiment.
 """
@@ -22,19 +22,19 @@ RunMaker = Trainings | Preprocessings
 
 @dataclass(frozen=True, kw_only=True)
 class RunningPlan:
-    """Runs that a command will make."""
+    """Runs that a command will execute."""
 
     file: ExperimentFile
     maker: RunMaker
     output: Path
     arms: tuple[Arm, ...]
     left_out: tuple[tuple[Arm, str], ...]
-    """Arms that cannot run there, each with the reason."""
+    """Arms that cannot run at the chosen place, each with the reason."""
     runs: tuple[PlannedRun, ...]
-    """Runs of the other arms, finished or not."""
+    """Runs of all other arms, both finished and unfinished."""
 
     def unfinished(self) -> list[PlannedRun]:
-        """Return the runs that are not finished. Raises ExperimentError if a folder holds another run."""
+        """Return the unfinished runs. Raises ExperimentError if a run's folder contains a run on different data."""
         return [run for run in self.runs if not self.maker.is_finished(run)]
 
     def prices(self) -> list[tuple[PlannedRun, RunPrice]]:
@@ -43,9 +43,9 @@ class RunningPlan:
 
 
 def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Sequence[str]) -> RunningPlan:
-    """Return the plan of the runs of the named arms (default: all) that `maker` can make.
+    """Return the runs of the named arms (default: all) that `maker` can execute.
 
-    Raises ExperimentError if no arm can run there, or if the output holds other runs.
+    Raises ExperimentError if `maker` can run no arm, or if the output folder contains other runs.
     """
     chosen = select_arms(file.experiment, names)
     left_out = tuple((arm, why) for arm in chosen if (why := maker.why_not(arm)))
@@ -63,9 +63,10 @@ def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Seq
 
 
 def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
-    """Make all unfinished runs; return the name of the signal that stopped one with a checkpoint, or None.
+    """Execute all unfinished runs; return the name of the signal that stopped a run with a checkpoint, or None.
 
-    Raises ExperimentError, which names the run, if a run fails. The same command then continues with that run.
+    Raises ExperimentError, which names the run, if a run fails. If the user repeats the command, it continues with the
+    failed run.
     """
     names = [arm.name for arm in plan.arms]
     write_stored(

@@ -1,6 +1,7 @@
-"""Makes the trainings of an experiment: ordinary runs of a source at a place.
+"""Executes the training runs of an experiment. They are ordinary runs, with a source and a place.
 
-A stopped run continues from its checkpoint. Without a usable checkpoint it starts again and replaces its own files.
+A stopped run continues from its checkpoint. A run without a usable checkpoint starts again, and replaces its earlier
+files.
 """
 
 from dataclasses import replace
@@ -20,20 +21,20 @@ from trainer.config import TrainConfig
 from trainer.output.run_files import finished_summary
 
 _TEXT = ".text"
-"""Folder in the output for the text that was read; no arm can have this name."""
+"""Folder in the output folder for the text that was read. No arm can have this name."""
 
 
 class Trainings:
     def __init__(
         self, experiment: Experiment, where: Where, source: Source, *, similarity: tuple[str, ...] = ()
     ) -> None:
-        """`similarity`: sets of word pairs to evaluate word embeddings on. Raises DataError for an unusable source."""
+        """`similarity`: sets of word pairs that evaluate word embeddings. Raises DataError for an unreadable source."""
         self.where = where
         self.data, self._size = source.digest(), source.size()
         self._experiment, self._source, self._similarity = experiment, source, similarity
 
     def why_not(self, arm: Arm) -> str:
-        """Return why an arm cannot run there, or ""."""
+        """Return why the chosen place cannot execute the arm's runs, or ""."""
         return self.where.why_not(arm)
 
     def price(self, run: PlannedRun) -> RunPrice:
@@ -49,7 +50,7 @@ class Trainings:
         return bool(summary)
 
     def make(self, run: PlannedRun, bars: Bars) -> str | None:
-        """Make the run; return the name of the signal that stopped it, or None."""
+        """Execute the run; return the name of the signal that stopped it, or None."""
         config = self._config(run, resume=self.where.can_resume(run))
         summary = train(self._source, config, self.where.place(run.arm), bars)
         return str(summary.get("stopped_by", "SIGINT")) if summary["stopped"] else None
@@ -61,7 +62,7 @@ class Trainings:
 
 
 def text_of(experiment: Experiment, inputs: tuple[str, ...], output: Path) -> StreamSource:
-    """Return the text source of an experiment on word embeddings. The text is read once, into the output."""
+    """Return the text source of an experiment on word embeddings. The text is read once, into the output folder."""
     text = experiment.text or Text()
     settings = StreamSettings(
         sources=tuple(map(absolute, inputs)),

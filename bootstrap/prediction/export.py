@@ -1,6 +1,6 @@
 """Copies a trained model to a folder or to S3.
 
-A folder on S3 cannot appear atomically. So `config.json` is uploaded last, and the target must be empty.
+On S3, the files of a folder cannot appear all at once. So `config.json` is uploaded last, and the target must be empty.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from trainer.output.run_files import CONFIG
 
 
 def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
-    """Write a model to a new folder, a path or s3://..., with `onnx` also as model.onnx; return its size in bytes.
+    """Write a model to a new folder (a path or s3://...), with `onnx` also as model.onnx; return the size in bytes.
 
     Raises ShoalError if `output` is not empty, and TrainingError or DataError if writing fails.
     """

@@ -1,4 +1,4 @@
-"""Opens a trained model from a folder or S3, and maps the ratings of files to its scale."""
+"""Opens a trained model from a folder or S3, and maps the ratings in files to the model's rating scale."""
 
 import gc
 from collections.abc import Iterator, Mapping
@@ -20,10 +20,10 @@ def open_model(address: str) -> "TrainedModel":
 
 
 def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settings:
-    """Return the settings for ratings of files: those of the model's training, overridden by `options` of jobs.
+    """Return the settings for ratings in files: the settings of the model's training, overridden by `options`.
 
-    A model's scale is in its own steps, such as half stars. A model without recorded steps uses those of `rating_step`.
-    Raises DataError for contradictory settings.
+    `options`: options of jobs. A model's scale has the steps of its training, such as half stars. If the model does not
+    record these steps, `rating_step` sets them. Raises DataError for contradictory settings.
     """
     from trainer.classification.losses import Scale
 
@@ -40,7 +40,7 @@ def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settin
     if positive_from is not None:
         first_positive = in_steps(positive_from, steps)
     return Settings(
-        ragged=bool(model.classes),  # rows with more than two classes must be ragged
+        ragged=bool(model.classes),  # datasets with more than two classes must be ragged
         rating_steps=steps,
         rating_range=(low, high),
         rating_fraction=options.get("rating_fraction") or model.about.get("rating_fraction", False),

@@ -21,19 +21,20 @@ _TINY = 1e-12
 
 @dataclass(kw_only=True)
 class ScoredAnswers:
-    """Predictions, counted by the code of a text's rating or label.
+    """Counts of predictions, by the code that represents a text's rating or label.
 
-    Which codes are positive is known only after all texts, so the counts are kept by code until `scores`.
+    It is known only after the last text which codes are positive. So the counts are kept by code until `scores` is
+    called.
     """
 
     classes: tuple[str, ...] = ()
-    """Class names of a model with more than two classes, by label; then the codes are the labels."""
+    """Class names by label, for a model with more than two classes; the codes are then the labels."""
     unknown: int = 0
     """Number of texts without a prediction."""
     others: int = 0
     """Number of texts with a prediction, but without a known rating or label."""
     losses: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
-    """Sum of log losses by code and label: the loss of the code's texts if that were their label."""
+    """Sum of log losses by code and label: the loss of the texts with this code if this label were correct."""
     counts: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     """Number of texts by code, predicted label and bin of the predicted label's probability."""
     sums: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -103,7 +104,7 @@ class ScoredAnswers:
         }
 
     def _labels(self, settings: Settings) -> Callable[[int], int]:
-        """Return the function from codes to labels. Raises DataError if it is ambiguous which label is positive."""
+        """Return the function from a code to its label. Raises DataError if it is ambiguous which label is positive."""
         if self.classes:
             return int
         by_code = Counter[int]()

@@ -84,7 +84,7 @@ def label_text_files(
 
 
 def malformed_records(tally: Tally) -> str:
-    """Return the number of malformed records, and the places of the first ones by reason."""
+    """Return as text how many records were malformed, and where the first ones of each reason are."""
     places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
@@ -121,8 +121,8 @@ def bytes_to_come(file: BinaryIO) -> int:
 
 
 def blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes available now, up to 1 MiB at a time: a typed line, or everything a program has written."""
-    with suppress(OSError):  # not a pipe
-        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _BLOCK_BYTES)  # by default the writer blocks after 64 KiB
+    """Yield bytes as soon as they arrive, up to 1 MiB at a time: a typed line, or all that a program has written."""
+    with suppress(OSError):  # the file is not a pipe
+        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _BLOCK_BYTES)  # by default, the writing program blocks after 64 KiB
     while block := file.read1(_BLOCK_BYTES):  # type: ignore[attr-defined]
         yield block

@@ -1,4 +1,4 @@
-"""`shoal costs`: shows what a deployment has cost by the guard's count, at most, and by AWS's bill."""
+"""`shoal costs`: shows what a deployment has cost: the guard's count, an upper bound, and AWS's bill."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

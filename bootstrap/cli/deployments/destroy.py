@@ -130,7 +130,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
 def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:
     """Stop trainings with a checkpoint; return False if the user declines.
 
-    A training that fails to stop is reported; the deletion of the stack ends it.
+    If a training run does not stop, print the reason; the deletion of the stack then terminates it.
     """
     if ask and not confirm(f"First stop {', '.join(runs)} with a checkpoint?"):
         return False

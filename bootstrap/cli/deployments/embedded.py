@@ -1,4 +1,4 @@
-"""`shoal embedded`: runs the AWS emulator in the foreground, prepared for the CDK, for the user's own commands."""
+"""`shoal embedded`: runs the AWS emulator in the foreground, with the CDK's bootstrap done, for the user's commands."""
 
 import click
 

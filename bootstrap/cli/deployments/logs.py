@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _PAUSE_SECONDS = 2.0
 _ASK_SECONDS = 30.0
-"""Interval at which the command asks AWS whether the run has ended."""
+"""Interval between two requests to AWS that ask whether the run has ended."""
 
 
 @command(
@@ -96,9 +96,9 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
 
 
 def _is_at_work(target: Target, run: str) -> bool:
-    """Return whether a run may print more: its deployment exists, and no command has collected its results.
+    """Return whether a run might still print: its deployment exists, and no command has collected its results.
 
-    Raises ShoalError if the requested trainings are unknown.
+    Raises ShoalError if the deployment's current training runs are unknown.
     """
     from bootstrap.aws import stacks
     from bootstrap.aws.deployment import find_deployment

@@ -1,4 +1,4 @@
-"""`shoal plan`: shows a topology's price, the problems that would keep it from starting, and the guard's limits."""
+"""`shoal plan`: shows a topology's price, the problems that would prevent its deployment, and the guard's limits."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _WORK = "The work"
 _REGION = "us-east-1"
-"""Region of the single machines that `--all` compares with topologies."""
+"""Region of the single EC2 machines that `--all` compares with topologies."""
 _MOST_BYTES = 1e18
 _TOPOLOGIES: Rows = {
     "topology": "{topology}",
@@ -35,7 +35,7 @@ _TOPOLOGIES: Rows = {
 
 
 def _read_size(text: str) -> float:
-    """Return the bytes of a size such as 92.45GB, with decimal units. Raises argparse.ArgumentTypeError."""
+    """Return the number of bytes of a size such as 92.45GB (decimal units). Raises argparse.ArgumentTypeError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|k|M|G|T)B?", text.strip(), re.IGNORECASE)
     size = float(found[1]) * 1000.0 ** " kmgt".index(found[2].lower() or " ") if found else 0.0
     if not 0 < size <= _MOST_BYTES:
@@ -173,7 +173,7 @@ def _prediction(found: "Prediction") -> list[Part]:
 
 
 def _list_choices(work: "Work") -> Result:
-    """Return time and cost of the work on single machines and on the topologies that can do it."""
+    """Return time and cost of the work, on single machines and on the topologies that can do the work."""
     from bootstrap.lifecycle.plan import retired
     from experiments.choices import machines, predict
     from infra import topology
@@ -261,7 +261,7 @@ def plan_parts(made: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]
 
 
 def _prices(made: "DeploymentPlan") -> Iterator[str]:
-    """Yield sentences on what a deployment costs."""
+    """Yield sentences about the cost of a deployment."""
     from infra.cost import hourly_of_run
 
     chosen, least = made.topology, "at least " if made.unknown else ""
@@ -299,7 +299,7 @@ _BILL: Rows = {
 
 
 def _list_topologies() -> Result:
-    """Return a row for each readable topology, and the errors of the others."""
+    """Return one row per valid topology, and the errors of the invalid topologies."""
     from bootstrap.lifecycle import plan
     from infra import topology
 

@@ -54,13 +54,13 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
 
 
 def _measured(figures: Mapping[str, Any], *, measure: str) -> str | None:
-    """Return a formatted measure. Its name comes from a file name and may have any character: no template works."""
+    """Return a formatted measure. Templates cannot format it: its name, from a file name, can have any character."""
     value = figures["measures"].get(measure)
     return None if value is None else f"{value:.4f}"
 
 
 def _shortened(text: str) -> str:
-    """Return the settings, cut to fit a table; --json has all."""
+    """Return the settings, shortened to fit into a table; --json shows all settings."""
     if len(text) <= _SETTINGS_LETTERS:
         return text
     kept = text[:_SETTINGS_LETTERS].rpartition(", ")[0] or text[:_SETTINGS_LETTERS]

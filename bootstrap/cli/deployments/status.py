@@ -59,7 +59,7 @@ def run(target: Target) -> Result:
 
 
 def _all(target: Target) -> Result:
-    """Return a row for each deployment. A row shows the error if Shoal could not read that deployment."""
+    """Return one row per deployment. If Shoal could not read a deployment, its row shows the error."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from bootstrap.aws.account import Account

@@ -1,1 +1,1 @@
-"""The commands that make datasets, train, predict and compare."""
+"""The commands that create datasets, train models, predict, and compare runs."""

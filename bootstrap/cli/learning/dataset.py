@@ -1,6 +1,6 @@
 """`shoal dataset info`: shows a dataset's settings, counts, digest, and a few rows as text.
 
-Do not read whole arrays, because a dataset on S3 may have gigabytes. Only --check reads all of it.
+Do not read whole arrays, because a dataset on S3 can have many gigabytes. Only --check reads the whole dataset.
 """
 
 import sys
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1 << 20
 _WIDTH = 118
-"""Characters in a line if the output is not a terminal."""
+"""Characters per line if the output is not a terminal."""
 _CLASSES_SHOWN = 20
 _NAMELESS = ("<padding>", "<unknown>")
 
@@ -75,7 +75,7 @@ run.add_command(info)
 
 @contextmanager
 def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
-    """Yield a dataset and its size in bytes. From S3, fetches only the ranges in use, unless `whole`."""
+    """Yield an open dataset and its size in bytes. From S3, fetch only the ranges that are read, unless `whole`."""
     from corpus.dataset import open_dataset
     from corpus.reading.s3 import is_s3
     from corpus.reading.storage import open_range, readable

@@ -21,7 +21,7 @@ _CLASSES_SHOWN = 20
 def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSES) -> str:
     """Return histograms of ratings, classes and text lengths, and the most frequent words, from counts.json.
 
-    Of many classes it shows only the most frequent.
+    If there are many classes, only the most frequent are shown.
     """
     before, after = counts["labels"]["before"], counts["labels"]["after"]
     codes = {name: str(label) for label, name in enumerate(classes)}
@@ -50,13 +50,13 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
 
 
 def malformed_text(counts: Mapping[str, Any]) -> str:
-    """Return the number of malformed records, in total and by reason."""
+    """Return the number of malformed records as text, in total and by reason."""
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
     return f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Return the settings of a dataset without its class names, which may be many."""
+    """Return the settings of a dataset as text, without the class names, because there can be many."""
     shown = {name: value for name, value in settings.items() if name != "classes"}
     return "settings: " + ", ".join(
         f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
@@ -64,7 +64,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def malformed_places(content: Mapping[str, Any]) -> str:
-    """Return the places of the first malformed lines, one place a line."""
+    """Return file, line number and beginning of the first malformed lines, as one line of text for each."""
     places = content["malformed_lines"]
     return "\n".join(f"{each['reason']}: {each['file']}, line {each['line']}: {each['begins']}" for each in places)
 
@@ -89,10 +89,10 @@ def bar(share: float, letters: int) -> str:
 
 
 def histogram(title: str, columns: Mapping[str, Mapping[str, int]], shown: int | None = None) -> str:
-    """Return a table with a row for each entry, and for each column its count, share and bar.
+    """Return a table with one row per entry; each column shows the entry's count, share and bar.
 
-    `columns` maps each column's name, which may be empty, to its counts. All columns have the same entries. `shown`:
-    the number of entries to show, from the first (default: all).
+    `columns` maps the name of each column, which can be empty, to counts by entry. All columns have the same entries.
+    `shown`: the number of entries to show, starting with the first (default: all).
     """
     letters = _BAR_LETTERS // len(columns)
     lines = []

@@ -120,7 +120,7 @@ def run(
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "StreamSource":
-    """Return the source of text. Raises UsageError for contradictory options."""
+    """Return the source of the text to learn from. Raises UsageError for contradictory options."""
     from bootstrap.training.sources.stream import StreamSource
 
     data: str | None = options["data"]
@@ -142,7 +142,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
 
 
 def _stream_settings(options: dict[str, Any]) -> StreamSettings:
-    """Return how to read the text, by `options`. Raises UsageError for invalid values."""
+    """Return the settings by which the text is read, from `options`. Raises UsageError for invalid values."""
     try:
         return StreamSettings(
             sources=tuple(map(absolute, options["input"])),
@@ -158,9 +158,10 @@ def _stream_settings(options: dict[str, Any]) -> StreamSettings:
 
 
 def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
-    """Check options and evaluation sets before reading, which may take hours; the ranks would find errors only later.
+    """Check options and evaluation sets before the text is read, because reading can take hours.
 
-    Raises UsageError for options that do not fit the text, and DataError for malformed evaluation sets.
+    The ranks would find these errors only after reading. Raises UsageError for options that do not fit the text, and
+    DataError for malformed evaluation sets.
     """
     try:
         require_text_of_kind(config, endless=endless)

@@ -1,4 +1,4 @@
-"""`shoal experiment run`: makes all runs of an experiment's file, alternating between arms, and shows the results."""
+"""`shoal experiment run`: executes all runs of an experiment, alternating between arms, and shows the results."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _READ = {
     "preprocessing": "preprocessing; give --input FILE... with raw reviews",
     "words": "word embeddings; give --input FILE... with text",
 }
-"""Object of comparison and required option, for the kinds of experiments that take --input."""
+"""For each kind of experiment that requires --input: what it compares, and which option to give."""
 
 
 @group(
@@ -141,7 +141,7 @@ run.add_command(run_file)
 
 
 def _run(plan: "RunningPlan") -> str | None:
-    """Make the runs; return the signal that stopped them, if any. Prints how to continue after a stop."""
+    """Execute the runs; return the signal that stopped them, or None. After a stop, print how to continue."""
     from bootstrap.experiments.running import run_experiment
 
     try:
@@ -178,7 +178,7 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
 
 
 def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
-    """Return the maker of the experiment's kind of runs."""
+    """Return the object that executes the experiment's kind of runs."""
     from bootstrap.experiments import preprocessings, trainings
     from bootstrap.experiments.places import LocalMachine
     from bootstrap.training.sources.dataset import DatasetSource
@@ -194,7 +194,7 @@ def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Run
 
 
 def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments":
-    """Return the named deployments; without names, the arms' topologies, which suffice for a dry run's prices."""
+    """Return the named deployments. Without names, return the arms' topologies, which suffice to price a dry run."""
     from bootstrap.aws import cdk
     from bootstrap.aws.deployment import Deployment, find_deployment
     from bootstrap.experiments.places import Deployments
@@ -273,7 +273,7 @@ def planned_result(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "Ru
 
 
 def found_result(result: "ExperimentResult") -> Result:
-    """Return the results of an experiment: the same tables, with a row for each arm, as in its report."""
+    """Return the results of an experiment as tables with one row per arm. The report has the same tables."""
     from experiments.records.comparing import warnings
     from experiments.report.rows import about
     from experiments.report.sections import EXPERIMENT

@@ -1,4 +1,4 @@
-"""`shoal neighbours`: lists the words with the vectors nearest to those of given words."""
+"""`shoal neighbours`: lists the words with the vectors most similar to the vectors of given words."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -48,7 +48,7 @@ def run(*, model: str, words: Sequence[str], count: int) -> Result:
 
 
 def open_vectors(model: str) -> "WordVectors":
-    """Return the word vectors of --model; print a warning if some of the file were left out. Raises DataError."""
+    """Return the word vectors of --model; print a warning if vectors in the file were left out. Raises DataError."""
     from trainer.embeddings.model_folder import open_words
 
     vectors = open_words(model)

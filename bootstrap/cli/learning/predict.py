@@ -124,14 +124,14 @@ def run(
 
 
 def require_files_for(options: dict[str, Any]) -> None:
-    """Raise UsageError for an option about files: standard input is plain text without ratings and labels."""
+    """Raise UsageError for options about files, because standard input is plain text without ratings or labels."""
     for name, value in options.items():
         if value not in (None, (), False):
             raise UsageError(f"--{name.replace('_', '-')} requires files")
 
 
 def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:
-    """Raise UsageError for an option about ratings or the positive class: a model of named classes has neither."""
+    """Raise UsageError for options about ratings or the positive class: a model with named classes has neither."""
     for name in ("threshold", "rating_field", "positive_label", *names):
         if options.get(name) not in (None, False):
             raise UsageError(
@@ -182,7 +182,7 @@ def _unknown(predictions: "Sequence[Prediction]") -> int:
 
 
 def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
-    """Print on standard error how many texts got no answer. As text, prints nothing if every text got one."""
+    """Print on standard error how many texts got no answer; without --json, only if there are such texts."""
     from bootstrap.prediction.texts import malformed_records
 
     malformed = tally.counts["malformed"]
@@ -203,7 +203,7 @@ def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
 def find_files(
     model: "TrainedModel", files: Sequence[str], options: dict[str, Any], *, unlabelled: bool = False
 ) -> "TextFiles":
-    """Return the files and how to read them, and print the warnings about them. See `find_text_files`."""
+    """Return the files with the way to read them, and print warnings about the files. See `find_text_files`."""
     from bootstrap.prediction.texts import find_text_files
 
     try:
@@ -226,9 +226,9 @@ class _AnswerForm:
     """Writer of answers as tab-separated columns or JSON objects."""
 
     def __init__(self, classes: Sequence[str], *, probabilities: bool, keep: Sequence[str]) -> None:
-        """`classes`: the model's class names, by label. `keep`: the fields of the input that answers repeat.
+        """`classes`: the model's class names, by label. `keep`: the input fields that are repeated in each answer.
 
-        `probabilities`: write the probabilities of all classes.
+        `probabilities`: whether to write the probability of every class.
         """
         self._names, self._probabilities, self._keep = classes, probabilities, keep
         self._line = self._json if wants_json() else self._columns
@@ -240,7 +240,7 @@ class _AnswerForm:
         predictions: "Sequence[Prediction]",
         kept: Sequence[Sequence[object]] = (),
     ) -> None:
-        """Write a line for each text. `kept`: each text's values of the fields in `keep`."""
+        """Write one line per text. `kept`: for each text, the values of the fields in `keep`."""
         out.write("".join(map(self._line, texts, predictions, kept or repeat(()))))
         out.flush()
 
@@ -291,5 +291,5 @@ def _cell(value: object) -> str:
 
 
 def _as_text(value: object) -> str:
-    """Return a value without a JSON type, such as a Parquet date, as text."""
+    """Return a value for which JSON has no type, such as a Parquet date, as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _BETTER = "the stopwords include 'not'; --stopwords keep-negations lets a model distinguish 'not good' from 'good'"
 _KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "one text per line"}
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
-"""Runners by place; the first is the default."""
+"""Runners that each place supports; the first is the default."""
 _DESCRIPTION = """\
 Turn raw reviews into a dataset: word ids and labels of distinct texts, split
 into training and test rows.
@@ -146,7 +146,7 @@ def result_of(made: "MergeResult", settings: "Settings") -> Result:
 
 
 def _runner(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> str:
-    """Return the runner of the jobs. Raises UsageError for options that do not fit the place of the run."""
+    """Return the name of the runner. Raises UsageError for options that the place of the run does not support."""
     if target is None and output is None and not dry_run:
         raise UsageError("--local requires --output, the folder for dataset.h5 and counts.json")
     if target is not None and output is not None:
@@ -238,7 +238,7 @@ def _preview_content(preview: "PreprocessingPreview") -> dict[str, Any]:
 
 
 def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) -> Result:
-    """Return a preview as a result. It fails if the sample shows that the real run would fail."""
+    """Return the result for a preview. Its exit status is 1 if the sample shows that the real run would fail."""
     from bootstrap.preprocessing.preview import check_preview
 
     found = _preview_content(preview)

@@ -1,4 +1,4 @@
-"""Formats a training's summary: scores, nodes, speed, time, cost, and files that were not fetched."""
+"""Formats the summary of a training run: scores, nodes, speed, time, cost, and files that were not fetched."""
 
 import shlex
 from collections import Counter
@@ -22,7 +22,7 @@ SCORES: Rows = {
     "calibration error": "{calibration_error:.1%}",
 }
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
-"""Most classes of a confusion matrix and characters of a class name that fit into 80 columns."""
+"""Maximum number of classes in a confusion matrix, and of characters per class name, that fit into 80 columns."""
 _ON_HOSTS: Rows = {
     "run": "{run} continues without this command; to follow it, or to stop it by Ctrl-C, run the same command again"
 }
@@ -35,7 +35,7 @@ _ON_DEPLOYMENT: Rows = {
 
 
 def training_result(summary: dict[str, Any], output: Path) -> Result:
-    """Return the command's result for a training's summary. `output`: the run's folder on this machine."""
+    """Return the command's result for the summary of a run. `output`: the run's folder on this machine."""
     if summary.get("detached"):
         return Result(summary, [_ON_HOSTS if "hosts" in summary else _ON_DEPLOYMENT])
     rows = _FINISHED if summary.get("finished_before") else _ROWS
@@ -50,7 +50,7 @@ def training_result(summary: dict[str, Any], output: Path) -> Result:
 
 
 def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows of a confusion matrix made by `Confusion.plain`; [] if it has too many classes."""
+    """Return a confusion matrix from `Confusion.plain` as rows of text; [] if it has too many classes to show."""
     if len(matrix["classes"]) > _MOST_CLASSES:
         return []
     names = [_cut(name) for name in matrix["classes"]]
@@ -72,7 +72,7 @@ def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
 def score_rows(
     texts: int, scores: Mapping[str, Any], matrix: Mapping[str, Any], **left_out: int
 ) -> list[tuple[str, str]]:
-    """Return rows: scored texts, texts `left_out` by reason, scores, and the confusion matrix."""
+    """Return rows of text: scored texts, texts `left_out` by reason, scores, and the confusion matrix."""
     reasons = {"unknown": "without known words", "other_labels": "without a known rating or label"}
     out = ", ".join(f"{number:,} {reasons.get(name, name)}" for name, number in left_out.items() if number)
     scored = plural(texts, "text") + (f"; left out: {out}" if out else "")
@@ -93,7 +93,7 @@ def _model(summary: Mapping[str, Any], output: Path) -> str:
 
 
 def _words(summary: Mapping[str, Any]) -> str | None:
-    """Return words trained on and words per second; None for a classifier."""
+    """Return the number of words trained on, and words per second; None for a classifier."""
     if "words_a_row" not in summary:
         return None
     rows = summary["rows_seen"]
@@ -110,14 +110,14 @@ def _rows(summary: Mapping[str, Any]) -> str | None:
 
 
 def _nodes(summary: Mapping[str, Any]) -> str | None:
-    """Return the deployment's nodes. Their zone and market may differ from the topology's preference."""
+    """Return the run's nodes as text. Their zone and market can differ from those that the topology prefers."""
     nodes = [*summary.get("nodes", ()), *summary.get("readers", ())]
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
     return "; ".join(f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()) or None
 
 
 def _text(summary: Mapping[str, Any]) -> str | None:
-    """Return the totals that a deployment's readers read."""
+    """Return how much the deployment's readers read, and how long they waited, as text."""
     if "read" not in summary:
         return None
     from corpus.stream.progress import Status
@@ -150,7 +150,7 @@ def _cost(summary: Mapping[str, Any]) -> str | None:
 
 
 def balanced_text(summary: Mapping[str, Any]) -> str | None:
-    """Return the throughput as a share of the sum of the ranks' speeds, and the losses; None for a single rank."""
+    """Return the throughput as a share of the sum of the ranks' speeds, and the lost shares; None for a single rank."""
     if summary["balanced"] is None or summary["lost"] is None or len(summary["rows_of_ranks"]) == 1:
         return None
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in summary["lost"].items())

@@ -1,4 +1,4 @@
-"""Shared by `shoal train` and `shoal embed`: reads the configuration and the place, and trains."""
+"""Shared by `shoal train` and `shoal embed`: reads configuration and place of a run from the options, and trains."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
 
 _DATA = Path("dataset")
-"""Placeholder: the place of a run sets the actual path."""
+"""Placeholder for the dataset's path, which the place of the run sets."""
 
 
 def config_of(
@@ -30,7 +30,7 @@ def config_of(
 ) -> TrainConfig:
     """Return the configuration from the command's options. Raises UsageError for invalid values.
 
-    `defaults`: defaults of this command. `endless`: the source is an unbounded stream.
+    `defaults`: the command's own defaults. `endless`: whether the source is an unbounded stream.
     """
     try:
         config = from_args(Namespace(**{**defaults, **typed_options(ctx), "data": _DATA}), endless=endless)
@@ -44,10 +44,10 @@ def config_of(
 def place_of(
     target: Target | Path | None, ranks: int | None, launch: Mapping[str, Any] = MappingProxyType({})
 ) -> "Place":
-    """Return the place of the run: a deployment, the hosts of a file, or (target None) this machine.
+    """Return the place of the run: a deployment, the hosts in a file, or, without a `target`, this machine.
 
     `launch`: launch options for a deployment or hosts. `max_dollars` defaults to the limit of the deployment's
-    topology. Raises UsageError if `ranks` is given for another place than this machine.
+    topology. Raises UsageError if `ranks` is given although the run is not on this machine.
     """
     if target is None:
         from bootstrap.training.places.local import LocalPlace
