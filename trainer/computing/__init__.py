@@ -1,1 +1,1 @@
-"""Computation on one rank: gradients of its rows, threads, precision, dropout, and the optimiser."""
+"""Computation within one rank: gradients, CPU threads, precision, dropout, and the optimiser."""

@@ -1,12 +1,12 @@
 """Gradients of one rank's share of the global batch, for any task.
 
-A rank's loss is the *sum* over its rows divided by the rows of the whole global batch. Summed over ranks (exchange.py),
-it is the mean over the global batch, for any split. Do not divide by the rows of the share. Class weights scale the
-losses of rows and do not change the divisor, which counts rows. A rank without rows computes nothing and contributes
-zero.
+A rank's loss is the *sum* of its rows' losses, divided by the number of rows in the whole global batch. The sum of the
+ranks' losses (exchange.py) is then the mean loss of the global batch, for any split. Do not divide by the number of
+rows in the rank's share. Class weights scale the losses of rows, but do not change the divisor. A rank without rows
+computes nothing and contributes zero.
 
-In the same way, each CPU thread computes a piece of the share, and a GPU computes several pieces sequentially if a
-share does not fit into its memory. The gradients of the pieces add up to those of the share.
+Similarly, each CPU thread computes one piece of the share. A GPU computes several pieces, one after the other, if the
+share does not fit into its memory. The gradients of the pieces add up to the gradients of the share.
 """
 
 import copy
@@ -32,22 +32,23 @@ from trainer.computing.threads import Threads
 from trainer.rank_errors import RankError
 
 _FEWEST = 16
-"""Fewest rows per thread: fewer rows take nearly as long."""
+"""Minimum number of rows per thread: a thread with fewer rows would take nearly as long."""
 
 
 class LossOf(Protocol):
     """Loss function of a task."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        """Return the sum of the losses of rows (n,), n > 0, in a step of the run: a scalar on the model's device.
+        """Return the sum of the losses of the training rows `numbers` (n,), n > 0: a scalar on the model's device.
 
-        Ends the phase clock.ROWS of `timer` when the rows are loaded.
+        `step`: the step of the run, on which random choices depend. `timer`: its phase clock.ROWS ends when the rows
+        are loaded.
         """
         ...
 
 
 class Piece(NamedTuple):
-    """Contribution of a piece: its loss, the gradients of dense parameters, and those of sparse tables."""
+    """Contribution of one piece of rows: its loss, and its gradients of dense parameters and of sparse tables."""
 
     loss: Tensor
     gradients: Sequence[Tensor]
@@ -55,26 +56,26 @@ class Piece(NamedTuple):
 
 
 class DirectGradients(Protocol):
-    """Computer of gradients without autograd."""
+    """Function that computes a loss and its gradients without autograd."""
 
     fewest: int
-    """Fewest rows per thread: in short steps, most time is Python overhead, which threads do not share."""
+    """Minimum number of rows per thread. Short steps are mostly Python overhead, which more threads do not reduce."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
-        """Return the contribution of rows (n,), n > 0, to the loss and gradients of a global batch of `of` rows.
+        """Return the contribution of the training rows `numbers` (n,), n > 0, to a global batch of `of` rows.
 
-        Ends the phases of `timer`.
+        `step`: the step of the run, on which random choices depend. `timer`: the function ends its phases.
         """
         ...
 
 
 class GradientComputer:
-    """Computes shares with one model on one device; on a CPU with `threads`.
+    """Computes the loss and the gradients of this rank's share of each global batch, with one model on one device.
 
-    `rows`: the number of training rows. `sparse_tables`: parameters with gradients of touched rows only. These
-    gradients are not set, but returned by `take_table_gradients` (row_gradients.py). `precision`: the precision of the
-    layers. `timer`: receives the phases; its owner begins the steps. `direct`: an equivalent of `loss_of` with autograd
-    in float32, which replaces it in that precision.
+    `rows`: the number of training rows. `sparse_tables`: parameters with gradients that contain only the touched rows.
+    These gradients are returned by `take_table_gradients` instead of being set (row_gradients.py). `precision`: the
+    precision of the layers. `timer`: receives the phases of each step; the caller begins the steps. `threads`: compute
+    in parallel on a CPU. `direct`: computes the same as autograd with `loss_of`, and replaces it in float32.
     """
 
     def __init__(
@@ -93,9 +94,9 @@ class GradientComputer:
         self.model, self.rows, self.device = model, rows, device
         self.sparse_tables = sparse_tables
         self.slowness = 1.0
-        """Sleep until this multiple of the own compute time has passed (`--slow`)."""
+        """Factor by which this rank extends the compute time of each step, by sleeping (`--slow`)."""
         self.piece_rows = 0
-        """Rows per piece, after a share did not fit into memory; 0: no limit."""
+        """Largest number of rows in a piece. It is set when a share does not fit into memory; 0: no limit."""
         self._loss_of = loss_of
         self._parameters = [each for each in model.parameters() if _index_of(each, sparse_tables) is None]
         self._table_gradients: list[list[FactoredGradient]] = [[] for _ in sparse_tables]
@@ -105,14 +106,14 @@ class GradientComputer:
         self._direct = direct if precision == torch.float32 else None
 
     def with_copied_model(self, timer: StepTimer) -> "GradientComputer":
-        """Return a computer for the same rows with an independent copy of the model.
+        """Return a GradientComputer for the same rows with an independent copy of the model.
 
-        The copy shares the sparse tables, which may be most of a machine's memory.
+        Only the sparse tables are shared with the copy, because they can fill most of a machine's memory.
         """
         model = copy.deepcopy(self.model, {id(table): table for table in self.sparse_tables})
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
-                module.flatten_parameters()  # cuDNN would gather a copy's weights at every step
+                module.flatten_parameters()  # otherwise cuDNN would gather the copied weights at every step
         found = GradientComputer(
             model,
             self._loss_of,
@@ -128,13 +129,13 @@ class GradientComputer:
         return found
 
     def __call__(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """Add the gradients of rows (n,) of a global batch of `of` rows to the model's gradients; n may be 0.
+        """Compute the rows `numbers` (n,), n >= 0, of a global batch of `of` rows. Add their gradients to the model's.
 
-        Returns the rows' part of the global batch's mean loss, a scalar on the device. Raises RankError if a single row
-        does not fit into memory.
+        Returns the contribution of the rows to the mean loss of the global batch: a scalar on the device. Raises
+        RankError if a single row does not fit into memory.
         """
         if self.slowness > 1.0 and self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)  # exclude work of the previous step
+            torch.cuda.synchronize(self.device)  # exclude the previous step's work from the measured time
         start = time.perf_counter()
         while True:
             try:
@@ -145,13 +146,13 @@ class GradientComputer:
             self._halve_pieces(before)
         if self.slowness > 1.0:
             if self.device.type == "cuda":
-                torch.cuda.synchronize(self.device)  # the sleep is not in the GPU's queue
+                torch.cuda.synchronize(self.device)  # the host sleeps, so it must wait for the GPU's queue first
             time.sleep((self.slowness - 1.0) * (time.perf_counter() - start))
             self._timer.end_phase(SLOWED)
         return loss
 
     def take_table_gradients(self) -> list[FactoredGradient]:
-        """Return the gradient of each sparse table for the rows since the last call."""
+        """Return the gradient of each sparse table for the rows that were computed since the last call."""
         found = [
             concatenate(parts) if parts else zero_gradient(table)
             for parts, table in zip(self._table_gradients, self.sparse_tables, strict=True)
@@ -160,13 +161,15 @@ class GradientComputer:
         return found
 
     def set_table_gradients(self) -> None:
-        """Set the gradient of each sparse table to that of the rows since the last call, of this rank only."""
+        """Set each sparse table's `grad` to the result of `take_table_gradients`, without a sum over ranks."""
         for table, gradient in zip(self.sparse_tables, self.take_table_gradients(), strict=True):
             table.grad = row_gradient(table, sum_touched_rows(gradient))
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """Return the sum of losses over pieces, and add their gradients. Each thread's piece has short and long
-        rows."""
+        """Compute the rows in pieces, and add their gradients to the model's. Return the sum of the pieces' losses.
+
+        Each thread takes every `threads`-th row, so that it has short and long rows.
+        """
         size = self.piece_rows or max(1, len(numbers))
         scale = loss_scale(self._precision, of)
         loss, sums = None, []
@@ -199,7 +202,7 @@ class GradientComputer:
         return loss
 
     def _add(self, sums: Sequence[Tensor], table_gradients: Sequence[Sequence[FactoredGradient]]) -> None:
-        """Add all gradients, or none if memory runs out: their rows are then computed again."""
+        """Add either all gradients to the model's or, if memory runs out, none: the rows are then computed again."""
         added = [
             gradient if parameter.grad is None else parameter.grad + gradient
             for parameter, gradient in zip(self._parameters, sums, strict=True)
@@ -227,7 +230,7 @@ class GradientComputer:
         return Piece(loss.detach(), gradients, table_gradients)
 
     def _halve_pieces(self, rows: int) -> None:
-        """Limit pieces to half of `rows`, which did not fit into memory."""
+        """Limit a piece to half of `rows`, a number of rows that did not fit into memory."""
         if rows <= 1:
             raise RankError(
                 f"a single row does not fit into the memory of {self.device}; use a smaller model, or end other "

@@ -1,10 +1,12 @@
 """Optimiser and learning rate.
 
-Large global batches make fewer steps, and need larger ones: proportional to the batch for SGD (Goyal et al. 2017), and
-to its square root for Adam (Krizhevsky 2014; Malladi et al. 2022), after a warm-up.
+With a larger global batch, an epoch has fewer steps, so each step needs a higher learning rate: proportional to the
+batch for SGD (Goyal et al. 2017), and to its square root for Adam (Krizhevsky 2014; Malladi et al. 2022), after a
+warm-up.
 
 Do not create a `torch.optim.Optimizer`: the first one imports torch's compiler, which delays the first step of every
-rank by as long as importing torch takes. The functions behind those classes do not need it.
+rank by as long as importing torch takes. The functional forms, such as `torch.optim.adam.adam`, do not import the
+compiler.
 """
 
 import math
@@ -23,7 +25,7 @@ from trainer.computing.row_updates import ADAGRAD_TINY, ADAM_KEEPS, ADAM_TINY
 from trainer.options.optimisation_options import OptimisationOptions
 
 BATCH = 256
-"""Global batch for which `--learning-rate` is meant."""
+"""Size of the global batch for which `--learning-rate` is meant. For other sizes, the rate is scaled."""
 
 _POWERS = {"none": 0.0, "root": 0.5, "linear": 1.0}
 _ADAM: dict[str, Any] = {
@@ -42,10 +44,10 @@ class Optimiser:
     """Adam (Kingma and Ba 2015), Adagrad (Duchi et al. 2011) or SGD with momentum, with a separate rate for word
     vectors.
 
-    Every parameter needs a gradient at each step. Every parameter has a state, as in torch.optim. Adam has two moments
-    and a number of steps, Adagrad a sum of squares and a number of steps, and SGD one moment. Word vectors are `tables`
-    and `sparse_tables`. A step changes only those rows of `sparse_tables` that have a gradient (row_updates.py). For
-    them, SGD has no momentum, and Adagrad has one sum per row.
+    Every parameter must have a gradient at each step. The state of each parameter is that of torch.optim: two moments
+    and a step count for Adam, a sum of squares and a step count for Adagrad, one moment for SGD. Word vectors are
+    `tables` and `sparse_tables`. A step changes only those rows of `sparse_tables` that have a gradient
+    (row_updates.py). In sparse tables, SGD uses no momentum, and Adagrad keeps one sum per row.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Optimiser:
         sparse_tables: Sequence[Tensor] = (),
         row_rates: Sequence[Tensor | None] = (),
     ) -> None:
-        """`row_rates`: factors (rows, 1) of Adagrad's rates for the rows of each sparse table; None: no factors."""
+        """`row_rates`: for each sparse table, the factor (rows, 1) of Adagrad's rate for each row; None: no factors."""
         self._parameters: list[Tensor] = list(model.parameters())
         self._config, self._learns = config, True
         self._tables, self._sparse = (
@@ -74,7 +76,7 @@ class Optimiser:
         self._second = self._moments({"adam": everywhere, "adagrad": self._dense, "sgd": []}[kind])
         if kind == "adagrad":
             self._second |= {number: self._zeros(number, columns=1) for number in self._sparse}
-        # Adagrad reads its step counts: on a GPU, the host would wait for each.
+        # torch's adagrad reads the step counts on the host, which would wait for each of them if they were on a GPU.
         self._steps = {
             number: torch.zeros((), device="cpu" if number in self._sparse or kind == "adagrad" else each.device)
             for number, each in enumerate(self._parameters)
@@ -82,9 +84,9 @@ class Optimiser:
         }
 
     def rehearsal(self, copied: nn.Module) -> "Optimiser":
-        """Return an optimiser for a copy of the model with the same sparse tables.
+        """Return an optimiser for `copied`, a copy of the model that shares the sparse tables.
 
-        It does the same work as this one, but changes only the copied parameters.
+        Its steps do the same work as steps of this optimiser, but change only the copied parameters.
         """
         shared = [self._parameters[number] for number in self._sparse]
         own = list(copied.parameters())
@@ -97,7 +99,7 @@ class Optimiser:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Update the parameters from their gradients with a learning rate; word vectors with their multiple of it."""
+        """Update the parameters from their gradients. The learning rate of word vectors is `word_rate` times `rate`."""
         for numbers, share in self._groups:
             if numbers:
                 self._step_dense(numbers, share * rate)
@@ -109,12 +111,12 @@ class Optimiser:
             each.grad = None
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state for a checkpoint, keyed by kind and index of the parameter."""
+        """Return the state for a checkpoint: tensors by kind and index of the parameter, such as `first.0`."""
         kinds = {"first": self._first, "second": self._second, "steps": self._steps}
         return {f"{kind}.{number}": each for kind, own in kinds.items() for number, each in sorted(own.items())}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Restore the state of an optimiser for parameters of the same shapes."""
+        """Restore a `state()` of an optimiser for parameters of the same shapes."""
         for name, own in self.state().items():
             own.copy_(state[name])
 
@@ -127,7 +129,7 @@ class Optimiser:
         }
 
     def _zeros(self, number: int, *, columns: int) -> Tensor:
-        """Return zeros (rows, columns) as a moment of a sparse table."""
+        """Return zeros (rows of the table, columns), a new moment of a sparse table."""
         table = self._parameters[number]
         return new_table(len(table), columns, table).zero_()
 
@@ -164,9 +166,9 @@ class Optimiser:
 
 
 def learning_rate(config: OptimisationOptions, step: int, steps: int, global_batch: int) -> float:
-    """Return the learning rate of step 0, ..., steps - 1 of the whole run.
+    """Return the learning rate of a step, from 0 to `steps` - 1, of a run of `steps` steps.
 
-    It rises linearly during the warm-up. Then it is constant, or falls to 0 linearly or along a cosine.
+    The rate rises linearly during the warm-up. Then it is constant, or falls to 0 linearly or along a cosine.
     """
     highest: float = config.learning_rate * (global_batch / BATCH) ** _POWERS[config.rate_scaling]
     warm = math.ceil(config.warm_up * steps)

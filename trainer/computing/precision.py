@@ -1,9 +1,11 @@
-"""Precision of a run, and the scale of its loss.
+"""Floating-point precision of a run, and loss scaling.
 
-All ranks use one precision that is fast on all GPUs. Do not let each rank choose by its own GPU: gradients would then
-depend on the assignment of rows to ranks. The smallest float16 number is 6e-8. Gradients of single rows, divided by the
-rows of a large global batch, would become 0. So the loss is scaled up before `backward`, and the gradients are scaled
-down after it. This holds for bfloat16, too, because under torch's autocast cuDNN computes an LSTM in float16 even then.
+All ranks use the same precision, which is fast on all of their GPUs. Do not let each rank choose a precision for its
+own GPU: gradients would then depend on the assignment of rows to ranks.
+
+The smallest float16 number is 6e-8. Gradients of single rows, divided by the number of rows in a large global batch,
+would become 0. So the loss is scaled up before `backward`, and the gradients are scaled down after it. bfloat16 needs
+loss scaling, too: under torch's autocast, cuDNN computes an LSTM in float16 even if bfloat16 is chosen.
 """
 
 from collections.abc import Iterable
@@ -18,7 +20,7 @@ Capability = tuple[int, int]
 """NVIDIA compute capability of a GPU."""
 
 _FIRST_WITH = (("bfloat16", (8, 0)), ("float16", (7, 0)))
-"""Lowest compute capability with which a precision is faster than float32."""
+"""Lowest compute capability with which each precision is faster than float32."""
 
 
 def capability(device: torch.device) -> Capability | None:
@@ -27,10 +29,11 @@ def capability(device: torch.device) -> Capability | None:
 
 
 def choose(asked: str, capabilities: Iterable[Capability | None]) -> str:
-    """Return the precision of a run on ranks with these GPUs (None: a CPU). `asked`: `auto` or a name.
+    """Return the name of a run's precision.
 
-    Raises TrainingError if a rank does not support the precision. A CPU supports only float32: oneDNN's bfloat16 LSTM
-    needs AVX-512, and fails without it.
+    `asked`: `auto` or the name of a precision. `capabilities`: the compute capability of each rank's GPU; None for a
+    CPU. Raises TrainingError if a rank does not support the precision. A CPU supports only float32, because oneDNN's
+    bfloat16 LSTM fails on processors without AVX-512.
     """
     found = list(capabilities)
     for name, first in _FIRST_WITH:
@@ -46,9 +49,9 @@ def choose(asked: str, capabilities: Iterable[Capability | None]) -> str:
 
 
 def loss_scale(precision: torch.dtype, rows: int) -> float:
-    """Return the factor of the loss of a global batch of `rows` rows; 1 in float32.
+    """Return the factor by which to scale the loss of a global batch of `rows` rows; 1 in float32.
 
-    It is the power of two nearest to the square root of `rows`. Then neither the gradient of one row underflows, nor
-    the sum of all overflows.
+    It is the power of two nearest to the square root of `rows`. With this factor, the gradient of a single row does not
+    underflow, and the sum of all rows' gradients does not overflow.
     """
     return float(2 ** round((rows.bit_length() - 1) / 2)) if precision != torch.float32 else 1.0

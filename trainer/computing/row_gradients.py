@@ -1,12 +1,12 @@
 """Sparse gradients of large tables of vectors: only the rows that a batch touches.
 
 Such a gradient is a sparse tensor (torch.sparse_coo_tensor) with each touched row once, in any order. Do not use
-`nn.Embedding` for a large table: its gradient is as large as the table, or has a row for each occurrence of an id.
+`nn.Embedding` for a large table: its gradient is as large as the table, or has one row per occurrence of an id.
 
-All rows of a text have the same gradient, that of the mean of its rows. So pieces and ranks exchange the gradients of
-the means and the ids of their rows (`FactoredGradient`): ten times less data than the touched rows. The rows are summed
-once, at the end. On a CPU, numba computes (row_kernels.py), and is imported at the first use; elsewhere, torch
-computes.
+A model takes the mean of the table rows of each text, so all rows of a text have the same gradient. Pieces and ranks
+therefore exchange the gradient of each mean and the ids of its rows (`FactoredGradient`). That is a tenth of the data
+of the touched rows. The gradients of each row are summed once, after the exchange. On a CPU, loops in numba compute
+(row_kernels.py, imported at the first use); on other devices, torch computes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,22 +20,22 @@ import torch
 from torch import Tensor
 
 _PIECE = 256
-"""Values that a GPU thread sums sequentially. 65,536 values with one id are 256 pieces, and their sums are added in as
-many steps."""
+"""Number of values in a piece, which one GPU thread sums sequentially. For example, 65,536 values with the same id are
+256 pieces; one thread then adds the 256 sums."""
 
 
 class TouchedRows(NamedTuple):
-    """Rows and values of a sparse gradient: distinct `rows` (m,) int64, and their `values` (m, columns)."""
+    """Sparse gradient of a table: distinct row numbers `rows` (m,) int64, and their gradients `values` (m, columns)."""
 
     rows: Tensor
     values: Tensor
 
 
 class FactoredGradient(NamedTuple):
-    """Gradient of a table in factored form: gradients of means of its rows.
+    """Gradient of a table in factored form, as the gradients of n means of table rows.
 
     `gradients` (n, columns): the gradient of each mean. `lengths` (n,) int64: the number of rows in each mean, at least
-    1. `ids` (t,) int32: the rows of all means, concatenated.
+    1. `ids` (t,) int32: the row numbers of all means, concatenated.
     """
 
     ids: Tensor
@@ -48,10 +48,10 @@ _collected: ContextVar[list[tuple[Tensor, FactoredGradient]] | None] = ContextVa
 
 @contextmanager
 def collect_gradients() -> Iterator[list[tuple[Tensor, FactoredGradient]]]:
-    """Collect the table gradients of `mean_of_rows` in this block.
+    """Collect the factored table gradients of all calls of `mean_of_rows` in this block.
 
-    In the backward pass, their tables get a gradient without rows. Instead, each table and its factored gradient are
-    appended to the yielded list.
+    The backward pass appends each table and its factored gradient to the yielded list. The table's own gradient then
+    has no rows.
     """
     found: list[tuple[Tensor, FactoredGradient]] = []
     before = _collected.set(found)
@@ -76,18 +76,18 @@ def zero_gradient(table: Tensor) -> FactoredGradient:
 
 
 def concatenate(parts: Sequence[FactoredGradient]) -> FactoredGradient:
-    """Return the sum of gradients of one table."""
+    """Return the sum of one or more gradients of the same table."""
     return FactoredGradient(*map(torch.cat, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
 
 
 def compact(factored: FactoredGradient) -> FactoredGradient:
-    """Return the same gradient with one entry per distinct row. For narrow tables, that is smaller."""
+    """Return the same gradient with one entry per distinct row. This form is smaller for tables with few columns."""
     found = sum_touched_rows(factored)
     return FactoredGradient(found.rows.int(), torch.ones_like(found.rows), found.values)
 
 
 def sum_touched_rows(factored: FactoredGradient) -> TouchedRows:
-    """Return the rows of a gradient. Each row's sum is taken in the order of the means."""
+    """Return the gradient of each distinct row. The gradients of a row are added in the order of the means."""
     if computed_by_numba(factored.ids):
         found = kernels().sum_rows(factored.ids.numpy(), factored.lengths.numpy(), factored.gradients.numpy())
         return TouchedRows(*map(torch.from_numpy, found))
@@ -96,14 +96,14 @@ def sum_touched_rows(factored: FactoredGradient) -> TouchedRows:
 
 
 def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> TouchedRows:
-    """Return the sums of `values` with equal `ids` (t,), with torch.
+    """Return the sum of the values of each distinct id in `ids` (t,), computed by torch.
 
-    The value of an id is the one at the same index of `values` (t, columns), or at its index `places` (t,) in `values`
-    (n, columns). Each sum is taken in order, piece by piece, so that all ranks that add the same values get
-    bit-identical results.
+    The value of `ids[i]` is `values[i]` or, with `places` (t,), `values[places[i]]`; `values` has shape (t, columns) or
+    (n, columns). Values are added in order, piece by piece, so that ranks that add the same values get bit-identical
+    sums.
 
     Do not use `index_add_` for repeated rows: on a GPU, its order of additions varies. Do not sum all values of an id
-    in one segment: a frequent word has tens of thousands, which one thread would add.
+    in one segment: a frequent word has tens of thousands of values, which a single thread would add.
     """
     order = torch.argsort(ids, stable=True)
     distinct, counts = torch.unique_consecutive(ids[order], return_counts=True)
@@ -115,10 +115,10 @@ def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> Tou
 
 
 def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
-    """Return an uninitialised table (rows, columns) with the type and device of `like`; default: float32 on the CPU.
+    """Return an uninitialised table (rows, columns) with the type and device of `like` (default: float32 on the CPU).
 
-    On a CPU, numpy allocates it: numpy asks the system for huge pages, and torch does not. With small pages, a rank
-    that gathers distant rows would mostly wait for address translation.
+    On a CPU, numpy allocates the table, because numpy asks the system for huge pages, and torch does not. With small
+    pages, a rank that gathers distant rows would mostly wait for address translation.
     """
     like = torch.empty(0) if like is None else like.detach()
     if not like.is_cpu:
@@ -127,9 +127,11 @@ def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
 
 
 def mean_of_rows(table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
-    """Return the mean (n, columns) of the rows of `table` (rows, columns) in each segment of `ids` (t,).
+    """Return the mean (n, columns) of the rows of `table` (rows, columns) for each segment of the row numbers `ids`
+    (t,).
 
-    Segments end at `ends` (n,) int64, and have at least one id. The table gets a sparse gradient.
+    `ends` (n,) int64: the end of each segment in `ids`; each segment has at least one id. The backward pass gives the
+    table a sparse gradient.
     """
     found: Tensor = _MeanOfRows.apply(table, ids, ends)  # type: ignore[no-untyped-call]
     return found
@@ -158,7 +160,7 @@ class _MeanOfRows(torch.autograd.Function):
 
 
 def _segments(ends: Tensor, ids: int) -> Tensor:
-    """Return the segment index (t,) of each of `ids` ids."""
+    """Return, for each of `ids` ids, the index of its segment (ids,). `ends`: the end of each segment."""
     return torch.searchsorted(ends, torch.arange(ids, device=ends.device), right=True)
 
 
@@ -176,15 +178,18 @@ def _lengths(ends: Tensor) -> Tensor:
 
 
 def computed_by_numba(tensor: Tensor) -> bool:
-    """Return whether the loops for CPUs (row_kernels.py) process this tensor."""
+    """Return whether numba's loops (row_kernels.py) process this tensor, which they do for all tensors on a CPU."""
     return tensor.is_cpu
 
 
 @cache
 def kernels() -> Any:
-    """Return the loops for CPUs (row_kernels.py). An import statement at each step would take longer than a loop."""
+    """Return the module of loops for CPUs (row_kernels.py).
+
+    The module is cached, because an import statement at each step would take longer than a loop.
+    """
     from trainer.computing import (
         row_kernels,
-    )  # here: numba loads slowly, and GPU machines lack it
+    )  # imported here because numba loads slowly, and GPU machines lack it
 
     return row_kernels

@@ -1,8 +1,8 @@
 """Loops over rows of large tables, compiled by numba for CPUs; `row_gradients` and `row_updates` call them.
 
-Touched rows are far apart, so each loop prefetches rows some iterations ahead: otherwise it would mostly wait for
-memory. Call the functions with the same array types everywhere, because numba compiles each combination separately.
-Inner loops use unsigned indices, so that numba need not handle negative ones.
+Touched rows are far apart in memory, so each loop prefetches rows some iterations ahead. Otherwise it would mostly wait
+for memory. Call the functions with the same array types everywhere, because numba compiles each combination separately.
+Inner loops use unsigned indices, so that numba generates no code for negative ones.
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ from common.compiled import compiled
 
 _AHEAD = 16
 """Iterations between the prefetch and the use of a row; 8 to 32 take equally long."""
-_SPREAD = 0x9E3779B1  # odd, for multiplicative hashing (Knuth, volume 3, 6.4)
+_SPREAD = 0x9E3779B1  # an odd multiplier for multiplicative hashing (Knuth, volume 3, section 6.4)
 
 
 def _prefetching(_context, table, row):  # type: ignore[no-untyped-def]
-    """Prefetch the beginning of `table[row]`, and its end, which may be in another cache line."""
+    """Generate code that prefetches the first and the last number of `table[row]`, often in different cache lines."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
@@ -51,10 +51,10 @@ _prefetch: Any = intrinsic(_prefetching)
 
 @compiled
 def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
-    """Write the mean row of `table` (rows, columns) in each segment of `ids` (t,) to `out` (n, columns), initially
-    zeros.
+    """Write the mean of the rows of `table` (rows, columns) for each segment of the row numbers `ids` (t,) to `out`.
 
-    Segments end at `ends` (n,), and have at least one id.
+    `out` (n, columns) must contain zeros. `ends` (n,): the end of each segment in `ids`; each segment has at least one
+    id.
     """
     columns, begin, count = uint64(table.shape[1]), 0, len(ids)
     for segment in range(len(ends)):
@@ -73,15 +73,15 @@ def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
 
 @compiled
 def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
-    """Return the distinct ids (m,) int64, in order of first appearance, and their gradients (m, columns).
+    """Return the distinct ids (m,) int64, in order of first appearance, and the gradients (m, columns) of their rows.
 
-    This is the backward pass of `mean_rows`: the segments of `ids` (t,) have `lengths` (n,), and their means have
-    `gradients` (n, columns).
+    This is the backward pass of `mean_rows`. `lengths` (n,): the length of each segment of `ids` (t,). `gradients` (n,
+    columns): the gradient of each segment's mean.
     """
     columns, count, size = uint64(gradients.shape[1]), len(ids), 16
     while size < 2 * count:
         size *= 2
-    slots, mask = np.zeros(size, np.int32), uint32(size - 1)  # a hash table of indices of distinct ids, from 1
+    slots, mask = np.zeros(size, np.int32), uint32(size - 1)  # a hash table: 1 + the index of a distinct id, or 0
     distinct, numbers, known = np.empty(count, np.int64), np.empty(count, np.int32), 0
     for at in range(count):
         slot = (uint32(ids[at]) * uint32(_SPREAD)) & mask
@@ -113,10 +113,9 @@ def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
 
 @compiled
 def copy_new_rows(table: Any, ids: Any, known: Any) -> Any:
-    """Return copies of the rows of `table` (rows, columns) with `ids` (n,) that are not yet in `known` (rows,), and
-    their ids.
+    """Return the distinct `ids` (n,) that are not marked in `known` (rows,), and copies of their rows of `table`.
 
-    Each id is returned once, and marked in `known`.
+    `table` has shape (rows, columns). The returned ids are marked in `known`.
     """
     new, count, columns = np.empty(len(ids), ids.dtype), 0, uint64(table.shape[1])
     for at in range(len(ids)):
@@ -135,8 +134,10 @@ def copy_new_rows(table: Any, ids: Any, known: Any) -> Any:
 
 @compiled
 def restore_rows(table: Any, ids: Any, rows: Any) -> Any:
-    """Restore the rows (n, columns) of `table` (rows, columns) with distinct `ids` (n,). Return them minus the replaced
-    rows."""
+    """Write the saved `rows` (n, columns) back to `table` (rows, columns) at distinct `ids` (n,).
+
+    Returns the saved rows minus the rows that they replaced (n, columns).
+    """
     count, columns = len(ids), uint64(table.shape[1])
     ways = np.empty(rows.shape, rows.dtype)
     for at in range(count):
@@ -151,7 +152,7 @@ def restore_rows(table: Any, ids: Any, rows: Any) -> Any:
 
 @compiled
 def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
-    """Take a step of SGD on distinct `rows` (m,) with `gradients` (m, columns)."""
+    """Take a step of SGD on the distinct `rows` (m,) of `table` with `gradients` (m, columns)."""
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
         if at + _AHEAD < count:
@@ -165,10 +166,10 @@ def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
 def adagrad_rows(
     table: Any, squares: Any, rows: Any, gradients: Any, rates: Any, rate: Any, learnt: Any, tiny: Any
 ) -> None:
-    """Take a step of Adagrad with one rate per row.
+    """Take a step of Adagrad with one rate per row on the distinct `rows` (m,) of `table`.
 
-    `squares` (rows, 1): the sums of each row's mean squared gradients, to which `learnt` times the new ones are added.
-    `rates` (rows, 1): factors of each row's rate; or None.
+    `squares` (rows, 1): for each row, the sum of its mean squared gradients. `learnt` times the new mean square is
+    added to it first. `rates` (rows, 1): a factor of each row's rate; None: no factors.
     """
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
@@ -188,10 +189,10 @@ def adagrad_rows(
 
 @compiled
 def adam_rows(table: Any, first: Any, second: Any, rows: Any, gradients: Any, rates: Any, keep: Any, tiny: Any) -> None:
-    """Take a step of lazy Adam.
+    """Take a step of lazy Adam on the distinct `rows` (m,) of `table` with its moments `first` and `second`.
 
-    `keep`: the decay rates of the two moments. `rates`: the step size, and the factor of the second moment's root, both
-    bias-corrected.
+    `keep`: the decay rates of the two moments. `rates`: the step size, and the factor of the second moment's square
+    root, both with bias correction.
     """
     count, columns = len(rows), uint64(table.shape[1])
     (rate, root_share), (keep_first, keep_second) = rates, keep

@@ -1,12 +1,12 @@
-"""Optimiser steps on the touched rows of a table: the cost depends only on the touched rows.
+"""Optimiser steps on the touched rows of a table: their cost depends only on the number of touched rows.
 
-Rows without a gradient do not change. With SGD and Adagrad that is also true of the usual step. But Adagrad has one
-rate per row here instead of one per number, so its state is one column. Adam is *lazy* here. Usually its moments decay
-at each step and continue to move the weights. Here they are frozen until the row has a gradient again. The bias
-correction counts all steps, as in torch.optim.SparseAdam.
+Rows without a gradient do not change. With SGD and Adagrad, a dense step would not change them either. Adagrad has one
+rate per row here instead of one per number, so its state has a single column. Adam is *lazy* here. In a dense step, its
+moments would decay and would move the weights of all rows. Here, the moments of a row are frozen until the row has a
+gradient again. The bias correction counts all steps, as in torch.optim.SparseAdam.
 
-With rate 0 and `learns=False`, a step does the same work without changing the table, so that a rank's speed can be
-measured without a copy.
+With rate 0 and `learns=False`, a step does the same work without changing the table. So a rank's speed can be measured
+without a copy of the table.
 """
 
 import math
@@ -22,7 +22,7 @@ ADAM_TINY, ADAGRAD_TINY = 1e-8, 1e-10
 
 
 def sgd(table: Tensor, touched: TouchedRows, rate: float) -> None:
-    """Take a step of SGD without momentum on a table (rows, columns)."""
+    """Take a step of SGD without momentum on the touched rows of a table (rows, columns)."""
     if computed_by_numba(table):
         kernels().sgd_rows(*_arrays(table, touched.rows, touched.values), _numbers(table, rate)[0])
     else:
@@ -32,10 +32,10 @@ def sgd(table: Tensor, touched: TouchedRows, rate: float) -> None:
 def adagrad(
     table: Tensor, squares: Tensor, touched: TouchedRows, rate: float, *, learns: bool, row_rates: Tensor | None = None
 ) -> None:
-    """Take a step of Adagrad (Duchi et al. 2011) with one rate per row.
+    """Take a step of Adagrad (Duchi et al. 2011) with one rate per row on the touched rows of a table (rows, columns).
 
-    `squares` (rows, 1): the sums of the rows' mean squared gradients. `row_rates` (rows, 1): factors of each row's
-    rate.
+    `squares` (rows, 1): for each row, the sum of its mean squared gradients. `row_rates` (rows, 1): a factor of each
+    row's rate; None: no factors.
     """
     learnt = 1.0 if learns else 0.0
     rows, gradients = touched
@@ -53,7 +53,10 @@ def adagrad(
 def adam(
     table: Tensor, first: Tensor, second: Tensor, touched: TouchedRows, rate: float, *, step: int, learns: bool
 ) -> None:
-    """Take step number `step` (from 1) of lazy Adam with the moments `first` and `second` (rows, columns)."""
+    """Take a step of lazy Adam on the touched rows of a table, with its moments `first` and `second` (rows, columns).
+
+    `step`: the number of the step, from 1.
+    """
     corrections = [1.0 - keep**step for keep in ADAM_KEEPS]
     keep_first, keep_second = ADAM_KEEPS if learns else (1.0, 1.0)
     rate, root_share = rate / corrections[0], 1.0 / math.sqrt(corrections[1])
@@ -73,5 +76,5 @@ def _arrays(*tensors: Tensor) -> list[Any]:
 
 
 def _numbers(table: Tensor, *numbers: float) -> tuple[Any, ...]:
-    """Return the numbers in the type of the table: otherwise numba would compute in a wider one."""
+    """Return the numbers in the table's data type, because numba would compute in float64 with Python's numbers."""
     return tuple(map(table.detach().numpy().dtype.type, numbers))

@@ -1,7 +1,7 @@
-"""CPU threads of a rank: each computes its own rows, like a rank.
+"""CPU threads of a rank: each thread computes its own rows, as a rank does.
 
-Do not let torch divide operations among threads: those of a small model take microseconds. Threads would synchronise
-thousands of times per step, and take several times as long as a single thread.
+Do not let torch divide single operations among threads. An operation of a small model takes microseconds, so the
+threads would synchronise thousands of times per step. A step would take several times as long as with a single thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ class Threads:
         self._others = ThreadPoolExecutor(count - 1, "compute", torch.set_num_threads, (1,)) if count > 1 else None
 
     def map(self, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
-        """Return the results of the parts, in order. The calling thread computes the first part.
+        """Return the result of `work` for each of `parts`, in order. The calling thread computes the first part.
 
-        An exception of a part is raised after all parts have finished.
+        If `work` raises an exception for a part, it is raised again after all parts have been computed.
         """
         if self._others is None:
             return [work(part) for part in parts]
