@@ -1,13 +1,13 @@
 """Collectives of Python values, and the handling of failed collectives.
 
-Values are numbers, strings, None, tensors, and tuples, lists, sets and dictionaries of these. Do not use torch's
+A value is a number, a string, None, a tensor, or a tuple, list, set or dictionary of these. Do not use torch's
 `all_gather_object` and `broadcast_object_list`: they unpickle received bytes, so a peer could execute any code, and
-gloo does not authenticate peers. torch.load accepts only the types named above.
+gloo does not authenticate peers. `torch.load` with `weights_only` accepts only the types named above.
 
-A collective fails if other ranks are lost. Gloo raises an error as soon as a connection breaks. A collective of NCCL is
-work on the GPU, and never ends if a peer is lost. Do not simply wait for it: torch's watchdog thread would kill the
-process without a message that a user understands. So `wait` polls the watchdog's finding, some seconds before the
-watchdog kills.
+A collective fails if other ranks are lost. Gloo raises an error as soon as a connection breaks. An NCCL collective is
+work on the GPU, and never completes if a peer is lost. Do not simply wait for it: torch's watchdog thread would kill
+the process without a message that a user understands. So `wait` polls for the error that the watchdog detects some
+seconds before it kills the process.
 """
 
 import time
@@ -26,12 +26,12 @@ from trainer.distributed.memory import is_full
 from trainer.rank_errors import LostError
 
 TIMEOUT = timedelta(minutes=10)
-"""Time-out of a collective with an unresponsive peer. Rank 0 may take this long to write a checkpoint."""
+"""Time-out of a collective with an unresponsive peer. Rank 0 must write a checkpoint within this time."""
 LOADING_TIMEOUT = timedelta(hours=6)
-"""Largest difference between ranks in the time to read the dataset: one may have to unpack it, or read it from a slow
-share. A process that dies is noticed earlier, because its connections break."""
+"""Largest time between the first and the last rank that have read the dataset. A rank might have to unpack the dataset,
+or read it from a slow share. A process that dies is noticed earlier, because its connections break."""
 RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
-"""Time that ranks and machines wait for the others at the start."""
+"""Time for which a rank or a machine waits for the other ranks or machines at the start."""
 
 _PAUSE_SECONDS = 0.0002
 
@@ -40,7 +40,7 @@ class DeviceEvent(Protocol):
     """Event in a GPU's queue, such as torch.cuda.Event."""
 
     def query(self) -> bool:
-        """Return whether all work before the event is done."""
+        """Return whether all work that was queued before the event is done."""
         ...
 
 
@@ -48,12 +48,12 @@ class CollectiveBackend(Protocol):
     """Backend that executes collectives and detects their failures, such as torch's ProcessGroupNCCL."""
 
     def get_error(self) -> Any:
-        """Return a member of torch's ErrorType."""
+        """Return the detected error, a member of torch's ErrorType."""
         ...
 
 
 def gather(mine: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
-    """Return the value of each of `size` ranks, in rank order. Raises RuntimeError if other ranks are lost."""
+    """Return the values `mine` of all `size` ranks, in rank order. Raises RuntimeError if other ranks are lost."""
     own = _packed(mine)
     lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
     dist.all_gather(lengths, torch.tensor([len(own)]), group)
@@ -64,7 +64,7 @@ def gather(mine: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
 
 
 def broadcast(value: Any, rank: int) -> Any:
-    """Return the value of rank 0. Raises RuntimeError if other ranks are lost."""
+    """Return rank 0's `value` on every rank. Raises RuntimeError if other ranks are lost."""
     own = _packed(value) if rank == 0 else torch.empty(0, dtype=torch.uint8)
     length = torch.tensor([len(own)])
     dist.broadcast(length, src=0)
@@ -75,12 +75,12 @@ def broadcast(value: Any, rank: int) -> Any:
 
 @contextmanager
 def convert_errors(where: str) -> Iterator[None]:
-    """Convert the failure of a collective in this block to a LostError. `where`: the position in the run."""
+    """Convert the failure of a collective in this block to a LostError. `where`: the position, such as `at step 5`."""
     try:
         yield
     except RuntimeError as error:
         if is_full(error) or str(error).startswith("CUDA error"):
-            raise  # an error of this rank alone
+            raise  # not a lost rank: an error of this rank alone
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         what, then = (
             f"{failures.rank_name(dist.get_rank())} lost the other ranks",
@@ -90,7 +90,7 @@ def convert_errors(where: str) -> Iterator[None]:
 
 
 def rendezvous_message(who: str, place: str, error: Exception) -> str:
-    """Return the error message for a rank or machine `who` that did not find the others at `place` (HOST:PORT)."""
+    """Return the error message for a rank or machine `who` that did not reach the others at `place` (HOST:PORT)."""
     reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
     if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
         return (
@@ -103,13 +103,13 @@ def rendezvous_message(who: str, place: str, error: Exception) -> str:
 
 
 def backend_of(device: torch.device) -> CollectiveBackend:
-    """Return the backend for collectives of the default group on this GPU."""
+    """Return the backend that executes collectives of the default process group on this GPU."""
     found: CollectiveBackend = dist.distributed_c10d._get_default_group()._get_backend(device)
     return found
 
 
 def wait(arrival: DeviceEvent, of: CollectiveBackend) -> None:
-    """Wait until all work before `arrival` is done. Raises RuntimeError if backend `of` reports an error."""
+    """Wait until all work before the event `arrival` is done. Raises RuntimeError if the backend `of` has an error."""
     while not arrival.query():
         error = of.get_error()
         if error.name != "SUCCESS":

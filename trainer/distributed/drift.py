@@ -1,4 +1,4 @@
-"""Drift of weights between ranks: compared once an epoch, and corrected if found.
+"""Drift of weights between ranks, which is measured and corrected once per epoch.
 
 All ranks apply the same gradients. But each rank computes the norm for clipping and the update locally, and different
 processors round differently. A difference in the last bit would remain and grow. Do not correct the weights alone:
@@ -17,10 +17,10 @@ from trainer.distributed.ranks import Ranks
 
 
 def synchronise(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
-    """Compare the ranks' weights. If they differ, give all ranks the weights and moments of rank 0.
+    """Compare the ranks' weights. If they differ, copy the weights and the moments of rank 0 to all ranks.
 
-    Returns the largest difference of a weight, the same on every rank; None if all weights were equal. Every rank must
-    call it, between two steps. Raises TrainingError if other ranks are lost.
+    Returns the largest absolute difference of a weight, the same number on every rank; None if all weights were equal.
+    All ranks must call this function between the same two steps. Raises TrainingError if other ranks are lost.
     """
     if ranks.world_size == 1 or len(set(ranks.gather(_checksums(model)))) == 1:
         return None
@@ -33,12 +33,12 @@ def synchronise(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float |
 
 
 def _checksums(model: nn.Module) -> tuple[int, ...]:
-    """Return a checksum for each parameter. CRC is enough against rounding, and fast on large tables."""
+    """Return a checksum for each parameter. A CRC detects rounding differences, and is fast on large tables."""
     return tuple(crc32(parameter.detach().cpu().contiguous().numpy().data) for parameter in model.parameters())
 
 
 def _take_first(own: Tensor) -> float:
-    """Replace a tensor by that of rank 0. Return the largest absolute difference."""
+    """Overwrite the tensor `own` with rank 0's tensor. Return the largest absolute difference between the two."""
     first = own.clone(memory_format=torch.contiguous_format)
     dist.broadcast(first, src=0)
     most = float((first - own).abs().max())

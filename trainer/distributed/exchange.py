@@ -1,20 +1,21 @@
-"""Exchange of a step, in one all-reduce: gradients, loss, compute times, and requests to stop or save.
+"""Exchange between ranks at each step: gradients, loss, compute times, and requests to stop or to save a checkpoint.
 
-The all-reduce carries only those rows of a table that the global batch touches. torch's DistributedDataParallel would
-send whole tables, which hold most of the parameters, although a batch touches few of their rows. Every rank knows the
-whole global batch, and therefore the touched rows. All other gradients are zero on all ranks, so the result is the
-same.
+All of these are exchanged in one all-reduce, except the gradients of sparse tables. Of a table, the all-reduce carries
+only the rows that the global batch touches. torch's DistributedDataParallel would send whole tables, which contain most
+of the parameters, although a batch touches few of their rows. Every rank knows the whole global batch, and therefore
+the touched rows. The gradients of all other rows are zero on all ranks, so the sum is the same.
 
-For a sparse table, a rank would have to read all texts of the batch to find its rows. Instead, each rank sends the
-others the ids of its own rows and one gradient per text: less than a tenth of the bytes of all row gradients
-(`gather_gradients`). Every rank joins them in rank order, so that all get bit-identical results. An all-gather would
-need messages of equal size, and gloo's copies them twice.
+For a sparse table, a rank would have to read all texts of the global batch to find the touched rows. Instead, each rank
+sends to the other ranks one gradient for each of its own texts, and the ids of the text's rows (`gather_gradients`).
+That is less than a tenth of the bytes of all row gradients. Every rank concatenates these gradients in rank order, so
+that all ranks get bit-identical results. An all-gather would need messages of equal size, and gloo's all-gather copies
+them twice.
 
-The all-reduce sums gradients that are already divided by the rows of the global batch (gradients.py). It comes after
-`backward()`, so that a rank's own compute time is separate from its wait for other ranks.
+The all-reduce sums gradients that are already divided by the number of rows in the global batch (gradients.py). It runs
+after `backward()`, so that a rank's own compute time is separate from its wait for other ranks.
 
-Reports are read one step late, so that a GPU's host never waits for the step that it just queued. All ranks must read
-them at the same point: otherwise they would split the next batch differently.
+The report of a step is read one step later, so that a GPU's host never waits for the step that it just queued. All
+ranks must read a report at the same step: otherwise they would split the next batch differently.
 """
 
 import math
@@ -36,53 +37,58 @@ from trainer.distributed import collectives
 
 @dataclass(kw_only=True)
 class Traffic:
-    """Bytes that a rank sent to others for its steps since its start, without initial parameters and whole tables at
-    checkpoints."""
+    """Bytes that a rank has sent to other ranks for its steps since it started.
+
+    The initial parameters and the whole tables that are sent for checkpoints are not counted.
+    """
 
     bytes: float = 0.0
     steps: int = 0
-    """Number of exchanges, or of steps that the rank took alone."""
+    """Number of exchanges; in asynchronous mode, number of the rank's own steps."""
 
     def add_sum(self, size: int, ranks: int) -> None:
-        """Add an all-reduce of `size` bytes over `ranks` ranks, as a ring does it: all but a rank's own part is sent
-        twice."""
+        """Add the bytes of an all-reduce of `size` bytes over `ranks` ranks.
+
+        In a ring all-reduce, each rank sends a share of (ranks - 1) / ranks of the bytes twice.
+        """
         self.bytes += 2 * size * (ranks - 1) / ranks
 
 
 def bytes_a_step(of_ranks: Sequence[Mapping[str, float]], *, local_steps: int) -> float | None:
-    """Return the bytes that a rank sends per own step; None before the first step.
+    """Return the mean number of bytes that a rank sends per step of its own; None before the first step.
 
-    `of_ranks`: the fields of each rank's Traffic. `local_steps`: a rank's own steps between two exchanges, at least 1.
+    `of_ranks`: the fields of each rank's Traffic. `local_steps`: the number of a rank's own steps between two
+    exchanges, at least 1.
     """
     steps = sum(each["steps"] for each in of_ranks) * local_steps
     return sum(each["bytes"] for each in of_ranks) / steps if steps else None
 
 
 _HALF = 1 << 16
-"""Base of the two numbers that encode a count of ids: float32 cannot represent odd numbers above 2**24."""
+"""Base of the two digits that encode a number of ids, because float32 cannot represent odd numbers above 2**24."""
 
 
 def encode_counts(own: FactoredGradient) -> tuple[int, int, int]:
-    """Return three numbers below 2**24 that encode the sizes that this rank sends."""
+    """Return three numbers below 2**24 that encode the numbers of ids and of gradients in this rank's gradient."""
     return (*divmod(len(own.ids), _HALF), len(own.lengths))
 
 
 def decode_counts(counts: Sequence[int]) -> tuple[int, int]:
-    """Return the numbers of ids and of gradients of a rank, decoded from `encode_counts`."""
+    """Return a rank's numbers of ids and of gradients from its result of `encode_counts`."""
     high, low, gradients = counts
     return high * _HALF + low, gradients
 
 
 def gradient_bytes(own: FactoredGradient) -> int:
-    """Return the bytes that this rank sends to each other rank."""
+    """Return the number of bytes that this rank sends to each other rank for its gradient `own`."""
     return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes
 
 
 def gather_gradients(own: FactoredGradient, counts: Sequence[Sequence[int]], rank: int) -> FactoredGradient:
-    """Return the gradient of one sparse table, gathered from all ranks of the default group.
+    """Return the sum of the gradients of one sparse table over all ranks of the default process group.
 
-    `own`: the gradient of this rank, `rank`. `counts` (ranks, 3): the `encode_counts` of each rank. Raises RuntimeError
-    if other ranks are lost.
+    `own`: the gradient of this rank. `counts` (ranks, 3): each rank's result of `encode_counts`. `rank`: the number of
+    this rank. Raises RuntimeError if other ranks are lost.
     """
     columns = own.gradients.shape[1]
     sent = own._replace(gradients=own.gradients.contiguous())
@@ -113,13 +119,13 @@ def gather_gradients(own: FactoredGradient, counts: Sequence[Sequence[int]], ran
 
 
 _SHORT_ROW = 8
-"""Largest number of columns for which ranks send summed rows: factored gradients of narrow tables repeat rows so often
-that the sums are smaller."""
+"""Largest number of columns for which ranks send one sum per row. Factored gradients of such narrow tables repeat row
+ids so often that the sums are smaller."""
 _MOST_TOUCHED = 0.8
-"""Share of touched rows above which it is faster to send the whole table than to find the rows."""
+"""Share of touched rows above which sending the whole table is faster than finding its touched rows."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
-_A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, rows of a piece, rows of this step
+_A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: ComputeStats, rows per piece, and rows of this step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +135,7 @@ class StepReport:
     step: int
     """Number of steps of the run before this one."""
     size: int
-    """Rows of the global batch."""
+    """Number of rows in the global batch."""
     loss: float
     """Mean loss over the global batch."""
     norm: float
@@ -139,21 +145,21 @@ class StepReport:
     save: bool
     """True if any rank requests a checkpoint."""
     rows: IntArray
-    """(ranks,): rows that each rank computed in `seconds` (on a GPU, those of two steps earlier)."""
+    """(ranks,): number of rows that each rank computed in `seconds`. On a GPU, both are those of two steps earlier."""
     seconds: npt.NDArray[np.float64]
-    """(ranks,): own compute seconds of each rank; 0 while unknown."""
+    """(ranks,): compute time of each rank, in seconds, without waiting for other ranks; 0 while unknown."""
     pieces: IntArray
-    """(ranks,): rows of a piece for each rank that computes its share in pieces because of its memory; else 0."""
+    """(ranks,): number of rows per piece if a rank computes in pieces because of its memory; 0 if it does not."""
     computed: IntArray
-    """(ranks,): rows of this step that each rank computed."""
+    """(ranks,): number of rows of this step that each rank computed."""
 
     @property
     def is_complete(self) -> bool:
-        """True if the computed rows add up to the global batch.
+        """True if the numbers of rows that the ranks computed add up to the size of the global batch.
 
-        If not, the ranks split differently: rows are missing, or computed twice. The check finds neither which rows
-        these are, nor wrong rows of the right number. The counts are sent in float32, with a relative rounding error of
-        at most 2**-24 from 2**24 rows on.
+        If not, the ranks split the batch differently, so that rows are missing or were computed twice. The check does
+        not find out which rows these are. It does not notice wrong rows if their number is right. The numbers are sent
+        in float32, with a relative rounding error of at most 2**-24 from 2**24 rows on.
         """
         return abs(int(self.computed.sum()) - self.size) <= self.size >> 24
 
@@ -170,11 +176,12 @@ class GradientExchange:
         clip_norm: float = 0.0,
         sparse_tables: Sequence[Tensor] = (),
     ) -> None:
-        """Also copy the parameters and buffers, such as dropout masks, of rank 0 to every rank.
+        """Create the exchange, and copy rank 0's parameters and buffers, such as dropout masks, to every rank.
 
-        `tables`: the parameters (rows, ...) that have few touched rows in a batch. `clip_norm`: scale longer gradients
-        down to this norm; 0: never. `timer`: this rank's compute times, which are sent to all ranks. `sparse_tables`:
-        parameters with gradients of touched rows only (row_gradients.py); each rank knows only its own rows.
+        `tables`: the parameters (rows, ...) with few touched rows per batch. `clip_norm`: the norm to which larger
+        gradients are scaled down; 0: never. `timer`: measures this rank's compute times, which are sent to all ranks.
+        `sparse_tables`: parameters with gradients that contain only the touched rows (row_gradients.py). Each rank
+        knows only the rows that its own texts touch.
         """
         self._timer = timer
         self._clip_norm = clip_norm
@@ -187,15 +194,17 @@ class GradientExchange:
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
         self._is_brief = self._ranks == 1 and bool(sparse_tables) and self._device.type == "cpu"
-        """True if nothing is sent, and steps are so short that packing would dominate them."""
+        """True if nothing is sent, and a step is so short that packing the gradients would take most of its time."""
         self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
         with collectives.convert_errors("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
 
     def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
-        """Return whether it is cheaper to send only touched rows: `touched` has the rows (m,) of each table for a
-        typical batch."""
+        """Return whether sending only touched rows is cheaper than sending whole tables.
+
+        `touched`: the touched rows (m,) of each table for a typical batch.
+        """
         return all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
 
     def reduce(
@@ -211,12 +220,13 @@ class GradientExchange:
         stop: bool,
         save: bool,
     ) -> StepReport | None:
-        """Replace the gradients by their sum over ranks. Return the report of the previous step.
+        """Replace the gradients by their sum over ranks. Return the report of the previous step; None at the first.
 
-        `size`: rows of the global batch. `touched`: the rows (m,) of each table that the batch touches, the same on all
-        ranks; None: send all rows. `table_gradients`: this rank's gradient of each sparse table. `loss`: this rank's
-        part of the mean loss, over `rows` rows. `piece`: the rows of a piece, if the share was computed in pieces, else
-        0. Raises TrainingError if other ranks are lost.
+        `size`: the number of rows in the global batch. `touched`: the rows (m,) of each table that the batch touches,
+        the same on all ranks; None: send all rows. `table_gradients`: this rank's gradient of each sparse table.
+        `loss`: this rank's contribution to the mean loss. `rows`: the number of rows that this rank computed. `piece`:
+        the number of rows per piece; 0 if the share was computed at once. `stop`, `save`: whether this rank requests
+        the end of the run or a checkpoint. Raises TrainingError if other ranks are lost.
         """
         self.traffic.steps += 1
         if self._ranks > 1:
@@ -262,9 +272,10 @@ class GradientExchange:
         return self._report(step, size, tail)
 
     def _gather(self, table_gradients: Sequence[FactoredGradient], counts: Tensor) -> list[FactoredGradient]:
-        """Return the gradients of the sparse tables, gathered from all ranks.
+        """Return the sum of each sparse table's gradient over all ranks.
 
-        The host waits for `counts`, the sizes of each rank's messages, because a receiver must know a message's size.
+        `counts`: the encoded sizes of each rank's messages. The host waits for them, because a receiver must know the
+        size of a message.
         """
         self.traffic.bytes += (self._ranks - 1) * sum(gradient_bytes(own) for own in table_gradients)
         arrived = self._wait_for_copy(*_copy_to_host(counts)).view(len(table_gradients), -1, self._ranks).mT.long()
@@ -274,14 +285,19 @@ class GradientExchange:
         ]
 
     def _wait_for_copy(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
-        """Return numbers after their copy to the host is complete. Raises RuntimeError if other ranks are lost."""
+        """Wait until the copy of `numbers` to the host is complete. Return the numbers.
+
+        Raises RuntimeError if other ranks are lost.
+        """
         if arrival is not None:
             collectives.wait(arrival, collectives.backend_of(self._device))
         return numbers
 
     def _finish(self, dense: list[Tensor], table_gradients: Sequence[FactoredGradient]) -> Tensor:
-        """Set the gradients of the sparse tables from `table_gradients`, and clip these and the `dense` ones. Return
-        the norm before clipping."""
+        """Set the gradients of the sparse tables from `table_gradients`. Clip them together with the `dense` gradients.
+
+        Returns the norm of all gradients before clipping.
+        """
         summed = [sum_touched_rows(each) for each in table_gradients]
         whole = [*dense, *(each.values for each in summed)]
         norm = _norm(whole)
@@ -292,14 +308,14 @@ class GradientExchange:
         return norm
 
     def _report(self, step: int, size: int, tail: Tensor) -> StepReport | None:
-        """Keep the ranks' report of this step. Return the report of the previous step."""
+        """Keep the report of this step for the next call. Return the report of the previous step."""
         previous = self.drain()
         self._pending = (step, size, *((tail, None) if self._is_brief else _copy_to_host(tail)))
         self._timer.end_phase(PACK)
         return previous
 
     def drain(self) -> StepReport | None:
-        """Return the report of the last reduced step, unless it was returned already.
+        """Return the report of the latest step; None if it was returned already.
 
         Raises TrainingError if other ranks are lost.
         """
@@ -326,7 +342,7 @@ class GradientExchange:
 
 
 def _norm(parts: list[Tensor]) -> Tensor:
-    if len(parts) > 1 and parts[0].is_cpu:  # fewer calls: these take longer than the sums
+    if len(parts) > 1 and parts[0].is_cpu:  # numpy needs fewer calls, and a call takes longer than a sum
         flat = [part.numpy().reshape(-1) for part in parts]
         return torch.tensor(math.sqrt(sum(float(each @ each) for each in flat)), dtype=parts[0].dtype)
     norms = [part.norm() for part in parts]
@@ -339,7 +355,7 @@ def _gradient(parameter: Tensor) -> Tensor:
 
 
 def _copy_to_host(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
-    """Start a copy to the host. Return the copy, and the event that marks its completion (None on a CPU)."""
+    """Start to copy `tail` to the host. Return the copy, and the event that marks its completion (None on a CPU)."""
     if tail.device.type != "cuda":
         return tail.clone(), None
     host = torch.empty(tail.shape, dtype=tail.dtype, pin_memory=True)

@@ -1,8 +1,8 @@
 """Failures of ranks, from which the launcher finds the root cause and decides whether to restart the ranks.
 
-A rank that fails writes a file for its launcher (launch.py), which prints the failures of all its ranks. Do not rely on
-the order of output: ranks that lost a peer often report before the peer, or instead of it. So a failure records its
-time, and whether it is a cause or a consequence.
+A rank that fails writes its failure to a file for its launcher (launch.py), which prints the failures of all its ranks.
+Do not rely on the order of output: ranks that lost a peer often report their failure before the peer reports its own.
+The peer might not report a failure at all. So a failure records its time, and whether it is a cause or a consequence.
 """
 
 import json
@@ -19,11 +19,11 @@ from common.json_values import from_json
 from trainer.rank_errors import LostError, RankError
 
 NODE = "SHOAL_NODE"
-"""Environment variable with the user's name for this machine; unset if there is only one."""
+"""Environment variable with the user's name for this machine; unset if the run has only one machine."""
 LOST = "SHOAL_LOST"
 """Environment variable of restarted ranks: the failure that ended the previous attempt."""
 FOLDER = "SHOAL_FAULTS"
-"""Environment variable with the folder in which ranks leave their failures for the launcher."""
+"""Environment variable with the folder in which ranks write their failures for the launcher."""
 MEETING = "SHOAL_MEETING"
 """Environment variable of a launcher: the path of a file that exists while the launcher waits for other machines."""
 
@@ -35,9 +35,9 @@ class FailureKind(StrEnum):
     FINAL = "final"
     """Error that would recur after a restart."""
     CAUSE = "cause"
-    """Error that ended the run, and might not recur."""
+    """Error that ended the attempt, and might not recur after a restart."""
     CONSEQUENCE = "consequence"
-    """Result of a failure elsewhere."""
+    """Error that results from the failure of another rank or machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,9 @@ class Failure:
     where: str | None = None
     """Position in the run, such as `at step 5`."""
     then: str = ""
-    """Rest of the sentence: details, and what to do."""
+    """End of the message after `where`: details, and what the user can do."""
     attempt: int = 0
-    """Number of restarts before it."""
+    """Number of restarts before this failure."""
 
     @property
     def short(self) -> str:
@@ -63,22 +63,25 @@ class Failure:
         return self.short + self.then
 
     def line(self) -> str:
-        """Return the failure as one line, which `parse` reads."""
+        """Return the failure as one line of output, which `parse` can read."""
         return _PREFIX + json.dumps(asdict(self))
 
 
 def parse(line: str) -> Failure | None:
-    """Return the failure in a line of output; None for any other line."""
+    """Return the failure that a line of output contains; None if it contains no failure."""
     if not line.startswith(_PREFIX):
         return None
-    with suppress(DataError, TypeError, KeyError, ValueError, RecursionError):  # half a line of a killed process
+    with suppress(DataError, TypeError, KeyError, ValueError, RecursionError):  # a killed process left half a line
         written = json.loads(line.removeprefix(_PREFIX))
         return from_json(Failure, {**written, "kind": FailureKind(written["kind"])})
     return None
 
 
 def root_cause(failures: Sequence[Failure]) -> Failure:
-    """Return the failure to report: one that would recur, or else the earliest cause of the last attempt."""
+    """Return the failure to report to the user.
+
+    It is one that would recur after a restart or, without such a failure, the earliest cause in the last attempt.
+    """
     last = max(failure.attempt for failure in failures)
     candidates = [failure for failure in failures if failure.kind is FailureKind.FINAL] or [
         failure for failure in failures if failure.attempt == last
@@ -97,7 +100,7 @@ def rank_name(rank: int) -> str:
 
 @contextmanager
 def note_position(where: str) -> Iterator[None]:
-    """Add the position in the run to an exception of this block."""
+    """Add `where`, the position in the run, as a note to an exception that this block raises."""
     try:
         yield
     except Exception as error:
@@ -138,7 +141,7 @@ def read_failures(folder: Path) -> dict[int, Failure]:
 
 
 def mark_started() -> None:
-    """Mark for the launcher that training steps started: later failures justify a restart."""
+    """Record for the launcher that training steps have started: only later failures justify a restart."""
     folder = os.environ.get(FOLDER)
     if folder:
         with suppress(OSError):
@@ -146,14 +149,16 @@ def mark_started() -> None:
 
 
 def has_started(folder: Path) -> bool:
-    """Return whether a rank with this folder started its training steps."""
+    """Return whether a rank that writes its failures to `folder` has started its training steps."""
     return (folder / _STARTED).exists()
 
 
 @contextmanager
 def mark_rendezvous() -> Iterator[None]:
-    """Keep the file of MEETING during this block. Its existence means that this launcher waits for those of other
-    machines."""
+    """Create the file that MEETING names, and delete it after this block.
+
+    While the file exists, this launcher waits for the launchers of other machines.
+    """
     path = os.environ.get(MEETING)
     if path:
         Path(path).touch()

@@ -1,9 +1,9 @@
 """Free memory of a machine, and the error for full GPU memory.
 
-A share that does not fit into memory is computed in smaller pieces (gradients.py), and so is an evaluation. The
-gradient buffer, the optimiser's moments and the buffers of collectives are indivisible. A rank that lacks memory for
-them fails with a one-sentence error. Do not check only for torch.OutOfMemoryError: NCCL, cuBLAS and cuDNN allocate
-their own memory, and raise other errors.
+A share or an evaluation that does not fit into memory is computed in smaller pieces (gradients.py). The gradient
+buffer, the optimiser's moments and the buffers of collectives are indivisible. If memory does not suffice for them,
+the rank fails with a one-sentence error. Do not check only for torch.OutOfMemoryError: NCCL, cuBLAS and cuDNN allocate
+their own memory, and raise different errors.
 """
 
 import os
@@ -25,7 +25,7 @@ def is_full(error: RuntimeError) -> bool:
 
 @contextmanager
 def convert_errors(device: torch.device) -> Iterator[None]:
-    """Convert an error of this block that means full memory of `device` to a RankError."""
+    """Convert an error in this block to a RankError if it means that the memory of `device` is full."""
     try:
         yield
     except RuntimeError as error:
@@ -39,7 +39,7 @@ def convert_errors(device: torch.device) -> Iterator[None]:
 
 
 def free() -> int:
-    """Return the bytes of memory that are free, or that the system can free by dropping cached files."""
+    """Return the number of bytes of memory that are free, or that the system can free by dropping cached files."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():

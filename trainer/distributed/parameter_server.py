@@ -1,12 +1,12 @@
-"""Parameter server: tables that are sharded over all ranks. Rank r owns the rows r, r + ranks, r + 2 * ranks, ...
+"""Parameter server: tables that are sharded over all ranks. With n ranks, rank r owns the rows r, r + n, r + 2n, ...
 
-A rank pulls the rows that it needs, and pushes additive updates. An owner applies one push at a time and counts pushes,
-so it knows how many came between a rank's pull and its push (`Staleness`).
+A rank pulls the rows that it needs, and pushes additive updates. An owner applies one push at a time and counts the
+pushes. So it knows how many pushes it applied between a rank's pull and the same rank's push (`Staleness`).
 
-Owners answer in threads, one for each requesting rank. A request is a pull, a push, or a request for the next step of
-the queue. Messages are gloo's, and both ends know their sizes: a request begins with its kind and the counts of its
-rows. Requests have a separate process group: an owner may wait for one as long as the run lasts, but an answer comes
-soon.
+An owner answers each other rank in a separate thread. A request is a pull, a push, or a request for the next step of
+the queue. Gloo sends the messages, and a receiver must know their sizes: a request begins with its kind and with the
+number of its rows in each table. Requests and answers have separate process groups with different time-outs: an owner
+can wait for a request as long as the run lasts, but an answer arrives soon.
 """
 
 import os
@@ -38,19 +38,19 @@ class FinishedStep(NamedTuple):
     loss: float
     rows: int
     seconds: float
-    """Compute time."""
+    """Compute time in seconds."""
 
 
 class StepQueue:
     """Hands out the steps [first, last) of an epoch to ranks, one at a time, until it is closed.
 
-    The queue is on the first rank; all ranks request steps, each in its own thread. A request waits while its step
-    would be more than `bound` ahead of the oldest unfinished one. So the staleness of a gradient is at most `bound`
-    plus the steps that other ranks had already started.
+    The queue is on the first rank, which handles the requests of each rank in a separate thread. A request waits while
+    its step would be more than `bound` steps ahead of the oldest unfinished step. So the staleness of a gradient is at
+    most `bound` plus the number of steps that other ranks had already started.
     """
 
     def __init__(self, *, first: int, last: int, bound: int, is_due: Callable[[int], bool]) -> None:
-        """`is_due`: return whether to close the queue after this number of finished steps."""
+        """`is_due`: returns whether to close the queue after a given number of finished steps."""
         self._next, self._last, self._bound, self._is_due = first, last, bound, is_due
         self._finished = first
         self._open: set[int] = set()
@@ -62,7 +62,8 @@ class StepQueue:
     def take(self, finished: FinishedStep | None, stop: bool) -> int | None:
         """Return the next step for a rank; None if the queue is closed or empty.
 
-        `finished`: the report of the rank's previous step, if any. `stop`: whether the rank was asked to stop.
+        `finished`: the report of the rank's previous step, if any. `stop`: whether the rank was asked to stop, which
+        closes the queue.
         """
         with self._changed:
             if finished is not None:
@@ -86,7 +87,7 @@ class StepQueue:
             self._changed.notify_all()
 
     def take_reports(self) -> list[FinishedStep]:
-        """Return the reports of the steps that finished since the last call."""
+        """Return the reports of the steps that were finished since the last call."""
         with self._changed:
             found, self._reports = self._reports, []
             return found
@@ -99,13 +100,13 @@ class StepQueue:
 
 
 _REQUEST_TIMEOUT = timedelta(days=365)
-"""Time-out of requests: an unbounded stream may have no text for days. A dead rank is noticed earlier, because its
-connections break."""
+"""Time-out of an owner that waits for a request. It is long, because an unbounded stream can be without text for days.
+A dead rank is noticed earlier, because its connections break."""
 _NO_STEP = -1
 
 TakeStep = Callable[[FinishedStep | None, bool], int | None]
-"""Function that returns the next step for a rank, given its previous report and whether it was asked to stop:
-`StepQueue.take`."""
+"""Function such as `StepQueue.take`: it takes a rank's previous report and whether the rank was asked to stop, and
+returns the next step for this rank."""
 
 
 class _RequestKind(IntEnum):
@@ -117,7 +118,10 @@ class _RequestKind(IntEnum):
 
 @dataclass(kw_only=True)
 class Staleness:
-    """Number of pushes from other ranks between a pull and its push."""
+    """Statistics of staleness: the number of pushes from other ranks between a rank's pull and the matching push.
+
+    `pushes`: the number of pushes. `total` and `most`: the sum and the largest of their staleness values.
+    """
 
     pushes: int = 0
     total: int = 0
@@ -128,7 +132,7 @@ class Staleness:
 
 
 class _Shard:
-    """Rows of this rank. One thread at a time reads or changes them."""
+    """Rows that this rank owns. Only one thread at a time reads or changes them."""
 
     def __init__(self, tables: list[Tensor]) -> None:
         self.tables = tables
@@ -137,12 +141,12 @@ class _Shard:
         self._lock = Lock()
 
     def pull(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
-        """Return the number of pushes so far, and the given rows of each table."""
+        """Return the number of pushes so far, and the values of `rows`, indices into this shard, of each table."""
         with self._lock:
             return self._version, [table[own] for table, own in zip(self.tables, rows, strict=True)]
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], pulled: int) -> None:
-        """Add values to rows of each table. `pulled`: the number of pushes at the time of the pull."""
+        """Add `values` to `rows` of each table. `pulled`: the number of pushes at the time of the matching pull."""
         with self._lock:
             for table, own, each in zip(self.tables, rows, values, strict=True):
                 table.index_add_(0, own, each)
@@ -152,10 +156,10 @@ class _Shard:
 
 @contextmanager
 def serve_tables(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterServer"]:
-    """Run a parameter server of `tables`, which must be equal on all ranks. All ranks enter and leave the block at the
-    same time.
+    """Run a parameter server of `tables` during this block. The tables must be equal on all ranks.
 
-    After an error the threads are left running: the process must then end without cleanup.
+    All ranks must enter and leave the block at the same time. After an error the threads are left running, so the
+    process must then exit without cleanup.
     """
     scheduling = batch_scheduling() if ranks.device.type == "cpu" else nullcontext()
     with collectives.convert_errors("at the start"), scheduling:
@@ -168,8 +172,10 @@ def serve_tables(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterS
 
 
 class ParameterServer:
-    """Tables sharded over all ranks, as one rank accesses them. All ranks create it at the same time, with equal
-    tables."""
+    """One rank's access to tables that are sharded over all ranks, and its service for the rows that it owns.
+
+    All ranks must create this object at the same time, with equal tables.
+    """
 
     def __init__(self, tables: Sequence[Tensor], requests: Any, answers: Any) -> None:
         """`tables` (rows, columns), float32: this rank's copies of the whole tables. A pull writes rows into them.
@@ -181,18 +187,19 @@ class ParameterServer:
         self._requests, self._answers = requests, answers
         self._copies = list(tables)
         self.traffic = Traffic()
-        """Traffic of this rank. It includes received rows: the rank that pulls or pushes a byte counts it."""
+        """Traffic of this rank. It includes received rows, because the rank that pulls or pushes a row counts it."""
         self._shard = _Shard([each[self._rank :: self._ranks].cpu().clone() for each in tables])
         self.take_step: TakeStep | None = None
-        """Function that hands out the steps, on the first rank."""
+        """Function that hands out the steps; it is set on the first rank only."""
         self._threads = [Thread(target=self._serve, args=(other,), daemon=True) for other in self._others]
         for each in self._threads:
             each.start()
 
     def pull(self, rows: Sequence[Tensor]) -> list[int]:
-        """Copy the latest values of `rows`, row numbers (n,) of each table, to this rank's copies.
+        """Copy the latest values of `rows` to this rank's copies of the tables.
 
-        Return for each owner the number of pushes that it has applied (ranks,)."""
+        `rows`: the row numbers (n,) for each table. Returns the number of pushes that each owner has applied (ranks,).
+        """
         parts = [self._rows_of_owner(rows, owner) for owner in range(self._ranks)]
         for owner in self._others:
             self._request(owner, _RequestKind.PULL, parts[owner][1])
@@ -210,7 +217,7 @@ class ParameterServer:
         return versions
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], versions: Sequence[int]) -> None:
-        """Add `values` (n, columns) to the rows (n,) of each table. `versions` (ranks,): the result of the `pull`."""
+        """Add `values` (n, columns) to the rows (n,) of each table. `versions` (ranks,): the result of `pull`."""
         for owner in range(self._ranks):
             chosen = [ids % self._ranks == owner for ids in rows]
             local = [(ids[own] // self._ranks).cpu() for ids, own in zip(rows, chosen, strict=True)]
@@ -235,7 +242,10 @@ class ParameterServer:
         return None if step == _NO_STEP else step
 
     def gather(self) -> None:
-        """Make this rank's copies equal to the tables. All ranks call it at the same time, between pushes."""
+        """Copy the latest values of all rows to this rank's copies of the tables.
+
+        All ranks must call this method at the same time, when no push is under way.
+        """
         for number, copy in enumerate(self._copies):
             for owner in range(self._ranks):
                 part = copy[owner :: self._ranks].cpu().contiguous()
@@ -245,7 +255,7 @@ class ParameterServer:
                 copy[owner :: self._ranks] = part.to(copy.device)
 
     def close(self) -> None:
-        """End the threads of all ranks. All ranks call it at the same time."""
+        """Stop the threads of all ranks. All ranks must call this method at the same time."""
         for owner in self._others:
             self._request(owner, _RequestKind.END, [])
         for each in self._threads:
@@ -257,12 +267,12 @@ class ParameterServer:
         return self._shard.staleness
 
     def _rows_of_owner(self, rows: Sequence[Tensor], owner: int) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the rows of each table that `owner` has, as indices into the table and into the owner's shard."""
+        """Return the rows that `owner` owns, as indices into each table, and as indices into the owner's shard."""
         own = [ids[ids % self._ranks == owner] for ids in rows]
         return own, [(ids // self._ranks).cpu() for ids in own]
 
     def _count(self, owner: int, tensors: Sequence[Tensor]) -> None:
-        """Count the bytes that this rank exchanges with another owner."""
+        """Count the bytes of `tensors`, which this rank exchanges with `owner`, unless it is the owner itself."""
         if owner != self._rank:
             self.traffic.bytes += sum(each.nbytes for each in tensors)
 
@@ -274,26 +284,26 @@ class ParameterServer:
         _send(self._requests, owner, *(each for each in messages if each is not None))
 
     def _receive_integer(self, owner: int) -> int:
-        """Return the integer at the start of an answer."""
+        """Receive the integer at the start of an answer from `owner`."""
         return int(_receive(self._answers, owner, torch.empty(1, dtype=torch.int64)))
 
     def _receive_rows(self, group: Any, rank: int, counts: Sequence[int]) -> list[Tensor]:
-        """Receive the given number of rows of each table from a rank."""
+        """Receive rows of each table from a rank. `counts`: the number of rows for each table."""
         columns = [copy.shape[1] for copy in self._copies]
         sizes = [count * width for count, width in zip(counts, columns, strict=True)]
         parts = torch.split(_receive(group, rank, torch.empty(sum(sizes))), sizes)
         return [part.view(-1, width) for part, width in zip(parts, columns, strict=True)]
 
     def _serve(self, requester: int) -> None:
-        """Answer another rank's requests until it sends END or is lost.
+        """Answer the requests of rank `requester` until that rank sends END or is lost.
 
-        An error on this rank ends its process, so that no other rank waits for an answer.
+        After an error of its own, this process exits, so that no other rank waits for an answer.
         """
         try:
             self._answer(requester)
         except Exception as error:
             if isinstance(error, RuntimeError) and "gloo" in str(error):
-                return  # the next rank that sends it a request reports the loss
+                return  # the requester is lost, which the next rank that sends it a request will report
             traceback.print_exc()
             os._exit(1)
 
@@ -321,19 +331,22 @@ class ParameterServer:
 
 
 def _flatten(parts: Sequence[Tensor]) -> Tensor:
-    """Return the flattened tensors, concatenated."""
+    """Return one flat tensor with the numbers of all `parts`."""
     return torch.cat([each.flatten() for each in parts]) if parts else torch.empty(0)
 
 
 def _send(group: Any, rank: int, *messages: Tensor) -> None:
-    """Send all messages that are not empty. Raises RuntimeError if the rank is lost, or one times out."""
+    """Send all messages that are not empty. Raises RuntimeError if the rank is lost, or if a message times out."""
     for each in messages:
         if len(each):
             group.send([each], rank, 0).wait(collectives.TIMEOUT)
 
 
 def _receive(group: Any, rank: int, message: Tensor) -> Tensor:
-    """Receive into a tensor, unless it is empty. Raises RuntimeError if the rank is lost."""
+    """Receive a message from a rank into the tensor `message`, unless it is empty. Return the tensor.
+
+    Raises RuntimeError if the rank is lost.
+    """
     if len(message):
         group.recv([message], rank, 0).wait()
     return message

@@ -1,7 +1,7 @@
-"""Process group: this process's rank and device, and joint failure and stop of all ranks.
+"""Process group of a run: the rank and the device of this process, and errors and stop requests that all ranks share.
 
-An error on one rank makes the others wait in a collective until a time-out. So all code that can fail before the first
-step runs inside `agreement()`: after it, either all ranks continue, or none does.
+If one rank fails, the other ranks wait in a collective until it times out. So all code that can fail before the first
+step runs inside `agreement()`. After such a block, either all ranks continue, or none does.
 """
 
 import os
@@ -29,7 +29,7 @@ from trainer.rank_errors import LostError
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
-    """This process among `world_size` ranks."""
+    """Rank and device of this process among `world_size` ranks, and collectives of all ranks."""
 
     rank: int
     world_size: int
@@ -37,9 +37,9 @@ class Ranks:
     local_size: int = 1
     """Number of ranks on this machine."""
     threads: Threads
-    """Threads that compute on a CPU; on a GPU only the main thread."""
+    """Threads that compute on a CPU. With a GPU, this is only the main thread."""
     loading_group: dist.ProcessGroup | None = None
-    """Second group of all ranks, with a time-out that suffices for reading a dataset."""
+    """Second process group of all ranks, with a time-out that suffices for reading a dataset."""
 
     @property
     def is_first(self) -> bool:
@@ -52,10 +52,9 @@ class Ranks:
 
     @contextmanager
     def agreement(self, *, loading: bool = False) -> Iterator[None]:
-        """Convert an error of any rank in this block to the same error on all ranks.
+        """Raise an error of any rank in this block on all ranks.
 
-        `loading`: use collectives.LOADING_TIMEOUT instead of collectives.TIMEOUT as the largest time difference between
-        ranks.
+        `loading`: ranks can leave the block up to collectives.LOADING_TIMEOUT apart, instead of collectives.TIMEOUT.
         """
         mine: tuple[str, str] | None = None
         try:
@@ -69,28 +68,29 @@ class Ranks:
                 raise TrainingError(sentence if rank == 0 else f"{who}: {sentence}")
 
     def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-        """Return the value of each rank, in rank order.
+        """Return the values `mine` of all ranks, in rank order.
 
-        `group`: a group of all ranks with another time-out.
+        `group`: a process group of all ranks with a different time-out (default: the default group).
         """
         with collectives.convert_errors("between two steps"):
             return collectives.gather(mine, self.world_size, group)
 
     def broadcast(self, value: Any) -> Any:
-        """Return the value of rank 0."""
+        """Return rank 0's `value` on every rank."""
         with collectives.convert_errors("between two steps"):
             return collectives.broadcast(value, self.rank)
 
 
 @contextmanager
 def batch_scheduling() -> Iterator[None]:
-    """Start threads in this block under Linux's batch scheduling, so that they do not preempt another thread when they
-    wake.
+    """Use Linux's batch scheduling for threads that are started in this block.
 
-    Gloo's socket thread (gloo/transport/tcp/pair.cc, `handleEvents`) wakes and spins on a lock. If it preempted the
-    thread that holds the lock, it would spin until its time slice ends. With hardly more cores than ranks, that costs
-    some 4 ms, several times per all-reduce. Compute threads are excluded: while other programs run, a thread that waits
-    for another would lose a time slice, too.
+    When such a thread wakes, it does not preempt another thread. Gloo's socket thread (gloo/transport/tcp/pair.cc,
+    `handleEvents`) wakes and spins on a lock. If it preempted the thread that holds the lock, it would spin until its
+    time slice ends. With hardly more cores than ranks, that costs some 4 ms, several times per all-reduce.
+
+    Do not use this block for compute threads: while other programs run, a thread that waits for another thread would
+    lose a time slice, too.
     """
     _schedule(getattr(os, "SCHED_BATCH", None))
     try:
@@ -101,19 +101,19 @@ def batch_scheduling() -> Iterator[None]:
 
 def _schedule(policy: int | None) -> None:
     if policy is not None:
-        with suppress(OSError):  # a sandbox may forbid it; ranks are then slower
+        with suppress(OSError):  # a sandbox can forbid the call; ranks are then slower
             os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 @contextmanager
 def join_process_group(threads: int | None) -> Iterator[Ranks]:
-    """Join the process group of torchrun's environment; without torchrun, a group of one.
+    """Join the process group that torchrun's environment variables describe; without torchrun, a group of one rank.
 
-    `threads`: CPU threads of a rank; None: the cores of this process, shared among all ranks on its machine. Raises
-    TrainingError if this machine has too few GPUs, or if the other ranks are not found.
+    `threads`: the number of CPU threads of a rank. If None, the ranks on a machine share the cores of this process.
+    Raises TrainingError if this machine has too few GPUs, or if the other ranks are not found.
 
-    After an error, the group on GPUs is not destroyed, because that would wait for collectives that never end: the
-    process must then end without cleanup.
+    After an error, the process group of GPUs is not destroyed, because its destruction would wait for collectives that
+    never complete. The process must then exit without cleanup.
     """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     local_rank, local_size = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -131,7 +131,7 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     elif os.environ.get(NEEDS_GPU):
         raise TrainingError(f"{failures.rank_name(rank)}: {devices.no_gpu_message()}")
-    store = _rendezvous(rank)  # before batch scheduling: the store's thread must answer immediately
+    store = _rendezvous(rank)  # before batch scheduling, because the store's thread must answer immediately
     failed = True
     with batch_scheduling() if device.type == "cpu" else nullcontext():
         dist.init_process_group(backend, timeout=collectives.TIMEOUT, store=store, rank=rank, world_size=size)
@@ -166,7 +166,10 @@ def _rendezvous(rank: int) -> Any:
 
 
 def _machine() -> str:
-    """Return an identifier of this machine: that of its running kernel, which containers with host names share."""
+    """Return an identifier of this machine: that of its running kernel.
+
+    All containers on a machine have the same identifier, although they have different host names.
+    """
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text() if boot.exists() else platform.node()
 
@@ -177,7 +180,7 @@ class Stop(Protocol):
 
 
 class StopRequest:
-    """Records a SIGTERM or SIGINT instead of ending the process."""
+    """Context in which SIGTERM and SIGINT do not terminate the process, but set `requested`."""
 
     def __init__(self) -> None:
         self.requested = False
