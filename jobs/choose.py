@@ -48,7 +48,7 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
         return from_json(VocabularyChoice, found)
     except (AttributeError, DataError, TypeError, ValueError) as error:
         raise DataError(
-            f"{address} is not a chosen vocabulary: {error}; remove it, and run the preprocessing again"
+            f"{address} is not a vocabulary from jobs.choose: {error}; remove it, and run the preprocessing again"
         ) from error
 
 
@@ -65,15 +65,14 @@ def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed
     check_input(tally, max_malformed)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
-        raise DataError(f"no text with a word in the {lines} of the input; give other input")
+        raise DataError(f"no text in the {lines} of the input has a word; give input with words")
     by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
     positive_from = first_positive_code(by_code, settings)
     if not best:
         texts = tally.counts["texts"]
-        found = f"{plural(texts, 'text')} {'has' if texts == 1 else 'have'}"
         raise DataError(
-            f"no words remain for the vocabulary: {found} only stopwords, or are all in the test set; give more "
-            "input, or fewer stopwords with --stopwords"
+            f"no words remain for the vocabulary, because each of the input's {plural(texts, 'text')} has only "
+            "stopwords or is in the test set; give more input, or use fewer stopwords with --stopwords"
         )
     choice = VocabularyChoice(
         positive_from=positive_from, words=[word.decode() for word, _ in best], counts=[count for _, count in best]

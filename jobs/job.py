@@ -42,7 +42,9 @@ class PreprocessingJob(MRJob):
     def configure_args(self) -> None:
         super().configure_args()
         self.add_passthru_arg("--settings", metavar="JSON", help="settings of the dataset")
-        self.add_passthru_arg("--stopwords", metavar="FILE", help="path of the user's stopword file in this task")
+        self.add_passthru_arg(
+            "--stopwords", metavar="FILE", help="path at which this task finds the user's file of stopwords"
+        )
 
     def _runner_class(self) -> Any:
         return self.local_runner if self.options.runner == "local" else super()._runner_class()
@@ -68,7 +70,7 @@ def run_as_script(job: Any) -> None:
     except OSError as error:
         if not is_full_disk(error):
             raise
-        sys.exit(f"{FAILURE_PREFIX}no space left on the device with the jobs' work; free space")
+        sys.exit(f"{FAILURE_PREFIX}no space left on the device of the jobs' intermediate files; free some space")
 
 
 def run_as_command(run: Callable[[Sequence[str]], str]) -> None:

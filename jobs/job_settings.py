@@ -81,7 +81,7 @@ RATING_SCALE = (
 
 TEST_SHARE = Option(
     "test_share",
-    "share of the texts in the test set",
+    "share of the texts that go into the test set",
     kind=float,
     default=DEFAULT.test_share,
     metavar="SHARE",
@@ -92,8 +92,8 @@ LABELLING = (*RATING_SCALE, TEST_SHARE)
 
 PRESET = Option(
     "preset",
-    f"reference: fixed rows of {REFERENCE.row_length} words of letters, a vocabulary of {REFERENCE.vocabulary_size}, "
-    "without NLTK's stopwords, as in a reference system; explicit options take precedence",
+    f"reference: as in a reference system, fixed rows of {REFERENCE.row_length} words of letters, a vocabulary of "
+    f"{REFERENCE.vocabulary_size} words, and no stopwords of NLTK's list; explicit options take precedence",
     choices=("reference",),
 )
 """Option that selects different defaults for the options in SETTINGS."""
@@ -101,25 +101,26 @@ PRESET = Option(
 SETTINGS = (
     Option(
         "rows",
-        "ragged: whole texts; fixed: cut and padded to --row-length (ragged, or fixed with --row-length)",
+        "ragged: a row is a whole text; fixed: a row is cut or padded to --row-length words (ragged, or fixed with "
+        "--row-length)",
         choices=("ragged", "fixed"),
     ),
     Option("row_length", f"maximum number of words in a fixed row ({FIXED.row_length})", kind=int, metavar="N"),
     Option(
         "words",
-        f"letters: words of a to z; tokens: also digits and punctuation, as in fastText's example ({DEFAULT.words})",
+        f"letters: only a to z; tokens: also digits and punctuation, as in fastText's example ({DEFAULT.words})",
         choices=WORD_RULES,
     ),
     Option(
         "vocabulary_size",
-        f"maximum number of words with ids ({DEFAULT.vocabulary_size}, usually all words, or {FIXED.vocabulary_size} "
-        "with fixed rows)",
+        f"maximum number of words in the vocabulary ({DEFAULT.vocabulary_size}, usually all words, or "
+        f"{FIXED.vocabulary_size} with fixed rows)",
         kind=int,
         metavar="N",
     ),
     Option(
         "keep_duplicates",
-        "make a row of every text, as in published training and test sets; by default, equal texts make one row",
+        "write one row for every text, as in published training and test sets; by default, equal texts become one row",
         kind=bool,
     ),
     *LABELLING,

@@ -58,7 +58,9 @@ def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, ou
     """
     addresses = list_files(parts)
     if not addresses:
-        raise DataError(f"no part files in {parts}; every text was empty or had only stopwords")
+        raise DataError(
+            f"no part files in {parts}, because every text was empty or had only stopwords; give other input"
+        )
     tally = _read_tally(records)
     # The temporary folder is in the folder of the parts, so that a killed merge leaves nothing in the folder of the
     # results.
@@ -142,7 +144,7 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
     for split in SPLITS:
         if rows[split] != counts[split]:
             raise DataError(
-                f"the part files have {plural(rows[split], 'row')} of {split}, but {counts[split]:,} were counted; "
+                f"the part files have {plural(rows[split], 'row')} of {split}, but the jobs counted {counts[split]:,}; "
                 "a part was lost, so run the preprocessing again"
             )
     if not counts["train"]:

@@ -123,7 +123,7 @@ def _work_folder(output: str) -> Iterator[Path]:
     """Yield a new work folder, inside `output` if `output` is local, otherwise a temporary folder."""
     if is_s3(output):
         with ExitStack() as made:
-            with explain_os_error(DataError, "cannot create a temporary folder", "set TMPDIR to a folder on a disk"):
+            with explain_os_error(DataError, "cannot create a temporary folder", "set TMPDIR to an existing folder"):
                 folder = made.enter_context(temporary_folder("shoal-work-"))
             yield folder
         return
@@ -253,7 +253,7 @@ def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
         if any(line.startswith("Traceback ") for line in lines):
             last = lines[-1]
     if is_full_disk(error) or "No space left" in last:
-        return DataError("no space left on the device of --output; free space, or choose another --output")
+        return DataError("no space left on the device of --output; free some space, or choose a different --output")
     return JobError(f"the job '{step.name}' failed: {last}")
 
 

@@ -131,8 +131,8 @@ def settings_for_input(inspection: InputInspection, chosen: Settings) -> Setting
     settings = inspection.settings(chosen)
     if len(settings.classes) > MAX_CLASSES:
         raise DataError(
-            f"--classes names {len(settings.classes):,} classes, but preprocessing takes at most {MAX_CLASSES}; "
-            "give the most frequent ones, and skip the texts of all others with a higher --max-malformed"
+            f"--classes names {len(settings.classes):,} classes, but preprocessing accepts at most {MAX_CLASSES}; "
+            "name only the most frequent classes, and raise --max-malformed, so that texts of other classes are skipped"
         )
     return settings
 

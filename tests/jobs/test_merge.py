@@ -160,7 +160,7 @@ def double_a_tally(work: Work) -> None:
 @pytest.mark.parametrize(
     ("harm", "wrong"),
     [
-        (lose_a_part, "305 rows of train, but 1,205 were counted"),
+        (lose_a_part, "305 rows of train, but the jobs counted 1,205"),
         (lambda work: [work.part(number).unlink() for number in range(4)], "no part files in .*parts"),
         (lambda work: work.part(2).write_bytes(work.part(2).read_bytes()[:-1_000]), r"part-0002\.h5 is not"),
         (mix_settings, r"part-0003\.h5 was created with other settings or stopwords"),

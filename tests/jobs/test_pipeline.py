@@ -178,7 +178,7 @@ def test_ratings_on_another_scale_are_refused_before_the_work(tmp_path: Path) ->
     ("content", "wrong"),
     [
         (snap_lines(("the of and", 5), ("would get", 1)), "only stopwords"),
-        (snap_lines(("123", 5), ("!", 1)), "no text with a word in the 2 lines"),
+        (snap_lines(("123", 5), ("!", 1)), "no text in the 2 lines of the input has a word"),
     ],
 )
 def test_bad_input_is_refused_with_its_reason_and_without_output(tmp_path: Path, content: bytes, wrong: str) -> None:

@@ -36,7 +36,7 @@ def test_more_than_256_classes_are_refused(tmp_path: Path) -> None:
         if count == 256:
             assert len(prepare_work(inputs, Settings(ragged=True)).settings.classes) == 256
         else:
-            with pytest.raises(DataError, match="--classes names 257 classes, but preprocessing takes at most 256"):
+            with pytest.raises(DataError, match="--classes names 257 classes, but preprocessing accepts at most 256"):
                 prepare_work(inputs, Settings(ragged=True))
 
 
