@@ -1,1 +1,1 @@
-"""Predictions of time and cost, experiments that compare runs, and reports on runs."""
+"""Predicts the time and cost of runs, compares runs in experiments, and reports on runs."""

@@ -1,4 +1,4 @@
-"""Time and cost of a user's work on machines and topologies, by stage."""
+"""Predicts the time and cost of a user's work, stage by stage, on machines and on topologies."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,11 +12,11 @@ from infra.catalog import InstanceType
 from infra.topology import Topology
 
 _FASTER = 0.75
-"""Largest share of a cheaper machine's time at which a more expensive machine is offered as a choice."""
+"""A more expensive machine is offered only if it needs at most this fraction of a cheaper machine's time."""
 
 
 def predict(topology: Topology, work: Work) -> Prediction:
-    """Return the prediction for the work on a topology, from its deployment to the model.
+    """Return the predicted time and cost of `work` on a topology, from the deployment to the trained model.
 
     Raises ExperimentError if the topology lacks the nodes for the work.
     """
@@ -56,21 +56,23 @@ def predict(topology: Topology, work: Work) -> Prediction:
 
 
 def setup_hourly(topology: Topology) -> Estimate:
-    """Return dollars per hour from the deployment until the guard stops the idle cluster."""
+    """Return the dollars per hour from the deployment until the guard stops the idle preprocessing cluster."""
     return Estimate.exact(sum(row.hourly for row in cost.rows(topology) if row.since != "train"))
 
 
 def idle_cluster(topology: Topology, seconds: Estimate) -> Estimate:
-    """Return the cost in dollars of the cluster while nodes train for these seconds. The guard stops it when it has
-    been idle."""
+    """Return the cost in dollars of the idle preprocessing cluster while nodes train for `seconds`. The guard stops the
+    cluster after its idle minutes.
+    """
     hourly = sum(row.hourly for row in cost.rows(topology) if row.part == "preprocessing")
     return seconds.at_most(60.0 * topology.guard.idle_minutes) * hourly / 3600
 
 
 def running_hourly(topology: Topology) -> Estimate:
-    """Return dollars per hour while the topology's GPU nodes run, or its training job if it has no nodes.
+    """Return the dollars per hour while the topology's GPU nodes run, or its SageMaker training job if it has no node
+    groups.
 
-    The rate includes nodes that start with the deployment, but not the cluster.
+    The rate includes nodes that start with the deployment, but not the preprocessing cluster.
     """
     left_out = ("preprocessing", "network", cost.READING, *([cost.JOBS] if topology.training else []))
     return Estimate.exact(cost.hourly_fixed(topology)) + total(
@@ -81,16 +83,17 @@ def running_hourly(topology: Topology) -> Estimate:
 
 
 def _hourly(row: cost.Row) -> Estimate:
-    """Return the hourly cost of a row. If its nodes may have several types, the middle lies between the cheapest and
-    the most expensive type."""
+    """Return the hourly cost of a row of the cost table. If its nodes can have several instance types, the estimate
+    ranges from the cheapest to the most expensive type.
+    """
     low = row.hourly if row.cheapest is None else row.quantity * row.cheapest
     return Estimate(low, (low + row.hourly) / 2, row.hourly)
 
 
 def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list[str]]:
-    """Return the cost of the share by use in dollars, and the parts without a price.
+    """Return the dollars that the share charges for reads and writes, and the names of the charges that have no price.
 
-    The dataset is written once, and read by each node.
+    The dataset is written once, and read once by each node.
     """
     if topology.share != "efs" or not forecast.nodes_of(topology):
         return 0.0, []
@@ -103,15 +106,15 @@ def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list
 def machines(work: Work, region: str) -> list[Prediction]:
     """Return predictions for this machine and for single EC2 machines in a region.
 
-    For each model, these are the cheapest machine, and more expensive ones that are at least a quarter faster than all
-    cheaper ones. A machine downloads and preprocesses the reviews. Then it trains fastText's model on one core, or an
-    LSTM on all GPUs.
+    For each model, the predictions include the cheapest machine, and each more expensive machine that saves at least a
+    quarter of the time of all cheaper machines. A machine downloads and preprocesses the reviews. Then it trains
+    fastText's model on one core, or an LSTM on all of its GPUs.
     """
     return [_this_machine(work), *_cheapest_and_faster([*_ec2_machines(work, region)])]
 
 
 def _this_machine(work: Work) -> Prediction:
-    """Return the prediction for this machine, assuming the core speed of the measured one."""
+    """Return the prediction for this machine. It assumes that a core is as fast as a core of the measured machine."""
     made = forecast.machine_seconds(work.raw_bytes or 0.0, cores(), 1.0)
     stages = (
         Stage(name="start", seconds=forecast.LOCAL_START, basis="measured"),
@@ -151,13 +154,15 @@ def _ec2_machines(work: Work, region: str) -> Iterator[Prediction]:
 
 
 def _on_machine(kind: InstanceType, raw_bytes: float) -> tuple[Estimate, Estimate]:
-    """Return the seconds that an EC2 machine takes to download raw reviews, and to preprocess them."""
+    """Return two durations in seconds for an EC2 machine: the download of the raw reviews, and their preprocessing."""
     made = forecast.machine_seconds(raw_bytes, kind.vcpu * forecast.speed(kind.name), _single_core_speed(kind))
     return raw_bytes / (forecast.GBIT * kind.network), made
 
 
 def _single_core_speed(kind: InstanceType) -> float:
-    """Return the speed of a machine's only busy vCPU. Graviton's vCPUs do not share cores."""
+    """Return the speed of one vCPU while all others are idle. The vCPUs of Graviton are whole cores, so the speed does
+    not change.
+    """
     return forecast.speed(kind.name) * (1.0 if kind.architecture == "arm64" else forecast.ALONE)
 
 

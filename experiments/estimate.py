@@ -1,18 +1,18 @@
-"""Estimated quantity: its middle, and the range in which it is expected."""
+"""Estimated quantities: a middle, and a range that probably includes the true value."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self
 
 _UNITS = (("seconds", 1.0, 90.0), ("minutes", 60.0, 90.0 * 60.0), ("hours", 3600.0, float("inf")))
-"""Units with their length in seconds, and the time in seconds below which each is used."""
+"""Units of time: the name, the length in seconds, and the number of seconds below which the unit is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Estimate of seconds, dollars, or another amount of at least 0.
+    """Estimate of an amount that is at least 0, such as seconds or dollars.
 
-    Sums and products combine the worst ends of all ranges, because the errors may have a common cause.
+    The range of a result combines the worst ends of the operands' ranges, because their errors can have a common cause.
     """
 
     low: float
@@ -21,7 +21,7 @@ class Estimate:
 
     @classmethod
     def about(cls, middle: float, off: float) -> Self:
-        """Return an amount that may be wrong by the factor 1 + `off` in both directions."""
+        """Return an estimate that is wrong by at most the factor 1 + `off` in both directions."""
         return cls(middle / (1.0 + off), middle, middle * (1.0 + off))
 
     @classmethod
@@ -45,18 +45,18 @@ class Estimate:
         return Estimate.exact(amount) / self
 
     def at_most(self, most: float) -> "Estimate":
-        """Return the estimate limited to `most`."""
+        """Return the estimate, with its middle and range limited to `most`."""
         return Estimate(min(self.low, most), min(self.middle, most), min(self.high, most))
 
     def time(self) -> str:
-        """Return seconds as text with their range, in a suitable unit: `2.5 hours (1.5 to 4.0)`."""
+        """Format seconds with their range, in a suitable unit: `2.5 hours (1.5 to 4.0)`."""
         if self.high < 1:
             return "under a second"
         unit, size, _ = next(each for each in _UNITS if self.middle < each[2])
         return f"{_rounded(self.middle / size)} {unit}{self._range(lambda amount: _rounded(amount / size))}"
 
     def dollars(self) -> str:
-        """Return dollars as text with their range."""
+        """Format dollars with their range."""
         return f"${self.middle:,.2f}{self._range(lambda amount: f'{amount:,.2f}')}"
 
     def _range(self, form: Callable[[float], str]) -> str:

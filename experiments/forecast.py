@@ -1,12 +1,12 @@
-"""Predicted time and cost of preprocessing and training: one model, with its assumptions.
+"""Predicts the time and cost of preprocessing and training. One model gives the time:
 
     start + bytes / (cores * rate) + rows * epochs / (sum of rates * efficiency) + bytes sent / bandwidth
 
 Each assumption is a constant below, with its source and expected range. The range of a result follows from these
-ranges. No run on AWS has checked them.
+ranges. No run on AWS has confirmed the assumptions.
 
-Do not multiply all prices by the total hours. A cluster costs money from the deployment until the guard stops it, GPU
-nodes only during a training, and the rest of the network until the deployment is destroyed.
+Do not multiply all prices by the total hours. A cluster costs money from the deployment until the guard stops it. GPU
+nodes cost money only during a training run. The network costs money until the deployment is destroyed.
 """
 
 import itertools
@@ -30,80 +30,97 @@ from trainer.options.optimisation_options import GLOBAL_BATCH
 from trainer.registry import MODELS, RunSize
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)
-"""Seconds to start processes on this machine and measure their rates. Measured."""
+"""Seconds to start the ranks on this machine and to measure their rates. Measured."""
 MACHINE_START = Estimate(60.0, 180.0, 600.0)
 """Seconds from the request for a machine to the first command on it, with Shoal installed. Assumed."""
 CLUSTER_START = Estimate(300.0, 420.0, 720.0)
 """Seconds until EMR's nodes have booted. AWS states no time; assumed."""
 HADOOP_START = Estimate.about(150.0, 0.6)
-"""Total seconds between the five steps on EMR: polling, YARN's application master, a JVM for each task. Assumed."""
+"""Total overhead in seconds of the five steps on EMR: polling, YARN's application masters, and one JVM per task.
+Assumed.
+"""
 NODES_START = Estimate(180.0, 300.0, 600.0)
 """Seconds from the request for GPU nodes to the first command on them. Assumed."""
 
 CORE_RATE = Estimate.about(65e6, 0.6)
-"""Bytes of raw reviews per second that one busy core turns into a dataset of whole texts. Measured on an AMD EPYC (Zen
-5, 4.0 GHz): 15.3 CPU-seconds per GB. The range is for other machines."""
+"""Bytes of raw reviews per second that one core preprocesses, with rows of whole texts, while all cores are busy.
+Measured on an AMD EPYC (Zen 5, 4.0 GHz): 15.3 CPU-seconds per GB. The range is for other machines.
+"""
 ONE_CORE_RATE = Estimate.about(1e9, 0.6)
-"""Bytes of raw reviews per second in the steps that run on one core: vocabulary and merge. Measured on the same
-core."""
+"""Bytes of raw reviews per second in the steps that use only one core: vocabulary and merge. Measured on the core of
+CORE_RATE.
+"""
 FIXED_ROWS = 1.7
-"""Speed-up of preprocessing with the rows of `--preset reference`. Measured on the same core."""
+"""Speed-up of preprocessing with the fixed rows of `--preset reference`, compared with whole texts. Measured on the
+core of CORE_RATE.
+"""
 VCPU: Mapping[str, float] = {
     "m4": 0.20, "m5": 0.25, "m6i": 0.30, "m7i": 0.35, "m6g": 0.30, "c6g": 0.30, "r6g": 0.30,
     "m7g": 0.40, "c7g": 0.40, "r7g": 0.40, "m8g": 0.45,
 }  # fmt: skip
-"""Speed of a busy vCPU relative to the measured core, by instance family; other families have the minimum.
+"""Speed of one vCPU while all are busy, relative to the core of CORE_RATE, by instance family. Families that are not
+listed have the minimum.
 
-Assumed from clock rates and generations: an m4 has half a Broadwell core, an m7g a whole Graviton3 core.
+Assumed from clock rates and generations: an m4 vCPU is half a Broadwell core, and an m7g vCPU is a whole Graviton3
+core.
 """
 ALONE = 1.6
-"""Speed of a vCPU while the others are idle, relative to its speed while all are busy: two threads share a core.
-Assumed."""
+"""Speed of a vCPU while all others are idle, relative to its speed while all are busy, because two vCPUs share a core.
+Assumed.
+"""
 HADOOP_BUSY = 0.8
 """Share of the vCPUs' time that EMR leaves to tasks. Assumed."""
 SHUFFLED, MERGED = 2.9, 0.72
-"""Bytes sent through the network of all workers, and of the primary node, per byte of raw reviews."""
+"""Bytes sent over the network per byte of raw reviews: by all workers in the shuffle, and by the primary node in the
+merge.
+"""
 GBIT = Estimate.about(120e6, 0.6)
-"""Bytes per second that a network of 1 Gbit/s carries. Assumed."""
+"""Usable bytes per second of a network with 1 Gbit/s. Assumed."""
 COPY_RATE = Estimate.about(100e6, 1.0)
 """Bytes per second at which a dataset is copied from S3 to a share or a node. Assumed."""
 WORD_BYTES, ROW_BYTES = 2.0, 400.0
 """Bytes per word in a dataset (measured: 1.9 to 2.2), and per row of whole texts with 200 words."""
 
 FASTTEXT_RATE = Estimate.about(22_500.0, 0.6)
-"""Rows of 200 words per second that one core learns with fastText's model. Measured (benchmarks/results/fasttext.md);
-more cores are hardly faster."""
+"""Rows of 200 words per second that fastText's model learns on one core. Measured (benchmarks/results/fasttext.md).
+More cores hardly raise the rate.
+"""
 REFERENCE: Mapping[str, tuple[str, float]] = {"M60": ("g3.4xlarge", 35_920.0), "K80": ("p2.xlarge", 63_923.0)}
-"""GPUs on which the reference measured its LSTM (benchmarks/results/experiments.md), with instance type and seconds for
-REFERENCE_ROWS.
+"""GPUs on which the reference system measured its LSTM (benchmarks/results/experiments.md): the instance type, and the
+seconds for REFERENCE_ROWS.
 
-Other GPUs are assumed to be faster in proportion to their TFLOPS in 32 bits, and other LSTMs to be slower in proportion
-to their operations. Both are guesses for a small LSTM.
+The speed of other GPUs is assumed to be proportional to their 32-bit TFLOPS, and the time of other LSTMs to their
+operations per row. Both assumptions are guesses for a small LSTM.
 """
 REFERENCE_ROWS = 10 * int(0.9 * 21_300_000)
-"""Ten epochs of the reference's training rows."""
+"""Number of rows in ten epochs of the reference system's training set."""
 OFF_REFERENCE, OFF_GUESSED = 0.25, 1.0
-"""Relative uncertainty of a GPU's rate: measured by the reference; guessed from it."""
+"""Relative uncertainty of a GPU's rate: for GPUs that the reference system measured, and for other GPUs, where the rate
+is a guess.
+"""
 EFFICIENCY = Estimate(0.9, 0.95, 1.0)
-"""Share of the sum of the ranks' own rates that a balanced training reaches, including evaluation but not
-communication. Measured on one machine (benchmarks/results/distributed.md)."""
+"""Rate of a balanced run divided by the sum of the rates that its ranks reach alone. Includes evaluation, but not
+communication. Measured on one machine (benchmarks/results/distributed.md).
+"""
 STEP_SECONDS = Estimate.about(0.001, 1.0)
-"""Additional seconds per step for the host's own work. Assumed."""
+"""Additional seconds per step for work on the CPU. Assumed."""
 GRADIENT_ROWS = 1024
 GRADIENT_BYTES, MAX_GRADIENT_BYTES = 2.8e6, 4.1e6
-"""Bytes of the gradients of the reference's model: in a step of GRADIENT_ROWS rows, and at most.
+"""Bytes of the gradients of the reference system's model: in a step of GRADIENT_ROWS rows, and the maximum in any step.
 
-The maximum applies if a batch touches every row of the word table, which has most of the gradients. The first was
-measured once, on a link of 1 Gbit/s. The number of words in a batch is assumed to grow with the square root of its
-rows.
+The maximum is reached if a batch contains every word, because most gradients are those of the word table.
+GRADIENT_BYTES was measured once, on a link of 1 Gbit/s. The number of distinct words in a batch is assumed to grow with
+the square root of the number of rows.
 """
 INSIDE_RATE = Estimate.about(8e9, 1.0)
-"""Bytes per second between the GPUs of a node over PCIe 3; NVLink has many times as much. Assumed."""
+"""Bytes per second between the GPUs of a node over PCIe 3. NVLink is many times faster. Assumed."""
 
 SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
-"""Price of a spot node relative to on demand: AWS publishes no list, and never charges more. Assumed."""
+"""Price of a spot node relative to its on-demand price. Assumed, because AWS publishes no price list for spot; the spot
+price never exceeds the on-demand price.
+"""
 SYSTEM_GIB, KEPT_GB = 100, 2.0
-"""Volume of a single machine: GiB for the system, and GB for each GB of raw reviews. Assumed."""
+"""Size of a single machine's volume: GiB for the system, and additional GB per GB of raw reviews. Assumed."""
 
 FASTTEXT, LSTM, HERE = "fasttext", "lstm", "this machine"
 PREPROCESSING = "bytes a second of a core, measured on another machine"
@@ -112,14 +129,15 @@ PREPROCESSING = "bytes a second of a core, measured on another machine"
 class Node(NamedTuple):
     instance_type: str
     gpus: int
-    """Number of GPUs in use, each with one rank."""
+    """Number of GPUs in use. Each GPU has one rank."""
     efa: bool = False
-    """Whether the node has EFA interfaces, which use all of its network cards."""
+    """Whether the node has EFA interfaces. EFA uses all network cards of the node."""
 
 
 def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = 100.0) -> float:
-    """Return the multiplications and additions of a step per row of this many words. The backward pass takes twice as
-    many as the forward pass."""
+    """Return the number of multiplications and additions in a training step for one row of `words` words. The backward
+    pass is counted as two forward passes.
+    """
     widths = [embedding, *[hidden] * (layers - 1)]
     return 3 * words * sum(2 * 4 * hidden * (width + hidden) for width in widths)
 
@@ -128,7 +146,7 @@ REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
 
 
 def default_batch(rows: int) -> int:
-    """Return the default rows per step of an LSTM on GPUs with this many training rows."""
+    """Return the default global batch, in rows, of an LSTM on GPUs for `rows` training rows."""
     declared = MODELS[LSTM].step_rows
     assert declared is not None
     return declared.of(RunSize(rows=rows, on_gpus=True)) or GLOBAL_BATCH
@@ -142,22 +160,26 @@ class Training:
     dataset_bytes: float
     global_batch: int
     operations: float = REFERENCE_OPERATIONS
-    """Operations of a step per row."""
+    """Multiplications and additions per row in a training step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Work of a user: preprocessing of raw reviews (None: the dataset exists), and a training on the dataset."""
+    """Work of a user: to preprocess `raw_bytes` of reviews, and to train on the dataset. Without `raw_bytes`, the
+    dataset exists already.
+    """
 
     rows: int
     epochs: int
     raw_bytes: float | None = None
     known: Training | None = None
-    """The training, if its details are known."""
+    """The training run, or None if its settings are not known."""
 
     @property
     def training(self) -> Training:
-        """Training on the rows that are not used for test and validation."""
+        """The training run: `known`, or a run with default settings on the rows that are in neither the test set nor
+        the validation set.
+        """
         if self.known is not None:
             return self.known
         rows = max(1, round((1 - DEFAULT.test_share) * (1 - VALIDATION_SHARE) * self.rows))
@@ -168,13 +190,13 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Part of the work, which starts after the previous one."""
+    """Stage of the work. It starts when the previous stage is done."""
 
     name: str
     seconds: Estimate
     dollars: Estimate = NOTHING
     basis: str
-    """Source of the time, as shown to the user."""
+    """Source of the predicted time, as shown to the user."""
 
     def at(self, hourly: Estimate) -> "Stage":
         return replace(self, dollars=self.seconds * hourly / 3600)
@@ -188,13 +210,13 @@ class Prediction:
     model: str
     stages: tuple[Stage, ...]
     by_use: float = 0.0
-    """Dollars charged by use: the share's reads and writes."""
+    """Dollars for the reads and writes of the share, which AWS charges by use and not by the hour."""
     unknown: tuple[str, ...] = ()
-    """Parts without a price, which the dollars exclude."""
+    """Charges that have no known price. The dollars exclude them."""
 
     @property
     def seconds(self) -> Estimate:
-        """Seconds from the start to the model."""
+        """Seconds from the start of the work to the trained model."""
         return total(stage.seconds for stage in self.stages)
 
     @property
@@ -206,7 +228,9 @@ class Prediction:
 
 
 def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estimate, str]:
-    """Return the rows per second that a GPU learns with an LSTM of this many operations, and the source of the rate."""
+    """Return the rows per second that a GPU learns with an LSTM of `operations` operations per row, and the source of
+    this rate.
+    """
     slower = operations / REFERENCE_OPERATIONS
     known = {name: REFERENCE_ROWS / seconds for name, (_, seconds) in REFERENCE.items()}
     if gpu.name in known:
@@ -224,7 +248,7 @@ def _gpu(instance_type: str) -> Gpu:
 
 
 def training_stage(nodes: Sequence[Node], work: Training) -> Stage:
-    """Return the training of an LSTM on these nodes. Raises ExperimentError for nodes without a GPU."""
+    """Return the stage that trains an LSTM on these nodes. Raises ExperimentError if a node has no GPU."""
     kinds = {gpu.name: gpu for gpu in (_gpu(node.instance_type) for node in nodes)}
     gpus = Counter(name for node in nodes for name in [_gpu(node.instance_type).name] * node.gpus)
     ranks, speeds = gpus.total(), {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
@@ -238,16 +262,18 @@ def training_stage(nodes: Sequence[Node], work: Training) -> Stage:
 
 
 def slowest_gbits(nodes: Sequence[Node]) -> float:
-    """Return the Gbit/s of the slowest node's network. TCP uses one of its network cards, EFA all that support it."""
+    """Return the network bandwidth of the slowest node in Gbit/s. TCP uses one network card of a node. EFA uses all
+    cards that support EFA.
+    """
     types = [(catalog.find(node.instance_type), node.efa) for node in nodes]
     return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
 
 
 def node_stages(nodes: Sequence[Node], work: Training, *, shared: bool) -> tuple[Stage, Stage, Stage]:
-    """Return the stages of a training on GPU nodes: start, copy of the data, training.
+    """Return the stages of a training run on GPU nodes: start of the nodes, copy of the dataset, and training.
 
-    With a `shared` folder, the dataset is copied to it first. Raises the errors of `training_stage`, and TopologyError
-    for an unknown type.
+    If `shared`, the dataset is first copied to the share. Raises the errors of `training_stage`, and TopologyError for
+    an unknown instance type.
     """
     copied = (2 if shared else 1) * work.dataset_bytes / COPY_RATE
     return (
@@ -258,16 +284,16 @@ def node_stages(nodes: Sequence[Node], work: Training, *, shared: bool) -> tuple
 
 
 def speed(instance_type: str) -> float:
-    """Return the speed of one vCPU relative to the measured core, while all vCPUs are busy."""
+    """Return the speed of one vCPU of this instance type, while all are busy, relative to the core of CORE_RATE."""
     return VCPU.get(instance_type.partition(".")[0], min(VCPU.values()))
 
 
 def cluster_seconds(
     primary: str, workers: Sequence[tuple[str, int]], raw_bytes: float, *, fixed_rows: bool = False
 ) -> Estimate:
-    """Return the time of preprocessing on a cluster with these workers, by type and number.
+    """Return the seconds that preprocessing takes on a cluster. `workers` is pairs of instance type and number.
 
-    Raises TopologyError for an unknown type.
+    Raises TopologyError for an unknown instance type.
     """
     work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
     busy = sum(count * catalog.find(name).vcpu * speed(name) for name, count in workers) * HADOOP_BUSY
@@ -277,23 +303,26 @@ def cluster_seconds(
 
 
 def workers_of(cluster: PreprocessingSpec) -> list[tuple[str, int]]:
-    """Return the type and number of the nodes that work. A cluster without workers works on its primary node."""
+    """Return the instance types and numbers of the nodes that run tasks. Without workers, the primary node runs the
+    tasks.
+    """
     return [(group.instance_type, group.count) for _, group in cluster.workers] or [(cluster.primary.instance_type, 1)]
 
 
 def machine_seconds(raw_bytes: float, busy: float, alone: float, *, fixed_rows: bool = False) -> Estimate:
-    """Return the time of preprocessing on one machine.
+    """Return the seconds that preprocessing takes on one machine.
 
-    `busy` and `alone` are the speeds of all of its cores together, and of one core while the others are idle, relative
-    to the measured core.
+    Speeds are relative to the core of CORE_RATE: `busy` is the speed of all cores together, and `alone` the speed of
+    one core while the others are idle.
     """
     work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
     return work / (busy * CORE_RATE) + work / (alone * ONE_CORE_RATE)
 
 
 def nodes_of(topology: Topology) -> tuple[Node, ...]:
-    """Return the GPU nodes of a topology when all groups are scaled up, or the machines of its training job without
-    groups."""
+    """Return a topology's GPU nodes when all node groups are scaled up. Without node groups, return the instances of
+    its SageMaker training job.
+    """
     if (jobs := topology.managed) and not topology.training:
         gpu = catalog.find(jobs.ec2_type).gpu
         return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
@@ -303,5 +332,7 @@ def nodes_of(topology: Topology) -> tuple[Node, ...]:
 
 
 def group_nodes(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[Node]:
-    """Return the nodes of a group, alternating over its types: which ones AWS starts is not known before. Assumed."""
+    """Return the nodes of a group, which alternate over `types`. This is assumed, because AWS chooses the types when
+    the nodes start.
+    """
     return [Node(kind, gpus, efa) for kind in itertools.islice(itertools.cycle(types), count)]

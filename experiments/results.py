@@ -1,8 +1,8 @@
-"""Results of an experiment: the times of each arm's runs, and its speed-up over the baseline.
+"""Results of an experiment: the times of each arm's runs, and the arm's speed-up over the baseline.
 
-Efficiency is the speed-up divided by the ratio of ranks. Arms with ranks of different speeds, or with other work than
-the baseline's, have no efficiency. Neither have ranks that share cores, because they say nothing about ranks with cores
-of their own. All arms have a share of ideal.
+Efficiency is the speed-up divided by the ratio of the numbers of ranks. An arm has no efficiency if its ranks differ in
+speed, or if its work differs from the baseline's work. It also has no efficiency if its ranks share cores, because such
+ranks do not show how fast ranks with separate cores are. Every arm has a share of ideal.
 """
 
 import math
@@ -26,7 +26,7 @@ _ROW_WORK_SETTINGS = (
     *("preset", "model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision"),
     *("window", "negatives", "subsample", "min_count"),
 )
-"""Settings that change the work for each row."""
+"""Settings that change the amount of computation per row."""
 
 
 class Spread(NamedTuple):
@@ -39,55 +39,58 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ArmResult:
-    """Results of an arm's runs. Unknown or meaningless values are missing (None)."""
+    """Results of an arm's runs. None means that a value is unknown or has no meaning."""
 
     name: str
     folder: Path
-    """Folder of the arm, with a folder for each run."""
+    """Folder of the arm. It contains one folder per run."""
     place: str | None
-    """Name of the deployment. None: this machine."""
+    """Name of the deployment, or None for this machine."""
     ranks: int | None
-    """Ranks of a training, or cores of a preprocessing."""
+    """Number of ranks in training runs, or number of cores in preprocessing runs."""
     is_mixed: bool
     """Whether the ranks differ in speed on purpose."""
     settings: Mapping[str, Any]
-    """Settings of the arm, including shared ones, and the `share` of the input to preprocess."""
+    """Settings of the arm, including the shared settings, and the `share` of the input to preprocess."""
     runs: tuple[RunRecord, ...]
-    """All trainings that have started."""
+    """All training runs that have started."""
     finished: int
-    """Number of finished trainings or preprocessings."""
+    """Number of finished training or preprocessing runs."""
     seconds: Spread | None
-    """Seconds of finished runs: of trainings with checkpoints but without evaluation, of preprocessings in total."""
+    """Seconds of finished runs. Training runs: with checkpoints, but without evaluation. Preprocessing runs: in total.
+    """
     rate: Spread | None
-    """Rows per second of finished trainings, or bytes per second of preprocessings."""
+    """Rows per second of finished training runs, or bytes per second of finished preprocessing runs."""
     of_bound: float | None
-    """Median share of ideal: the rate divided by the sum of the ranks' own rates."""
+    """Median share of ideal: the rate divided by the sum of the rates that the ranks reach alone."""
     measures: Mapping[str, float]
     """Mean of each measure on the test rows."""
     bytes_a_step: float | None
-    """Median of the bytes that a rank sends to others in a step of its own."""
+    """Median number of bytes that a rank sends to other ranks in one of its steps."""
     words: Mapping[str, float]
     """Results of word embeddings.
 
     Medians: `seconds_an_epoch` and `words_a_second`, without evaluation, over all running words. Means: the best
-    `pip_loss` and `pip_mean_square` after any epoch, as in the tables that these are compared with, and the final
-    `loss` of a pair.
+    `pip_loss` and `pip_mean_square` after any epoch, as in the published tables that they are compared with, and the
+    final `loss` per pair.
     """
     dollars: float | None
     """Mean cost of a run in dollars."""
     speed_up: float | None = None
-    """Median rate divided by the baseline's."""
+    """Median rate divided by the median rate of the baseline."""
     efficiency: float | None = None
-    """Speed-up divided by the ratio of ranks; only if rows take as much work as the baseline's."""
+    """Speed-up divided by the ratio of the numbers of ranks. Missing if a row takes more or less computation than in
+    the baseline.
+    """
     remark: str = ""
-    """Remark for the reader."""
+    """Remark on the arm for the user."""
     problems: Sequence[str] = ()
     """Messages about unreadable runs, which are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentResult:
-    """Experiment and the results of its runs so far."""
+    """An experiment, and the results of its runs so far."""
 
     folder: Path
     kept: StoredExperiment
@@ -104,16 +107,16 @@ class _Measurement(NamedTuple):
 
     seconds: float
     work: float
-    """Rows of a training, or bytes of a preprocessing."""
+    """Rows that a training run processed, or bytes that a preprocessing run read."""
     ranks: int
     bound: float | None = None
     dollars: float | None = None
 
 
 def read_experiment(folder: Path) -> ExperimentResult:
-    """Return the experiment in the `--output` of `shoal experiment run`, even if it is still running.
+    """Return the experiment and its results so far from a folder, which is the `--output` of `shoal experiment run`.
 
-    Raises ExperimentError if the folder has no experiment.
+    The experiment can still be running. Raises ExperimentError if the folder has no experiment.
     """
     kept = read_stored(folder)
     if kept is None:
@@ -124,7 +127,7 @@ def read_experiment(folder: Path) -> ExperimentResult:
 
 
 def _read_arm(folder: Path, kept: StoredExperiment, arm: Arm) -> ArmResult:
-    """Return the results of an arm's runs, without a comparison."""
+    """Return the results of an arm's runs, without a comparison to the baseline."""
     experiment, local = kept.experiment, arm.local if kept.is_local else None
     folders = [run_folder(folder, arm, repeat) for repeat in range(1, experiment.repeats + 1)]
     runs: list[RunRecord] = []
@@ -194,7 +197,7 @@ def _read_preprocessing(folder: Path) -> _Measurement:
 
 
 def _words(runs: Sequence[RunRecord]) -> dict[str, float]:
-    """Return the results of finished runs of word embeddings."""
+    """Return the results of finished word-embedding runs, for `ArmResult.words`."""
     figures = [
         (seconds / epochs, rate * words)
         for run in runs
@@ -218,7 +221,7 @@ def _words(runs: Sequence[RunRecord]) -> dict[str, float]:
 
 
 def _compare(arm: ArmResult, kept: StoredExperiment, baselines: Sequence[ArmResult]) -> ArmResult:
-    """Return the arm compared with the first baseline that has finished runs."""
+    """Return the results of the arm with its speed-up over the first baseline that has finished runs."""
     base = next((each for each in baselines if each.finished), None)
     shares_cores = bool(kept.cores and arm.ranks and arm.ranks > kept.cores)
     speed_up = _ratio(arm.rate, base.rate if base else None)

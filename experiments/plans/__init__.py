@@ -1,1 +1,1 @@
-"""Experiments as files: the arms that they compare, the runs that follow, and their predicted time and cost."""
+"""Experiment files: the arms that an experiment compares, its runs, and the predicted time and cost of the runs."""

@@ -1,6 +1,7 @@
-"""Reader of experiment files: one of Shoal's by its name, or any other by its path.
+"""Reads experiment files: an experiment that Shoal ships, by its name, or any file, by its path.
 
-Settings are validated by the trainer's own rules. Do not rely on a setting's YAML type alone: YAML reads 8e-3 as text.
+The trainer's own rules validate the settings. Do not rely on the YAML type of a setting, because YAML reads 8e-3 as a
+string.
 """
 
 import difflib
@@ -23,7 +24,7 @@ from trainer.options.section import options
 from trainer.registry import WORD_MODELS
 
 FOLDER = Path(__file__).parents[1]
-"""Folder of Shoal's own experiment files."""
+"""Folder of the experiment files that Shoal ships."""
 
 _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("data", "output", "resume", "force"), "the command sets it; leave it out."),
@@ -32,25 +33,25 @@ _RESERVED: Mapping[str, str] = {
 }
 _OPTIONS: Mapping[str, Option] = {each.name: each for each in options(TrainConfig)}
 _DATA, _OUTPUT = Path("dataset"), Path("output")
-"""Placeholders for the paths that a command sets."""
+"""Placeholders for the paths of data and output, which the command sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentFile:
     name: str
-    """Name of the file without its ending."""
+    """File name without its extension."""
     experiment: Experiment
 
 
 def names() -> list[str]:
-    """Return the names of Shoal's own experiments in alphabetical order."""
+    """Return the names of the experiments that Shoal ships, in alphabetical order."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
 def load(given: str) -> ExperimentFile:
-    """Read an experiment: one of Shoal's by its name, or any file by its path, which ends in .yaml or .yml.
+    """Read an experiment. `given` is the name of an experiment that Shoal ships, or a path that ends in .yaml or .yml.
 
-    Raises ExperimentError with the file, line and field.
+    Raises ExperimentError, which names the file, line and field.
     """
     path = Path(given) if is_file(given) else FOLDER / f"{given}.yaml"
     if not is_file(given) and given not in names():
@@ -72,8 +73,7 @@ def load(given: str) -> ExperimentFile:
 
 
 def _check_settings(source: Document, found: Experiment) -> None:
-    """Raise TopologyError with the line of a setting that no training accepts, in the arm's settings or the shared
-    ones."""
+    """Raise TopologyError, with the line, for an invalid setting in an arm's settings or in the shared settings."""
     for index, arm in enumerate(found.arms) if found.kind != "preprocessing" else ():
         (run,) = planned_runs([arm], 1, _OUTPUT)
         try:
@@ -87,7 +87,7 @@ def _check_settings(source: Document, found: Experiment) -> None:
 
 
 class SettingError(ValueError):
-    """Invalid setting. `name=None` stands for an invalid combination of settings."""
+    """Invalid setting. `name=None` means that a combination of settings is invalid."""
 
     def __init__(self, name: str | None, sentence: str) -> None:
         super().__init__(sentence)
@@ -102,7 +102,7 @@ def config_of(
     local: bool,
     resume: bool = False,
 ) -> TrainConfig:
-    """Return the configuration of a run.
+    """Return the training configuration of one run of an experiment.
 
     Raises SettingError for a setting that is not an option of `shoal train`, has an invalid value, or conflicts with
     the arm's `local`.
@@ -122,7 +122,7 @@ def config_of(
 
 
 def require_kind(experiment: Experiment, config: TrainConfig) -> None:
-    """Raise SettingError if the model does not belong to the experiment's kind."""
+    """Raise SettingError if the configured model does not belong to the experiment's kind."""
     if experiment.kind == "words" and config.model not in WORD_MODELS:
         raise SettingError(
             "model",

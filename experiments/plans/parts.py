@@ -1,4 +1,4 @@
-"""Fields of an experiment file with defaults and rules, and the runs that follow from them.
+"""Fields of an experiment file with their defaults and rules, and the runs that an experiment plans.
 
 A field's `description` completes the sentence "... must be ...", and its first example is a valid value. Messages show
 both, as for topologies (infra/document.py).
@@ -18,19 +18,19 @@ from infra.document import FieldError
 _MAX_RANKS = 64
 
 Kind = Literal["training", "words", "preprocessing"]
-"""Kinds of experiments: trainings of classifiers on a dataset, of word embeddings on text, or preprocessing."""
+"""Kind of an experiment: it trains classifiers on a dataset, trains word embeddings on text, or preprocesses."""
 Tokeniser = Literal["treebank", "punctuation", "spaces", "letters"]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
 class Part(BaseModel):
-    """Base of all parts: no unknown fields, no silent conversions, no changes."""
+    """Base class of the parts of an experiment file. It rejects unknown fields, silent conversions and changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Text(Part):
-    """Settings of the text for word embeddings (corpus/stream/stream_settings.py)."""
+    """Settings for reading the text of word embeddings (corpus/stream/stream_settings.py)."""
 
     tokeniser: Tokeniser = Field(
         default="punctuation", description=f"one of {', '.join(get_args(Tokeniser))}", examples=["treebank"]
@@ -40,7 +40,7 @@ class Text(Part):
 
 
 class Local(Part):
-    """Form of an arm on this machine: `ranks` or `slow` for a training, `workers` for preprocessing."""
+    """How an arm runs on this machine: exactly one of `ranks` or `slow` (training) and `workers` (preprocessing)."""
 
     ranks: int | None = Field(
         default=None, ge=1, le=_MAX_RANKS, description=f"a number of ranks from 1 to {_MAX_RANKS}", examples=[2]
@@ -64,12 +64,12 @@ class Local(Part):
 
     @property
     def world_size(self) -> int:
-        """Number of ranks of a training."""
+        """Number of ranks of a training run."""
         return self.ranks or len(self.slow)
 
     @property
     def is_mixed(self) -> bool:
-        """True if the ranks differ in speed on purpose."""
+        """Whether the ranks differ in speed on purpose."""
         return len({*self.slow}) > 1
 
 
@@ -197,7 +197,7 @@ class Experiment(Part):
         return self
 
     def settings_of(self, arm: Arm) -> dict[str, Any]:
-        """Return the options of an arm's trainings: the shared ones, overridden by its own."""
+        """Return the options of an arm's training runs: the shared settings, overridden by the arm's settings."""
         return {**self.settings, **arm.settings}
 
 
@@ -205,16 +205,16 @@ class Experiment(Part):
 class PlannedRun:
     arm: Arm
     repeat: int
-    """Number of the repeat, from 1."""
+    """Number of the repeat, starting at 1."""
     folder: Path
-    """Folder of the run's results."""
+    """Folder for the run's results."""
 
 
 def planned_runs(arms: Sequence[Arm], repeats: int, output: Path) -> list[PlannedRun]:
-    """Return all runs in order: the first run of each arm, then the second of each.
+    """Return all runs in order: the first run of each arm, then the second run of each arm, and so on.
 
-    So changes of the machine over time (its clock, other programs) affect all arms alike, and each round gives a
-    result.
+    So changes of the machine over time (clock rate, other programs) affect all arms alike, and each round adds one
+    result for each arm.
     """
     return [
         PlannedRun(arm=arm, repeat=repeat, folder=run_folder(output, arm, repeat))
@@ -224,12 +224,12 @@ def planned_runs(arms: Sequence[Arm], repeats: int, output: Path) -> list[Planne
 
 
 def run_folder(output: Path, arm: Arm, repeat: int) -> Path:
-    """Return the folder of a run. `repeat` starts at 1."""
+    """Return the folder of an arm's run. `repeat` starts at 1."""
     return output / arm.folder / str(repeat)
 
 
 def select_arms(experiment: Experiment, names: Sequence[str]) -> list[Arm]:
-    """Return the arms with these names, or all if `names` is empty. Raises ExperimentError for an unknown name."""
+    """Return the arms with these names, or all arms if `names` is empty. Raises ExperimentError for an unknown name."""
     known = {arm.name: arm for arm in experiment.arms}
     for name in names:
         if name not in known:

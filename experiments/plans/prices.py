@@ -1,6 +1,6 @@
-"""Predicted time and cost of an experiment's runs.
+"""Predicts the time and cost of an experiment's runs.
 
-Do not count an unknown cost as zero: a limit in dollars cannot hold then.
+Do not count an unknown cost as zero, because then a limit in dollars could not be enforced.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ class DatasetSize(NamedTuple):
     train: int
     test: int
     words: float = 100.0
-    """Mean number of words of a row."""
+    """Mean number of words per row."""
 
     def training_rows(self, config: TrainConfig) -> int:
         return config.rows_to_learn(self.train - max(1, int(self.train * VALIDATION_SHARE)))
 
     def training(self, config: TrainConfig, ranks: int, embedding: int) -> Training:
-        """Return an LSTM's training on the dataset, with word vectors of `embedding` numbers."""
+        """Return the training run of an LSTM on this dataset. `embedding` is the dimension of the word vectors."""
         rows, words = self.training_rows(config), min(self.words, config.row_length)
         batch = config.requested_batch(ranks) or forecast.default_batch(rows)
         return Training(
@@ -47,22 +47,23 @@ class DatasetSize(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunPrice:
-    """Predicted time and cost of a run; None if unknown."""
+    """Predicted time and cost of a run. None means unknown."""
 
     seconds: Estimate | None = None
     dollars: Estimate | None = None
     basis: str
-    """Source of the prediction, or why it is unknown."""
+    """Source of the prediction, or the reason why it is unknown."""
 
 
 def unknown_price(why: str, *, dollars: Estimate | None = None) -> RunPrice:
-    """Return the price of a run with an unknown time."""
+    """Return the price of a run with unknown time. `why` is the reason."""
     return RunPrice(dollars=dollars, basis=f"cannot tell: {why}")
 
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
-    """Return the price of a training on a topology's GPUs, from the start of its nodes to their end, including the idle
-    cluster."""
+    """Return the price of a training run on a topology's GPUs, from the start to the termination of the nodes. It
+    includes the idle preprocessing cluster.
+    """
     nodes = forecast.nodes_of(topology)
     if not nodes:
         return unknown_price(f"{topology.name} has no GPUs")
@@ -78,7 +79,7 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
-    """Return the price of a preprocessing on a topology's existing cluster."""
+    """Return the price of a preprocessing job on a topology's cluster, which exists already."""
     if (made := topology.preprocessing) is None:
         return unknown_price(f"{topology.name} has no cluster to preprocess with")
     seconds = forecast.cluster_seconds(
@@ -103,7 +104,7 @@ def total_dollars(prices: Sequence[RunPrice]) -> Estimate:
 
 
 def require_price(prices: Sequence[RunPrice], most: float | None) -> None:
-    """Raise ExperimentError if these runs may cost more than `most` dollars. None: no limit."""
+    """Raise ExperimentError if these runs could cost more than `most` dollars. `most=None` means no limit."""
     if most is None:
         return
     if unknown := next((price for price in prices if price.dollars is None), None):

@@ -1,7 +1,7 @@
-"""experiment.json: the experiment as it is run, stored with its runs from the start.
+"""Reads and writes experiment.json: the experiment as it is run, stored in the folder of its runs from the start.
 
-A later command continues its runs. So do not let it mix runs of one arm with different settings, or runs on different
-data or places.
+A later command can continue the experiment. Never let it mix runs of one arm that have different settings, or runs on
+different data, machines or deployments.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from experiments.plans.parts import Experiment, run_folder
 
 NAME = "experiment.json"
 PREPROCESSING = "preprocessing.json"
-"""Name of the file with the measurements of a preprocessing, in the folder of its run."""
+"""Name of the file with the measurements of a preprocessing run, in the folder of this run."""
 
 
 class StoredExperiment(BaseModel):
@@ -29,11 +29,13 @@ class StoredExperiment(BaseModel):
     name: str
     experiment: Experiment
     cores: int | None = Field(default=None, ge=1)
-    """Cores of this machine; None if the runs are on deployments."""
+    """Number of cores of this machine, or None if the runs are on deployments."""
     deployments: dict[str, str] = {}
-    """Deployments by the name of their arm."""
+    """Name of the deployment for each arm, by the arm's name."""
     data: str | None = None
-    """Fingerprint of the data: a dataset's digest, or a hash of the input's names, sizes and times. None: unknown."""
+    """Fingerprint of the data: a dataset's digest, or a hash of the names, sizes and modification times of the input
+    files. None if unknown.
+    """
 
     @field_validator("experiment", mode="before")
     @classmethod
@@ -49,7 +51,9 @@ class StoredExperiment(BaseModel):
 
 
 def read_stored(output: Path) -> StoredExperiment | None:
-    """Return the experiment in a folder, or None without one. Raises ExperimentError for an invalid file."""
+    """Return the experiment that is stored in a folder, or None if the folder has no experiment. Raises ExperimentError
+    for an invalid file.
+    """
     try:
         content = (output / NAME).read_bytes()
     except FileNotFoundError:
@@ -68,14 +72,16 @@ def read_stored(output: Path) -> StoredExperiment | None:
 
 
 def write_stored(output: Path, kept: StoredExperiment) -> None:
-    """Write the file atomically. Raises ExperimentError if that fails."""
+    """Write experiment.json atomically. Raises ExperimentError if writing fails."""
     with explain_os_error(ExperimentError, f"cannot write to {output}", "choose another --output"):
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / NAME, orjson.dumps(kept.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
 
 
 def require_same(before: StoredExperiment, now: StoredExperiment, output: Path) -> None:
-    """Raise ExperimentError if the existing runs and the new ones do not belong together."""
+    """Raise ExperimentError if the new runs differ from the existing runs in `output` in their experiment, place, data,
+    or the settings of an arm.
+    """
     otherwise = "choose another --output, or remove that folder"
     if before.name != now.name or before.experiment.kind != now.experiment.kind:
         raise ExperimentError(
@@ -106,7 +112,7 @@ def require_same(before: StoredExperiment, now: StoredExperiment, output: Path) 
 def with_earlier_deployments(
     before: StoredExperiment | None, now: StoredExperiment, names: Sequence[str]
 ) -> StoredExperiment:
-    """Return `now` with the earlier deployments of all arms that are not in `names`."""
+    """Return `now`, but keep the deployments from `before` for all arms that are not in `names`."""
     if before is None:
         return now
     others = {name: where for name, where in before.deployments.items() if name not in names}

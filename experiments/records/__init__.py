@@ -1,1 +1,1 @@
-"""Records of runs: read, compared, and explained by cause."""
+"""Reads the records of runs, and compares the runs."""

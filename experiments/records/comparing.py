@@ -1,4 +1,4 @@
-"""Comparison of runs: the settings in which they differ, and whether they can be compared at all."""
+"""Compares runs: the settings in which they differ, and warnings if they are not comparable."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from common.display import plural
 from experiments.records.runs import RunRecord
 
 _IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
-"""Settings that change neither the model nor the speed."""
+"""Settings that affect neither the model nor the speed."""
 
 
 def differing_settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Return for each run the settings that differ between runs, including the number of ranks."""
+    """Return, for each run, the settings that are not equal in all runs. The number of ranks counts as a setting."""
     all_settings = [
         {
             **{name: value for name, value in run.latest.config.items() if name not in _IRRELEVANT_SETTINGS},
@@ -34,7 +34,7 @@ def differing_settings(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Format settings as text, such as `hidden 64, slow 1:2.0`, without empty ones."""
+    """Format settings as text, such as `hidden 64, slow 1:2.0`. Empty settings are left out."""
     return ", ".join(
         f"{name} {_word(value)}" for name, value in settings.items() if value not in (None, "", {}, [], ())
     )
@@ -49,7 +49,7 @@ def _word(value: Any) -> str:
 
 
 def devices(names: Sequence[str]) -> str:
-    """Return the devices of ranks as text, counting equal ones."""
+    """Format the device names of ranks as text. Equal names are combined with their number."""
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
 
 
@@ -58,44 +58,46 @@ class RunRow:
     """Row in the table of runs. None stands for an unknown value."""
 
     run: str
-    """Unique name among these runs."""
+    """Name of the run, unique among the runs of the table."""
     folder: str
     state: str
     model: str
     ranks: int
     devices: str
     where: str | None
-    """This machine or a deployment, with the types of its nodes."""
+    """This machine, or a deployment with the instance types of its nodes."""
     rows: int | None
     """Number of training rows."""
     epochs: int
     global_batch: int
     measures: Mapping[str, float]
-    """Measures on the test rows; for an unfinished run, on the validation rows after its latest epoch."""
+    """Measures on the test rows. For an unfinished run, measures on the validation rows after its latest epoch."""
     loss: float | None
     seconds: float
-    """Seconds of training without evaluation, from the summary. Without one, from the first start to the last line."""
+    """Seconds of training without evaluation, from the summary. Without a summary, the seconds from the first start to
+    the last line of the record.
+    """
     rows_per_second: float | None
     share_of_ideal: float | None
-    """Rows per second divided by the sum of the rates that the ranks reach by themselves."""
+    """Rows per second divided by the sum of the rates that the ranks reach alone."""
     balanced: float | None
-    """Rows per second divided by the sum of the ranks' rates during the run."""
+    """Rows per second divided by the sum of the rates at which the ranks computed during the run."""
     launched: float
-    """Seconds of all launches."""
+    """Total seconds of all launches."""
     dollars: float | None
     starts: int
     began: str
     """Start of the run in UTC."""
     data: str
-    """First characters of the dataset's digest."""
+    """The dataset's digest, shortened to its first characters."""
     settings: Mapping[str, Any]
     """Settings that differ between the runs of the table."""
     left_out: int
-    """Number of unusable lines in the record."""
+    """Number of lines of the record that could not be used."""
 
 
 def table_of(runs: Sequence[RunRecord], names: Sequence[str] = ()) -> list[RunRow]:
-    """Return a row for each run. `names` defaults to the names of the runs' folders."""
+    """Return one row per run. `names` are the names of the runs, by default the names of their folders."""
     return [
         _row(run, settings, name)
         for run, settings, name in zip(runs, differing_settings(runs), names or [run.name for run in runs], strict=True)
@@ -148,7 +150,7 @@ def _where(run: RunRecord) -> str | None:
 
 
 def common_measures(runs: Sequence[RunRecord]) -> list[str]:
-    """Return the measures that all runs with measures share, in the order of the first.
+    """Return the names of the measures that every run with measures has, in the order of the first run.
 
     Measures that depend only on the data, and results of calibration, are left out.
     """
@@ -160,7 +162,7 @@ def common_measures(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def warnings(runs: Sequence[RunRecord]) -> list[str]:
-    """Return warnings about runs on different data, and about unreadable lines."""
+    """Return warnings if the runs used different data, and if lines of a record were unreadable."""
     found = []
     if len(digests := Counter(run.latest.digest for run in runs)) > 1:
         parts = "; ".join(f"{digest[:12]}: {plural(count, 'run')}" for digest, count in digests.items())

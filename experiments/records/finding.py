@@ -1,4 +1,4 @@
-"""Finds run folders, and other files, below the folders that a user names."""
+"""Finds the folders of runs, and other files, below the folders that a user gives."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,9 @@ _NUMBERS = re.compile(r"([0-9]{1,18})")
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """Return the folders of runs at and below these paths, each once, in order.
+    """Return the distinct folders of runs at and below these paths, in order.
 
-    Raises ExperimentError for a path without a run.
+    Raises ExperimentError if there is no run at or below one of the paths.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -31,7 +31,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
 
 
 def find_below(paths: Sequence[Path], name: str) -> list[Path]:
-    """Return the folders with a file of this name at and below these paths, each once, in order."""
+    """Return the distinct folders, at and below these paths, that contain a file `name`, in order."""
     found = [
         each for path in paths if path.is_dir() for each in sorted(_below(path, name, _MAX_DEPTH), key=_by_numbers)
     ]

@@ -1,8 +1,8 @@
-"""Records of runs, read from the folders that trainings write (trainer/output/lines.py).
+"""Reads the records of runs from the folders that training runs write (trainer/output/lines.py).
 
-A run may still be in progress or may have been cut off in the middle of a line, and its record may be from a version
-with other fields. So invalid lines are skipped and counted. Do not count all step lines as steps of the run: a resumed
-run repeats the steps after its latest checkpoint, and only the last repetition counts.
+A run can still be in progress, can have been cut off in the middle of a line, or can have the fields of a different
+version. So invalid lines of its record are skipped and counted. Do not count every step line as a step of the run. A
+resumed run repeats the steps after its latest checkpoint, and only the last repetition counts.
 """
 
 import math
@@ -23,7 +23,7 @@ _L = TypeVar("_L", bound=Line)
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """Part of a run from one start to the next, or to its last line."""
+    """Section of a run's record, from one start to the next start or to the last line."""
 
     start: Start
     until: float
@@ -35,20 +35,21 @@ class RunRecord:
     folder: Path
     starts: tuple[Start, ...]
     steps: tuple[Step, ...]
-    """Steps that count, in order."""
+    """Steps of the run in order, without steps that a resumed run repeated later."""
     epochs: tuple[Epoch, ...]
     notes: tuple[Note, ...]
     sessions: tuple[Session, ...]
     test: Test | None
     summary: Mapping[str, Any] | None
-    """Content of summary.json; None for an unfinished run."""
+    """Content of summary.json, or None for an unfinished run."""
     launches: tuple[Mapping[str, Any], ...]
-    """Content of launch.json (nodes, cost, stages) for each command that ran the run, the latest last. Killed commands
-    are missing."""
+    """Facts from launch.json (nodes, cost, stages), one mapping for each command that launched the run, the latest
+    last. Commands that were killed are missing.
+    """
     last: float
     """Time of the last line in seconds since 1970."""
     left_out: int
-    """Number of unusable lines."""
+    """Number of lines of the record that could not be used."""
 
     @property
     def name(self) -> str:
@@ -64,26 +65,26 @@ class RunRecord:
 
     @property
     def seconds(self) -> float:
-        """Seconds from the first start to the last line."""
+        """Seconds from the first start to the last line of the record."""
         return self.last - self.begin.time
 
     @property
     def state(self) -> str:
-        """State of the run: `finished`, `stopped`, or `unfinished` for a run that is in progress or was cut off."""
+        """State of the run: `finished`, `stopped`, or, if the run is in progress or was cut off, `unfinished`."""
         if self.summary is None:
             return "unfinished"
         return "stopped" if self.summary.get("stopped") else "finished"
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """Measures on the test rows or, before they exist, on the validation rows after the latest epoch."""
+        """Measures on the test rows. Before these exist, measures on the validation rows after the latest epoch."""
         if self.test is not None:
             return numbers(self.test.measures)
         return numbers(self.epochs[-1].validation) if self.epochs else {}
 
     @property
     def own_rates(self) -> Sequence[float]:
-        """Rows per second that each rank reaches by itself. After the run has ended, the higher of two measurements."""
+        """Rows per second that each rank reaches alone. After the run has ended, the higher of two measurements."""
         listed = (self.summary or {}).get("own_rates")
         rates = [each for each in listed if isinstance(each, int | float)] if isinstance(listed, list) else []
         return rates if len(rates) == self.latest.world_size else self.latest.own_rates
@@ -93,23 +94,27 @@ class RunRecord:
         return numbers(self.summary or {}).get(name)
 
     def passed(self, moment: float) -> float:
-        """Return the seconds of the run until a moment in seconds since 1970, without the time between its starts."""
+        """Return the seconds that the run had run at `moment` (seconds since 1970). Pauses between the sections of the
+        run are left out.
+        """
         return sum(max(0.0, min(moment, each.until) - each.start.time) for each in self.sessions)
 
     @property
     def dollars(self) -> float | None:
-        """Cost of the run's nodes in dollars, over all launches with a known cost; None without any."""
+        """Cost of the run's nodes in dollars: the sum over all launches with a known cost, or None if no launch has a
+        known cost.
+        """
         costs = [costs["cost"] for costs in map(numbers, self.launches) if "cost" in costs]
         return sum(costs) if costs else None
 
     @property
     def launched(self) -> float:
-        """Seconds of all launches. If unknown, the seconds from the first start to the last line."""
+        """Total seconds of all launches. If unknown, the seconds from the first start to the last line of the record."""
         return sum(numbers(each).get("seconds", 0.0) for each in self.launches) or self.seconds
 
 
 def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
-    """Return the finite numbers among the values, by name."""
+    """Return the measures that are finite numbers, by name."""
     return {
         name: float(value)
         for name, value in measures.items()
@@ -118,12 +123,12 @@ def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
 
 
 def full_steps(run: RunRecord) -> list[Step]:
-    """Return the steps with at least half a global batch. Shorter ones, at ends of epochs, are too noisy."""
+    """Return the steps that have at least half a global batch. Smaller steps, at ends of epochs, are too noisy."""
     return [step for step in run.steps if 2 * sum(step.split) >= run.latest.global_batch]
 
 
 def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[_T], list[str]]:
-    """Return the results of `read` for these folders, and the message of each ExperimentError that it raises."""
+    """Call `read` for each folder. Return its results, and the message of each ExperimentError that it raised."""
     found: list[_T] = []
     problems: list[str] = []
     for folder in folders:
@@ -135,7 +140,7 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 
 
 def read_run(folder: Path) -> RunRecord:
-    """Return the run in a folder. Raises ExperimentError if its record is unreadable or has no start."""
+    """Return the run in a folder. Raises ExperimentError if the record is unreadable or has no start line."""
     with explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"):
         lines = [each for each in require_regular(folder / RECORD).read_bytes().splitlines() if each.strip()]
     parts, left_out = _parts(lines)
@@ -184,11 +189,11 @@ def read_run(folder: Path) -> RunRecord:
 class _Part(NamedTuple):
     start: Start
     lines: list[Line]
-    """The start and the lines up to the next start."""
+    """The start line, and the lines up to the next start line."""
 
 
 def _parts(lines: Sequence[bytes]) -> tuple[list[_Part], int]:
-    """Return the lines by their start, and the number of invalid lines."""
+    """Return the lines, grouped by their start line, and the number of invalid lines."""
     parts: list[_Part] = []
     left_out = 0
     for line in map(parse_line, lines):
@@ -197,7 +202,8 @@ def _parts(lines: Sequence[bytes]) -> tuple[list[_Part], int]:
         elif line is not None and parts:
             parts[-1].lines.append(line)
         else:
-            left_out += not isinstance(line, Search | Trial)  # these precede the run
+            # lines before the first start line do not belong to the run
+            left_out += not isinstance(line, Search | Trial)
     return parts, left_out
 
 

@@ -1,4 +1,6 @@
-"""Reader of a run's summary. It validates all fields, because the nodes of a deployment can write the file."""
+"""Reads the summary of a run. Every field that Shoal reads is validated, because the nodes of a deployment can write
+the file.
+"""
 
 import json
 from pathlib import Path
@@ -22,7 +24,7 @@ class _Checked(BaseModel):
 
 
 class _Summary(_Checked):
-    """Fields required in every summary. Finished runs have additional ones, below."""
+    """Fields that every summary must have. The summaries of finished runs have the additional fields below."""
 
     stopped: bool
     rows: int

@@ -1,1 +1,1 @@
-"""Results of runs as one HTML page: `writing.py` composes it from sections of tables and plots."""
+"""Writes the results of runs as one HTML page. `writing.py` composes the page from sections with tables and plots."""

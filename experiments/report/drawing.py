@@ -1,8 +1,8 @@
-"""Renderer of plots: a Vega-Lite specification and rows become an SVG by vl-convert, without a browser or network.
+"""Renders plots: vl-convert turns a Vega-Lite specification and rows into an SVG, without a browser or network.
 
 Colours are names of the page's style sheet (`var(--c1)`, `currentColor`), so that one SVG fits light and dark pages,
-and paper. A plot is as wide as a phone's screen; wide pages show several in a row. Do not measure texts in the page's
-font: it differs between browsers, and a wider one than assumed would be cut off.
+and paper. A plot is as wide as a phone's screen, and wide pages show several plots in a row. Do not measure labels in
+the page's font. This font differs between browsers, and labels would be cut off where it is wider than assumed.
 """
 
 import re
@@ -17,11 +17,12 @@ from experiments.report.tables import Row, Value
 
 WIDTH, HEIGHT = 340, 250
 _FONT = "Liberation Mono"
-"""Font for measuring texts: no usual font is wider. The page's style sheet sets the displayed font."""
+"""Font for measuring labels, because no common font is wider. The page's style sheet sets the font that is displayed.
+"""
 COLOURS = [f"var(--c{number})" for number in range(1, 7)]
-"""Colours of categories; the page's style sheet defines them for each theme."""
+"""Colours of categories. The page's style sheet defines them for each theme."""
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [12, 3]]
-"""Dash patterns of lines, in the same order, so that nothing depends on colour alone."""
+"""Dash patterns of lines, in the order of COLOURS, so that categories differ not only in colour."""
 
 _CONFIG: Mapping[str, Any] = {
     "background": None,
@@ -65,17 +66,17 @@ _CONFIG: Mapping[str, Any] = {
 
 
 class DrawingError(Exception):
-    """A plot that vl-convert rejects."""
+    """vl-convert rejected a plot."""
 
 
 def svg(rows: Sequence[Row], spec: Mapping[str, Any], *, title: str, description: str, name: str) -> str:
-    """Return the SVG element of a specification and its rows. It fills the width of its container.
+    """Return the SVG element of a plot, from its specification and rows. The SVG fills the width of its container.
 
-    `name` is unique in a page, with lower-case letters, digits and `-`. Raises DrawingError if vl-convert rejects the
-    plot.
+    `name` must be unique in the page and consist of lower-case letters, digits and `-`. Raises DrawingError if
+    vl-convert rejects the plot.
 
-    Names come from files and may have any character. A character that XML does not allow would end the whole process by
-    a panic in vl-convert, so unprintable characters are replaced.
+    Names come from files and can contain any character. A character that XML does not allow would make vl-convert panic
+    and abort the whole process. So unprintable characters are replaced.
     """
     whole = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
@@ -103,7 +104,7 @@ def _printable(part: Any) -> Any:
 
 
 def _plain(row: Row) -> dict[str, Value]:
-    """Return the fields that a plot can use, with numbers rounded to the digits that a screen shows."""
+    """Return the fields of a row that a plot can use. Numbers are rounded to the digits that matter on a screen."""
     found = {key: value for key, value in row.items() if value is None or isinstance(value, str | int | float)}
     return {key: float(f"{each:.4g}") if isinstance(each, float) else each for key, each in found.items()}
 
@@ -121,9 +122,11 @@ _UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h[\d.]+v[\d.]+h-
 
 
 def _slim(raw: str, attributes: str, label: str) -> str:
-    """Return the SVG without parts that a page does not need: sizes, names, defaults, and invisible digits.
+    """Return the SVG without the markup that a page does not need: sizes, names, defaults, and digits without visible
+    effect.
 
-    A screen reader sees one image. Vega's label of each mark becomes its title, which browsers show at the pointer.
+    Screen readers see one image. Vega's label of each mark becomes the mark's title, which browsers show at the
+    pointer.
     """
     found = _OPENING.search(raw)
     if found is None:

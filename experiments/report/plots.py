@@ -1,4 +1,4 @@
-"""Plots of a table: each becomes a Vega-Lite specification, and that an SVG."""
+"""Turns the plots of a table into Vega-Lite specifications, and these into SVGs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,14 @@ from experiments.report.tables import Plot, Table, shortened
 
 Spec = dict[str, Any]
 _LEGEND_ROW, _MAX_NAMES, _MAX_POINTS = 15, 8, 120
-"""Pixels of a line of a legend; maximum number of names with colours of their own; maximum rows for points on lines."""
+"""Height of a legend line in pixels; maximum number of names that get different colours; maximum number of rows for
+which lines also show points.
+"""
 _DASHED = {"strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6, "aria": False}
 
 
 def drawn(table: Table) -> Iterator[tuple[str, str]]:
-    """Return the title and the SVG element of each plot of a table. Raises DrawingError."""
+    """Yield the title and the SVG element of each plot of a table. Raises DrawingError if vl-convert rejects a plot."""
     number = count(1)
     for plot in table.plots:
         for title, part in _parts(plot, table):
@@ -25,7 +27,9 @@ def drawn(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _parts(plot: Plot, table: Table) -> Iterator[tuple[str, Table]]:
-    """Return the title and the rows of each drawing of a plot."""
+    """Yield the title and the rows of each drawing of a plot: one drawing, or one for each value of the column
+    `plot.each`.
+    """
     names = table.values(plot.each)
     if not names:
         yield plot.title, table
@@ -103,7 +107,9 @@ def _bars(plot: Plot, table: Table) -> Spec:
 
 
 def number(key: str, table: Table, *, zero: bool = False, is_log: bool = False) -> Spec:
-    """Return an axis of a column's numbers. A few whole numbers all get a label, and shares start at 0."""
+    """Return an axis for a column of numbers. If there are only a few whole numbers, each gets a label. Axes of shares
+    start at 0.
+    """
     values = table.values(key)
     is_share = any(column.key == key and column.form.endswith("%") for column in table.columns)
     most = max((each for each in values if isinstance(each, int | float)), default=0)
@@ -115,12 +121,12 @@ def number(key: str, table: Table, *, zero: bool = False, is_log: bool = False) 
 
 
 def name(field: str, *, order: Sequence[str] | None = None) -> Spec:
-    """Return an axis of names in the order of the rows, or in `order`."""
+    """Return an axis for names, in the order of the rows or in `order`."""
     return {"field": field, "type": "nominal", "title": None, "sort": None if order is None else list(order)}
 
 
 def rows_of(field: str, names: Sequence[str]) -> Spec:
-    """Return a vertical axis of these names for bars. Long names are shown without their middle."""
+    """Return a vertical axis for bars with these names. Long names are shown without their middle."""
     short = {str(each): shortened(str(each), 22) for each in names}
     label = f"{json.dumps(list(short.values()))}[indexof({json.dumps(list(short))}, datum.label)]"
     axis = {"title": None, "labelLimit": 0, "labelOverlap": False, "labelExpr": label}
@@ -128,7 +134,7 @@ def rows_of(field: str, names: Sequence[str]) -> Spec:
 
 
 def colour_encodings(field: str, names: Sequence[str]) -> Spec:
-    """Return the encodings that distinguish these names: colours, and dashes for lines."""
+    """Return the encodings that distinguish these names: colours, and for lines also dashes."""
     legend = {"columns": _columns(names)}
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
     dashes = [DASHES[(place + place // len(COLOURS)) % len(DASHES)] for place in range(len(names))]
@@ -144,5 +150,5 @@ def _columns(names: Sequence[str]) -> int:
 
 
 def height_of(names: Sequence[str]) -> int:
-    """Return the height of a plot with a legend of these names, so that its plot area is as high as without one."""
+    """Return the height of a plot that has a legend with these names. The plot area is as high as without a legend."""
     return HEIGHT + _LEGEND_ROW * (-(-len(names) // _columns(names)) if len(names) > 1 else 0)

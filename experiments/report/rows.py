@@ -1,4 +1,4 @@
-"""Rows of a report's tables: a function for each table, from the found runs or from an experiment's result."""
+"""Rows of a report's tables. One function per table returns its rows, from the runs or from an experiment's result."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median
@@ -12,14 +12,14 @@ from experiments.report.tables import Row, split_range
 from experiments.results import ExperimentResult
 
 MAX_DATASETS, MAX_NAMES, MAX_RUNS = 4, 20, 4
-"""Maximum number of datasets, of classes or words of each, and of runs with plots of their ranks."""
+"""Maximum numbers of datasets, of classes or words per dataset, and of runs that have plots of their ranks."""
 _COLUMN_SETTINGS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
-"""Settings with a column of their own."""
+"""Settings that have a column of their own."""
 _MAX_NOTES = 60
 _MAX_POINTS, _MIN_POINTS = 160, 8
-"""Points of lines: of all runs together, and the minimum for each run."""
+"""Maximum number of points on the lines of all runs together, and minimum number for each run."""
 TRAINING, VALIDATION = "training", "validation"
-"""Rows that a loss was computed on."""
+"""Rows on which a loss was computed."""
 
 
 def run_rows(content: ReportContent) -> Iterator[Row]:
@@ -38,7 +38,7 @@ def run_rows(content: ReportContent) -> Iterator[Row]:
 
 
 def notes(content: ReportContent) -> Sequence[Row]:
-    """Yield the notes of runs: problems that did not end them."""
+    """Yield the notes of runs: problems that did not stop a run."""
     return [
         {"run": each.name, "after": each.run.passed(note.time), "note": note.text}
         for each in content.subjects
@@ -47,7 +47,7 @@ def notes(content: ReportContent) -> Sequence[Row]:
 
 
 def _drawn(content: ReportContent) -> list[Subject]:
-    """Return the runs of the first groups."""
+    """Return the runs of the first MAX_LINES groups, for which lines are drawn."""
     return [each for group in list(groups(content.subjects).values())[:MAX_LINES] for each in group]
 
 
@@ -57,7 +57,7 @@ def _identity(subject: Subject) -> Row:
 
 
 def losses(content: ReportContent) -> Iterator[Row]:
-    """Yield points of the loss on training rows, and then on validation rows, of each run."""
+    """Yield the points of each run's loss, on training rows first, then on validation rows."""
     subjects = _drawn(content)
     most = max(_MIN_POINTS, _MAX_POINTS // max(1, len(subjects)))
     for subject in subjects:
@@ -76,8 +76,9 @@ def losses(content: ReportContent) -> Iterator[Row]:
 
 
 def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
-    """Yield the rows, step, time and loss of at most `most` points for each kind of rows. `an_epoch` is the steps per
-    epoch."""
+    """Yield at most `most` points of a run's loss on training rows, and as many on validation rows. A point is (kind of
+    rows, step, seconds, loss). `an_epoch` is the number of steps per epoch.
+    """
     full = full_steps(run)
     for part in split_range(len(full), most):
         steps = full[part.start : part.stop]
@@ -106,8 +107,9 @@ def epochs(content: ReportContent) -> Iterator[Row]:
 
 
 def shares(content: ReportContent) -> Iterator[Row]:
-    """Yield the mean shares of the ranks over time. For many ranks, yield the smallest, the median and the largest
-    share."""
+    """Yield the ranks' mean shares of the global batch over time. If there are many ranks, yield the smallest, the
+    median and the largest share instead.
+    """
     several = [each for each in content.subjects if each.run.latest.world_size > 1]
     for subject in several[:MAX_RUNS]:
         run, count = subject.run, subject.run.latest.world_size
@@ -124,7 +126,7 @@ def shares(content: ReportContent) -> Iterator[Row]:
 
 
 def about(found: ExperimentResult) -> str:
-    """Return a description of an experiment."""
+    """Return the text that introduces an experiment in the report."""
     of = found.kept.experiment
     baseline = f" Speed-ups are to {' or '.join(of.baseline)}." if of.baseline else ""
     runs = f" Each arm runs {of.repeats} times, in turns." if of.repeats > 1 else ""
@@ -168,7 +170,7 @@ def datasets(content: ReportContent) -> Iterator[Row]:
 
 
 def _data(content: ReportContent) -> Iterator[tuple[str | None, DataCounts]]:
-    """Yield the datasets with their names. A single dataset needs no name."""
+    """Yield the name and the counts of each dataset. A single dataset has no name."""
     for each in content.data[:MAX_DATASETS]:
         yield each.name if len(content.data) > 1 else None, each
 

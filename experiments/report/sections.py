@@ -1,4 +1,4 @@
-"""Sections of a report, as data: their tables, and the plots of these tables."""
+"""Sections of a report, as data: the tables of each section, and the plots of each table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -270,7 +270,7 @@ DATA = _SectionSpec(
 
 
 def sections(content: ReportContent) -> list[Section]:
-    """Return the sections in the order of the page, without empty ones."""
+    """Return the sections in the order of the page. Empty sections are left out."""
     found = [
         _section(f"experiment-{number}", f"The experiment {each.kept.name}", rows.about(each), EXPERIMENT, each, number)
         for number, each in enumerate(content.experiments, 1)
@@ -280,7 +280,7 @@ def sections(content: ReportContent) -> list[Section]:
 
 
 def _section(key: str, title: str, text: str, specs: Sequence[TableSpec], content: object, number: int = 1) -> Section:
-    """Return a section with unique keys for its tables. `number` distinguishes several sections of the same tables."""
+    """Return a section, with unique keys for its tables. `number` distinguishes sections that have the same tables."""
     made = [table for spec in specs if (table := spec.build(content)) is not None]
     apart = f"-{number}" if number > 1 else ""
     tables = [replace(table, key=f"{table.key}{apart}") for table in made]

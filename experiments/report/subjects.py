@@ -1,4 +1,4 @@
-"""Subjects of a report: runs, each with one name for all plots, experiments, and datasets."""
+"""Finds the subjects of a report: experiments, datasets and runs. A run has the same name in all plots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from trainer.output.run_files import RECORD
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 _MAX_CHARACTERS = 36
 MAX_LINES = 8
-"""Maximum number of names that plots with lines distinguish."""
+"""Maximum number of names in a plot with lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,18 +30,18 @@ class Subject:
     name: str
     """Unique name of the run."""
     group: str
-    """Name of the runs that differ only in their seed. They are drawn alike."""
+    """Name of a group of runs that differ only in their seed. The runs of a group are drawn in the same colour."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataCounts:
-    """Counts of a dataset from preprocessing (counts.json)."""
+    """Counts that preprocessing stored with a dataset (counts.json)."""
 
     folder: Path
     digest: str | None
     """Digest of the dataset, or None if the dataset is not in the same folder."""
     classes: Sequence[str]
-    """Names of the classes by label; empty if unknown."""
+    """Names of the classes, indexed by label. Empty if unknown."""
     counts: "Counts"
 
     @property
@@ -50,7 +50,7 @@ class DataCounts:
 
 
 class _Change(BaseModel):
-    """Numbers by name, of all texts and of the distinct ones."""
+    """Numbers by name: of all texts, and of the distinct texts."""
 
     before: dict[str, Count]
     after: dict[str, Count]
@@ -84,16 +84,16 @@ class ReportContent:
 
 
 def find_subjects(folders: Sequence[Path]) -> ReportContent:
-    """Return the runs, experiments and datasets in these folders.
+    """Find the runs, experiments and datasets in these folders.
 
-    Raises ExperimentError for an empty folder, and if nothing is readable.
+    Raises ExperimentError if a folder has no run, experiment or dataset, or if nothing is readable.
     """
     for folder in folders:
         if not any(find_below([folder], name) for name in (EXPERIMENT, COUNTS_NAME)):
             find_runs([folder])
     planned = find_below(folders, EXPERIMENT)
     experiments, unread = read_all(read_experiment, planned)
-    own = [each.resolve() for each in planned]  # datasets of an experiment's runs are not shown
+    own = [each.resolve() for each in planned]  # leave out the datasets of an experiment's runs
     counted = [each for each in find_below(folders, COUNTS_NAME) if not {*own} & {*each.resolve().parents}]
     data = [read_counts(folder) for folder in counted]
     known = {run.folder.resolve(): run for each in experiments for arm in each.arms for run in arm.runs}
@@ -110,7 +110,9 @@ def find_subjects(folders: Sequence[Path]) -> ReportContent:
 
 
 def _arms(experiments: Sequence[ExperimentResult]) -> dict[Path, str]:
-    """Return the name of the arm by the folder of a run, preceded by the experiment's folder if there are several."""
+    """Return the name of the arm for the folder of each run. If there are several experiments, the name starts with the
+    experiment's folder.
+    """
     names = _short_names([each.folder.resolve() for each in experiments])
     return {
         run.folder.resolve(): arm.name if len(experiments) == 1 else f"{name}, {arm.name}"
@@ -141,7 +143,7 @@ def read_counts(folder: Path) -> DataCounts:
                 classes=dataset.settings.classes or ("negative", "positive"),
                 counts=counts,
             )
-    except DataError:  # without the dataset file: on S3, a dataset's folder is named by its digest
+    except DataError:  # without a dataset file, use the folder's name, which on S3 is the digest
         name = folder.resolve().name
         return DataCounts(folder=folder, digest=name if is_digest(name) else None, classes=(), counts=counts)
 
@@ -149,8 +151,8 @@ def read_counts(folder: Path) -> DataCounts:
 def _subjects(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]:
     """Return the runs with unique names and the names of their groups.
 
-    A name is the shortest unique end of the run's path. A group is named by the arm of an experiment, else by its
-    settings, or by its first run if these are many.
+    The name of a run is the shortest unique ending of its path. The name of a group is the arm of an experiment.
+    Without an experiment, it is the settings of the group, or its first run if there are too many settings.
     """
     names = _short_names([run.folder.resolve() for run in runs])
     differing = differing_settings(runs)
@@ -173,7 +175,7 @@ def groups(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
 
 
 def _shorten_all(names: Sequence[str]) -> list[str]:
-    """Shorten the names that are too long for a plot, without their middle. Different names stay different."""
+    """Remove the middle of names that are too long for a plot. Different names remain different."""
     found: dict[str, str] = {}
     for name in names:
         short = shortened(name, _MAX_CHARACTERS)
@@ -183,7 +185,7 @@ def _shorten_all(names: Sequence[str]) -> list[str]:
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:
-    """Return for each path the shortest ending that no other path shares."""
+    """Return, for each path, the shortest ending that no other path shares."""
     deepest = max((len(folder.parts) for folder in folders), default=1)
     for parts in range(1, deepest + 1):
         names = [str(Path(*folder.parts[-parts:])) for folder in folders]

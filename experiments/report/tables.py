@@ -1,7 +1,7 @@
-"""Tables of a report: columns are data, rows are records, and plots are drawn only from these rows.
+"""Tables of a report. Columns are data, rows are records, and plots are drawn only from these rows.
 
-So table, CSV and plot cannot disagree. A row may have more fields than the table has columns; plots can use all of
-them.
+So a table, its CSV file and its plots cannot disagree. A row can have more fields than the table has columns, and plots
+can use all fields.
 """
 
 import csv
@@ -16,47 +16,49 @@ from common.display import printable
 Value = str | int | float | None
 Row = Mapping[str, Any]
 MEASURES = "measures"
-"""Key of the column of a row's measures by name. Each measure becomes a column of its own."""
+"""Key of the column with the measures of a row, by name. Each measure becomes a separate column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
     key: str
-    """Field of the rows: letters and `_`."""
+    """Name of the field in the rows, with letters and `_`."""
     head: str
     form: str = ""
-    """Format of displayed numbers, as for format()."""
+    """Format of displayed numbers, as a format specification for format()."""
     is_time: bool = False
-    """Whether the fields are seconds. They are shown in a unit that fits all of them, and the head gets the unit."""
+    """Whether the values are seconds. They are displayed in one suitable unit, which the head of the column names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """Plot of a table's rows. `x`, `y` and the other fields that name columns are keys."""
+    """Plot of a table's rows. `x`, `y` and other fields that name a column have the column's key."""
 
     title: str
     kind: Literal["lines", "bars", "points"]
     x: str | tuple[str, ...]
-    """For bars, their lengths; several columns give bars next to each other."""
+    """Column of the x axis. For bars, the column of their lengths; several columns give adjacent bars."""
     y: str
     by: str = ""
-    """For lines and points, the column of names that get colours."""
+    """For lines and points, the column of names that different colours distinguish."""
     style: str = ""
-    """For lines, the column of names that differ in width; the second is broad and pale."""
+    """For lines, the column of two names that are drawn differently. The line of the second name is broad and pale."""
     ends: tuple[str, str] | None = None
-    """For bars, the columns with the ends of a range that is drawn as a line."""
+    """For bars, the two columns with the ends of a range, which is drawn as a line."""
     ideal: str = ""
-    """For points, the y of a dashed line. Only rows with this field are drawn, and both axes are logarithmic."""
+    """For points, the column with the y values of a dashed line. Only rows that have this field are drawn, and both
+    axes are logarithmic.
+    """
     each: str = ""
-    """Column of names that each get a plot of their own."""
+    """Column of names. Each name gets a separate plot."""
     several: str = ""
-    """Column that must have several values; otherwise the plot is left out."""
+    """Column that must have several distinct values. Otherwise the plot is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
     key: str
-    """Anchor in the page and name of the CSV file: lower-case letters and `-`."""
+    """Anchor in the page and name of the CSV file, with lower-case letters and `-`."""
     title: str
     columns: Sequence[Column]
     rows: Sequence[Row]
@@ -67,7 +69,7 @@ class Table:
     """Whether the table is folded until the reader opens it."""
 
     def values(self, key: str) -> list[Any]:
-        """Return the distinct values of a column in the order of the rows, without unknown ones."""
+        """Return the distinct values of a column, in the order of the rows, without unknown values."""
         return list(dict.fromkeys(row[key] for row in self.rows if row.get(key) not in (None, "")))
 
     def head(self, key: str) -> str:
@@ -78,11 +80,11 @@ class Table:
         return [[shown(row.get(column.key), column.form) for column in self.columns] for row in self.rows]
 
     def numbers(self) -> list[bool]:
-        """Return which columns have numbers. These are aligned to the right."""
+        """Return, for each column, whether it has numbers, which are aligned to the right."""
         return [any(isinstance(row.get(column.key), int | float) for row in self.rows) for column in self.columns]
 
     def csv(self) -> str:
-        """Return the table as CSV. A text that a spreadsheet would read as a formula gets an apostrophe in front."""
+        """Return the table as CSV. A string that a spreadsheet would read as a formula is prefixed with an apostrophe."""
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(column.head for column in self.columns)
@@ -92,23 +94,23 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSpec:
-    """Table of a section, as data."""
+    """Definition of a table in a section: its columns, plots, and the function that returns its rows."""
 
     key: str
     title: str
     rows: Callable[[Any], Iterable[Row]]
-    """Function that returns the rows for the section's content."""
+    """Function that returns the table's rows, from the content of the section."""
     columns: Sequence[Column]
     plots: Sequence[Plot] = ()
     text: str = ""
     is_folded: bool = False
     upright: bool = False
-    """Whether a single row is shown vertically, with a line for each column."""
+    """Whether a table with a single row is shown vertically, one column per line."""
     labels: int = 1
     """Number of leading columns that identify a row. A table with no other columns is left out."""
 
     def build(self, content: Any) -> Table | None:
-        """Return the table without empty columns and plots, or None if no data is left."""
+        """Return the table without empty columns and plots, or None if no data remains."""
         rows = [dict(row) for row in self.rows(content)]
         if not rows:
             return None
@@ -128,7 +130,7 @@ class TableSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Part of the page with a title."""
+    """Section of the page: a title, and tables."""
 
     key: str
     title: str
@@ -137,7 +139,7 @@ class Section:
 
 
 def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
-    """Return the columns of the rows' measures, or the column itself if it is not the column of measures."""
+    """Return one column for each measure if `column` is the column of measures. Otherwise return only `column`."""
     if column.key != MEASURES:
         return [column]
     names = list(dict.fromkeys(name for row in rows for name in row.get(MEASURES) or ()))
@@ -150,7 +152,9 @@ def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
 
 
 def _in_unit(column: Column, rows: Sequence[dict[str, Any]]) -> Column:
-    """Return a column of times with its unit, after converting its fields to the unit."""
+    """Convert the values of a column of times, in `rows`, to one suitable unit. Return the column with this unit in its
+    head.
+    """
     if not column.is_time:
         return column
     known = [row[column.key] for row in rows if row.get(column.key) is not None]
@@ -175,7 +179,7 @@ def _has_data(plot: Plot, table: Table) -> bool:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text, without its middle if it is longer than `most`: names often differ only at their ends."""
+    """Return `text`. If it is longer than `most`, remove its middle, because names often differ only at their ends."""
     kept = most // 2 - 1
     return text if len(text) <= most else f"{text[:kept]}…{text[-kept:]}"
 
@@ -189,14 +193,14 @@ def shown(value: Value, form: str) -> str:
 
 
 def split_range(count: int, most: int) -> list[range]:
-    """Return at most `most` adjacent ranges of about equal length that cover `count` positions."""
+    """Split the positions 0 to `count` - 1 into at most `most` adjacent ranges of about equal length."""
     parts = min(count, max(1, most))
     edges = [part * count // parts for part in range(parts + 1)] if parts else []
     return [range(first, last) for first, last in pairwise(edges)]
 
 
 def time_unit(most_seconds: float) -> tuple[float, str]:
-    """Return a readable unit for times up to `most_seconds`: its seconds, and its symbol."""
+    """Return a readable unit for times up to `most_seconds`: the unit's length in seconds, and its symbol."""
     if most_seconds < 200:
         return 1.0, "s"
     return (60.0, "min") if most_seconds < 3 * 3600 else (3600.0, "h")

@@ -1,4 +1,4 @@
-"""Report on folders: one HTML page with sections, which loads nothing from the network."""
+"""Writes the report on folders: one HTML page with sections, which loads nothing from the network."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from experiments.report.tables import Table, time_unit
 
 
 class Report(NamedTuple):
-    """Page, with the figures and warnings for the terminal."""
+    """HTML page, and the figures and warnings that the command prints in the terminal."""
 
     page: str
     summary: Mapping[str, str]
@@ -33,7 +33,7 @@ class Report(NamedTuple):
 def report(folders: Sequence[Path], *, now: float) -> Report:
     """Return the report on the runs and datasets in these folders. `now` is in seconds since 1970.
 
-    Raises ExperimentError for a folder without any, and if none is readable.
+    Raises ExperimentError if a folder contains no run and no dataset, or if nothing is readable.
     """
     content = find_subjects(folders)
     runs = [each.run for each in content.subjects]
@@ -56,7 +56,7 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
 
 
 def _plots(table: Table) -> list[tuple[str, Markup]]:
-    """Return the title and the SVG of each plot of a table."""
+    """Return the title and the SVG of each plot of a table. If vl-convert rejects a plot, return one sentence instead."""
     try:
         return [(title, Markup(svg)) for title, svg in drawn(table)]  # noqa: S704  drawing.py escapes its content
     except DrawingError:
