@@ -1,9 +1,10 @@
-"""`python -m trainer`: one rank of a training run. The exit status is 0, or 1 if the run failed, or 2 for wrong usage.
+"""`python -m trainer`: one rank of a training run. Exit status: 0, 1 if the run failed, or 2 for wrong usage.
 
-If all ranks have the same error, the first rank reports it (ranks.py). If a machine cannot join the others, its first
-rank reports that. If only one rank has an error, that rank reports it; the report includes a traceback unless the error
-is one of the trainer's own types. Each rank also writes its failure for the launcher (failures.py). A run that was
-asked to stop is a success: it exits with 0, and its summary contains `"stopped": true`.
+If all ranks have the same error, the first rank reports it (ranks.py). If a machine cannot join the other machines, the
+first rank of this machine reports the error. If only one rank has an error, that rank reports it. The report includes a
+traceback unless the error has one of the trainer's own types. Each rank also writes its failure for the launcher
+(failures.py). A run that was asked to stop is a success: its ranks exit with 0, and its summary contains `"stopped":
+true`.
 """
 
 import os
@@ -20,13 +21,15 @@ from trainer.rank_errors import RankError
 
 
 class _ReportedError(Exception):
-    """Signals that the error was already reported, or that another rank reports it."""
+    """Signals that this rank has already reported the error, or that another rank reports it."""
 
 
 @contextmanager
 def _report_errors(*, here: bool) -> Iterator[None]:
-    """Report an error of this block immediately if this rank must report it: code that runs later during the unwinding
-    may hang."""
+    """Report an error of this block immediately if this rank must report it.
+
+    Do not report it later, because code that runs while the exception propagates can hang.
+    """
     try:
         yield
     except _ReportedError:
@@ -64,5 +67,5 @@ def main() -> int:
 if __name__ == "__main__":
     status = main()
     if status:
-        # A normal exit would wait for threads and queues of a process group that may be broken.
+        # A normal exit would wait for threads and queues of the process group, which can be broken.
         os._exit(status)

@@ -1,13 +1,15 @@
 """Asynchronous training: each rank takes steps without waiting for the others (`--mode async:K`).
 
-All ranks together form a parameter server that holds the tables (parameter_server.py). A rank takes the next step of
-the epoch from the first rank's step queue and pulls the rows that it needs. It trains K local steps on them and pushes
-the differences. A faster rank takes more steps, so no balancing is needed.
+All ranks together form a parameter server for the tables (parameter_server.py). A rank takes the next step of the epoch
+from the first rank's step queue, and pulls the table rows that the step needs. The rank trains K local steps on these
+rows, and pushes their changes. A faster rank takes more steps, so no balancing is needed.
 
-The ranks make no collective decisions during a step. The step queue stops for a checkpoint, a stop request, or the end
-of the epoch. Then every rank finishes its step, and a synchronisation gives all ranks the same tables. The pushes of
-other ranks between a rank's pull and its push are not deterministic. Runs are therefore not reproducible bit for bit,
-and a resumed run differs from an uninterrupted one. Each step of an epoch is taken exactly once.
+The ranks make no collective decisions during a step. The step queue closes before a checkpoint, after a stop request,
+and at the end of the epoch. Then every rank finishes its step, and a synchronisation gives all ranks the same tables.
+
+Between a rank's pull and its push, other ranks push an unpredictable number of changes. Runs are therefore not
+reproducible bit for bit, and a resumed run differs from an uninterrupted run. Each step of an epoch is taken exactly
+once.
 """
 
 from collections.abc import Sequence
@@ -23,14 +25,16 @@ from trainer.distributed.parameter_server import FinishedStep, StepQueue
 from trainer.loop import Trainer
 
 _STALENESS_PER_RANK = 4
-"""Staleness bound per rank: the number of steps that a rank may be ahead of the oldest unfinished one is this times the
-world size."""
+"""Staleness bound per rank.
+
+A rank can be ahead of the oldest unfinished step by at most this number times the world size.
+"""
 _STEPS_PER_REPORT = 4
-"""Average number of steps per rank that are reported as one."""
+"""Average number of steps per rank that one report combines."""
 
 
 class AsynchronousTrainer(Trainer):
-    """Training run on this rank, which takes steps asynchronously."""
+    """Training run on this rank. The rank takes steps without waiting for other ranks."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -50,7 +54,7 @@ class AsynchronousTrainer(Trainer):
                 self.save()
 
     def communication(self) -> dict[str, Any]:
-        """Return the traffic of all ranks and the staleness of their pushes."""
+        """Return the traffic between ranks and the staleness of their pushes, as fields of summary.json."""
         of_ranks = self.ranks.gather(vars(self._server.staleness))
         pushes = sum(staleness["pushes"] for staleness in of_ranks)
         return {
@@ -65,7 +69,7 @@ class AsynchronousTrainer(Trainer):
     def _train_until_meeting(self) -> None:
         """Take steps until the epoch ends, a checkpoint is due, or a rank was asked to stop."""
         ranks, queue = self.ranks, self._new_queue()
-        ranks.gather(None)  # Barrier: the step queue exists.
+        ranks.gather(None)  # Barrier: from here on the step queue exists.
         where, error = f"at step {self.steps_done + 1}", None
         with failures.note_position(where), collectives.convert_errors(where):
             try:
@@ -91,7 +95,10 @@ class AsynchronousTrainer(Trainer):
         self.save_due = self.epoch_continues or ranks.broadcast(self.checkpointer.is_due(epoch_ends=True))
 
     def _new_queue(self) -> StepQueue:
-        """Return the queue of the epoch's remaining steps. All ranks take their steps from the first rank's queue."""
+        """Return a queue of the epoch's remaining steps.
+
+        All ranks take their steps from the queue of the first rank.
+        """
 
         def is_due(finished: int) -> bool:
             return self.stop.requested or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
@@ -102,7 +109,7 @@ class AsynchronousTrainer(Trainer):
         return queue
 
     def _train_queued_step(self, step: int) -> FinishedStep:
-        """Train one step of the epoch and return its report."""
+        """Train one step of the epoch, and return the report of this step."""
         timer, order, ranks = self.timer, self.order, self.ranks.world_size
         done, size = order.steps * self.progress.epoch + step, order.size(step)
         timer.begin(size)
@@ -123,11 +130,12 @@ class AsynchronousTrainer(Trainer):
         return FinishedStep(self.ranks.rank, step, float(loss), size, seconds)
 
     def _count(self, finished: list[FinishedStep], *, last: bool = False) -> None:
-        """Count finished steps, on the first rank, and report several of them as one, because each comes from a single
-        rank.
+        """Count finished steps on the first rank, and combine several steps into one report.
 
-        Steps are kept until there are enough for a report, or until `last` flushes them. Raises TrainingError if the
-        loss diverged.
+        A report needs steps of all ranks, but each finished step comes from a single rank.
+
+        Steps are kept until there are enough for a report. With `last`, the remaining steps are reported at once.
+        Raises TrainingError if the loss diverged.
         """
         for step in finished:
             self.require_finite("loss", step.loss, self.steps_done)

@@ -1,7 +1,7 @@
-"""Time measurement of a run: total time by activity, and training steps by phase.
+"""Measures the time of a run: the total time of each activity, and the time of each phase of a training step.
 
-Do not ask a GPU for the times of the step that was just queued: the host would wait for the GPU at every step. On a GPU
-the latest times are those of two steps earlier, so the host can be one step ahead.
+Do not ask a GPU for the times of the step that was just queued, because the host would then wait for the GPU at every
+step. On a GPU the latest known times are those of two steps earlier, so that the host can be one step ahead of the GPU.
 """
 
 import time
@@ -16,14 +16,15 @@ import torch
 
 ROWS, FORWARD, BACKWARD, SLOWED = "rows", "forward", "backward", "slowed"
 COMPUTE = (ROWS, FORWARD, BACKWARD, SLOWED)
-"""Phases of a rank's own computation: load its rows, forward pass, backward pass, and the sleep of `--slow`."""
+"""Phases in which a rank computes: loading its rows, forward pass, backward pass, and the sleep of `--slow`."""
 ORDER, PACK, ALL_REDUCE, UPDATE = "order", "pack", "all_reduce", "update"
-"""Other phases: find the next rows and their words; copy gradients into one buffer and back; sum them over ranks,
-including the wait for the slowest rank; update the weights."""
+"""Other phases: finding the next rows and their words; copying gradients to one buffer and back; summing gradients over
+ranks, including the wait for the slowest rank; updating the weights.
+"""
 
 
 class ComputeStats(NamedTuple):
-    """Rows that a rank computed in one step, and the compute time."""
+    """Rows that a rank computed in one step, and the seconds that the rank computed for them."""
 
     rows: int
     seconds: float
@@ -50,10 +51,11 @@ class Activity(StrEnum):
 
 
 class Clock:
-    """Sums up the time of a run by activity, in seconds. Each moment counts for one activity, so the sums add up to the
-    total.
+    """Measures the seconds that a run spends on each activity.
 
-    The clock starts when this object is created, with `LOADING`.
+    Each moment counts for exactly one activity, so the sums of all activities add up to the total time.
+
+    The clock starts when this object is created, with the activity `LOADING`.
     """
 
     def __init__(self) -> None:
@@ -69,7 +71,7 @@ class Clock:
 
     @contextmanager
     def during(self, activity: Activity) -> Iterator[None]:
-        """Count the time of this block for `activity`, then switch back to the previous activity."""
+        """Count the time of this block for `activity`, and then switch back to the previous activity."""
         before = self.switch_to(activity)
         try:
             yield
@@ -89,7 +91,7 @@ class Clock:
 
 
 class StepTimer:
-    """Measures the phases of each step by the host's clock."""
+    """Measures the phases of each step with the host's clock."""
 
     def __init__(self) -> None:
         self.sums = _seconds()
@@ -104,7 +106,7 @@ class StepTimer:
         self._since = time.perf_counter()
 
     def end_phase(self, phase: str) -> None:
-        """End a phase and start the next one. A phase may occur several times in a step."""
+        """End a phase, and start the next phase. A phase can occur several times in a step."""
         now = time.perf_counter()
         self._now[phase] += now - self._since
         self._since = now
@@ -114,7 +116,7 @@ class StepTimer:
         self._now = _seconds()
 
     def latest_stats(self) -> ComputeStats:
-        """Return the statistics of the latest step with known times; zeros before the first such step."""
+        """Return the rows and compute time of the latest step with known times; zeros before the first such step."""
         return ComputeStats(self._rows, sum(self._now.get(phase, 0.0) for phase in COMPUTE))
 
     def _add(self, phases: Mapping[str, float]) -> None:
@@ -123,7 +125,7 @@ class StepTimer:
 
 
 class CUDAStepTimer(StepTimer):
-    """Measures the phases of each step by CUDA events."""
+    """Measures the phases of each step with CUDA events."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Conversion between command lines and the configuration of a training run, with argparse."""
+"""Converts between command lines and the configuration of a training run, with argparse."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,10 @@ from trainer.registry import AUTO, MODELS, SEARCHED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add every option of a run, in the groups of its sections. Options that are not given are absent from the parsed
-    namespace."""
+    """Add every option of a run to a parser, with one argument group per section.
+
+    An option that the user does not give is absent from the parsed namespace.
+    """
     groups: dict[str, Any] = {}
     models = (TrainConfig.model, *(name for name in MODELS if name != TrainConfig.model))
     for each in options_of(models, auto=False):
@@ -25,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig:
-    """Return the configuration for parsed arguments. Raises TrainingError for invalid values.
+    """Return the configuration for parsed arguments.
 
-    `endless`: the run trains on an unbounded stream.
+    `endless`: the run trains on an unbounded stream. Raises TrainingError for invalid values.
     """
     given = {each.name: getattr(args, each.name) for each in options(TrainConfig) if each.name in args}
     for each in options(TrainConfig):
@@ -42,8 +44,10 @@ def as_arguments(config: TrainConfig) -> list[str]:
 
 
 def option_values(config: TrainConfig) -> dict[str, tuple[str, ...]]:
-    """Return the values of each option on a command line, keyed by option name. Options with their default effect are
-    left out."""
+    """Return the words of each option's value on a command line, by option name.
+
+    An option is left out if its value has the same effect as the default.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for each in options(TrainConfig):
         if config.model not in models_by_option().get(each.name, (config.model,)):
@@ -65,8 +69,9 @@ def option_values(config: TrainConfig) -> dict[str, tuple[str, ...]]:
 
 
 def from_option_values(words: Mapping[str, Sequence[str]], *, endless: bool, **places: Path) -> TrainConfig:
-    """Return the configuration for `words`, the output of `option_values`. Paths in `places`, keyed by option name,
-    override it.
+    """Return the configuration for `words`, the output of `option_values`.
+
+    The paths in `places`, keyed by option name, take precedence over `words`.
 
     Raises TrainingError for unknown options and invalid values.
     """
@@ -99,7 +104,7 @@ def _is_number(text: str) -> bool:
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
-    """Parse a command line. Wrong usage ends the process with status 2, as usual with argparse."""
+    """Parse a command line. For wrong usage, print an error and exit with status 2, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="python -m trainer",
         description="Train a sentiment model on a dataset. Started by torchrun, it runs on all ranks; without, on one.",
@@ -115,8 +120,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
 
 
 def _is_endless(data: Path) -> bool:
-    """Return whether `data` is an unbounded stream; also False if it does not exist."""
+    """Return whether `data` is the folder of an unbounded stream; False if the path does not exist."""
     try:
         return read_settings(data).follow
     except DataError:
-        return False  # a dataset, or a path that the task reports as missing
+        return False  # a dataset, or a missing path, which the task reports

@@ -1,7 +1,8 @@
 """Configuration of a training run, composed of the option sections.
 
-This module does not import torch: the `shoal` command needs the same options on machines that do not train. The
-environment of a rank must be set before its process starts: launchers of ranks apply `RANK_ENVIRONMENT`.
+This module does not import torch, because the `shoal` command needs the same options on machines that do not train. The
+environment of a rank must be set before its process starts. So every program that starts ranks applies
+`RANK_ENVIRONMENT`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,10 @@ from trainer.registry import AUTO, MODELS, PRESETS, SEARCHED, RunSize, Settings
 SEARCH_MINUTES = 5.0
 """Default time limit of the search of `--model auto`, in minutes. Measurements: benchmarks/results/fasttext.md."""
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
-"""Defaults on an unbounded stream without `--words` or `--epochs`: without a total, the learning rate cannot decay."""
+"""Defaults on an unbounded stream without `--words` or `--epochs`.
+
+The learning rate cannot decay if the number of steps is unknown.
+"""
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -39,15 +43,15 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
 }
 """Environment variables of a rank.
 
-With the malloc settings, glibc keeps the memory of each step instead of returning it to the system. Without them, ranks
-on CPUs are up to twice as slow, and their time is no longer linear in rows. PyTorch gets one thread because a rank has
-its own threads (threads.py). `PYTHONSAFEPATH` prevents imports from the working directory, which may contain untrusted
-files.
+The malloc settings make glibc keep the memory of each step instead of returning it to the system. Without these
+settings, ranks on CPUs are up to twice as slow, and their time per step is no longer linear in the number of rows.
+PyTorch uses one thread, because a rank has its own threads (threads.py). `PYTHONSAFEPATH` prevents imports from the
+working directory, which may contain untrusted files.
 """
 
 
 NEEDS_GPU = "SHOAL_NEEDS_GPU"
-"""Environment variable: if it is set, a rank without a GPU fails instead of computing on the CPU."""
+"""Name of an environment variable. If it is set, a rank without a GPU fails instead of computing on the CPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +66,18 @@ class TrainConfig(
     ComputeOptions,
     DebuggingOptions,
 ):
-    """All options of a training run, in the order of the help."""
+    """All options of a training run, in the order in which the help shows them."""
 
     fixed: tuple[str, ...] = option("", default=())
-    """Internal. With `--model auto`: the given options of SEARCHED, which are the same in all trials. With a preset:
-    the given options of KEPT_ON_RESUME."""
+    """Internal.
+
+    With `--model auto`: the options of SEARCHED that the user gave, which are the same in all trials. With a preset:
+    the options of KEPT_ON_RESUME that the user gave.
+    """
     row_length: int = option("", default=FIXED.row_length)
-    """Internal. Largest number of words of a row in a padded batch. A preset may change it."""
+    """Internal. Largest number of words per row in a padded batch. A preset can change it."""
     temperature: float | None = option("", default=None)
-    """Internal. Mean temperature over the folds of the trial that a search selected."""
+    """Internal. Mean calibration temperature over the folds of the trial that a search selected."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,21 +102,26 @@ class TrainConfig(
         return 60 * (SEARCH_MINUTES if self.minutes is None else self.minutes)
 
     def with_step_rows(self, size: RunSize) -> "TrainConfig":
-        """Return this configuration with the model's default batch size for a run of this size, unless a batch size was
-        given."""
+        """Return this configuration with a batch size.
+
+        If the user gave no batch size, use the model's default for a run of this size.
+        """
         declared = MODELS[self.model].step_rows
         found = declared and declared.of(size._replace(optimiser=self.optimiser))
         return self if self.requested_batch(1) or not found else replace(self, global_batch=found)
 
     def with_model(self, model: str, values: Settings) -> "TrainConfig":
-        """Return this configuration for another model, with that model's defaults and `values`."""
+        """Return this configuration for a different model, with that model's defaults.
+
+        `values` take precedence over the defaults.
+        """
         others = {name: default_of(model, name) for name, models in models_by_option().items() if model not in models}
         return replace(self, **{**MODELS[model].defaults, **values, **others, "model": model})
 
 
 @cache
 def models_by_option() -> Mapping[str, tuple[str, ...]]:
-    """Return the models that have an option, for each option that not all models have."""
+    """Return the names of the models that have an option, for each option that not all models have."""
     kinds = {ClassifierOptions.title: "classes", EmbeddingOptions.title: "words"}
     found = {}
     for each in options(TrainConfig):
@@ -121,26 +133,32 @@ def models_by_option() -> Mapping[str, tuple[str, ...]]:
 
 
 def _unsupported_option(model: str, name: str) -> TrainingError:
-    """Return the error for an option that a model does not have. It names the models of the same kind that have it."""
+    """Return the error for an option that a model does not have.
+
+    The message names the models of the same kind that have the option.
+    """
     having = [of for of in models_by_option()[name] if MODELS[of].learns == MODELS[model].learns]
     advice = f", or use --model {' or '.join(having)}" if having else ""
     return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
 
 
 def default_of(model: str, name: str) -> Any:
-    """Return a model's default of an option that only some models have."""
+    """Return a model's default for an option that only some models have."""
     return MODELS[model].defaults.get(name, getattr(TrainConfig, name))
 
 
 def options_for(learns: str, *, auto: bool = False) -> list[Option]:
-    """Return the options of a run that learns `classes` or `words` (registry.py). `auto`: include those of a search."""
+    """Return the options of a run that learns `classes` or `words` (registry.py).
+
+    `auto`: include the options of a search.
+    """
     return options_of(
         tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO)), auto=auto
     )
 
 
 def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
-    """Return the options of a run of any of these models; the first model is the default.
+    """Return the options of a run that trains one of these models. The first model is the default.
 
     `auto`: the run trains on a dataset and may start with a search.
     """
@@ -162,7 +180,7 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
         changed["minutes"] = {
             "text": f"with --model {AUTO}: time limit of the search and the final training, approximately; at least "
             f"one trial is made (default: {SEARCH_MINUTES:g})",
-            "group": ModelOptions.title,  # here it limits a search, not training on a stream
+            "group": ModelOptions.title,  # in this command the option limits a search, not training on a stream
             "advanced": False,
         }
     found = []
@@ -179,8 +197,10 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
 
 
 def _model_help(models: Sequence[str]) -> str:
-    """Return the help of `--model`: the choices, and the defaults of all models except the first. The options show
-    those."""
+    """Return the help of `--model`: the choices, and the defaults of all models except the first.
+
+    The help of each option shows the default of the first model.
+    """
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
     having = models_by_option()
     own = {
@@ -192,12 +212,12 @@ def _model_help(models: Sequence[str]) -> str:
 
 
 def default_model(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the default model for the options that the user gave: a search, unless they name a model or a preset."""
+    """Return the setting `model` that the options of the user imply: a search, unless they name a model or a preset."""
     return {} if {"model", "preset"} & given.keys() else {"model": AUTO}
 
 
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
-    """Return the configuration for the options that the user gave, keyed by name, including a preset.
+    """Return the configuration for the options that the user gave, keyed by option name. A preset is applied.
 
     `endless`: the run trains on an unbounded stream. Raises TrainingError for invalid values.
     """
@@ -223,12 +243,13 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
                 raise _unsupported_option(model, name)
         if values.get("embeddings") is not None:
             defaults |= declared.with_embeddings
-            values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
+            # None: the dimensions of the vectors, which are unknown until the vectors are read.
+            values["embedding"] = given.get("embedding")
         if endless:
             ends = values.get("words") or values.get("epochs")
             defaults |= {**declared.on_endless_text, **({} if ends else _ENDLESS_DEFAULTS)}
         values = {**defaults, **values}
-    config = TrainConfig(**values, preset=preset)  # raises TrainingError for an unknown preset or model
+    config = TrainConfig(**values, preset=preset)  # raises TrainingError if the preset or the model is unknown
     if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
         raise TrainingError(
             f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which need the length of the run, "

@@ -1,7 +1,7 @@
-"""Copies of arrays to a GPU, and a check that GPUs work: `python -m trainer.devices COUNT`, before ranks start on them.
+"""Copies arrays to a GPU, and checks that GPUs work. Run `python -m trainer.devices COUNT` before ranks start on GPUs.
 
-Do not rely on the number of GPUs that the driver lists: a listed GPU may fail at any computation. If PyTorch finds no
-GPU, it silently computes on the CPU.
+Do not rely on the number of GPUs that the driver lists, because a listed GPU can fail at every computation. If PyTorch
+finds no GPU, it silently computes on the CPU.
 """
 
 import sys
@@ -15,7 +15,10 @@ from common.errors import TrainingError
 
 
 def require(count: int) -> None:
-    """Compute on each of this machine's `count` GPUs. Raises TrainingError with PyTorch's reason if one fails."""
+    """Check each of this machine's `count` GPUs with a computation.
+
+    Raises TrainingError with PyTorch's reason if a GPU fails.
+    """
     if (there := torch.cuda.device_count()) < count:
         raise TrainingError(f"PyTorch {torch.__version__} finds {there} of this machine's {count} GPUs{_reason()}")
     for device in range(count):
@@ -28,15 +31,15 @@ def require(count: int) -> None:
 def copy_to_device(array: npt.NDArray[Any], device: torch.device) -> Tensor:
     """Return an array as a tensor on a device. On a CPU, the tensor shares the array's memory.
 
-    The copy to a GPU starts from pinned memory, so the host does not wait for it. From other memory, the host would
-    wait until the GPU has finished its queue.
+    The array is first copied to pinned memory, so that the host does not wait for the copy to the GPU. Without pinned
+    memory, the host would wait until the GPU has finished its queue.
     """
     found = torch.from_numpy(array)
     return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
 
 
 def no_gpu_message() -> str:
-    """Return the error message for a machine without a GPU that PyTorch can use."""
+    """Return the error message for a machine on which PyTorch cannot use a GPU."""
     return f"PyTorch {torch.__version__} cannot use this machine's GPUs{_reason()}"
 
 

@@ -1,13 +1,13 @@
-"""`python -m trainer.launch ARGUMENTS`: torchrun with the same arguments, which also reports why ranks failed.
+"""`python -m trainer.launch ARGUMENTS`: runs torchrun with these arguments, and also reports why ranks failed.
 
-It prints a line for each failed attempt, which failures.py parses. With `--max-restarts` it restarts the ranks with
-`--resume`. It does so only if training steps had started, the error may be transient, and it did not recur at the same
-step. Plain torchrun restarts after any error, with the original arguments.
+The launcher prints one line per failed attempt, in a format that failures.py parses. With `--max-restarts` it restarts
+the ranks with `--resume`. It does so only if training steps had started, the error can be transient, and the error did
+not recur at the same step. Plain torchrun restarts the ranks after any error, with the original arguments.
 
 The ranks of all machines fail together and restart together, so all machines count the same attempts. Each attempt uses
-another port. Do not reuse a port: late ranks of the previous attempt may still connect to it.
+a different port. Do not reuse a port, because late ranks of the previous attempt can still connect to it.
 
-The exit status is 0, or 1 if the run failed, or 128 plus the signal number if the run was asked to stop.
+Exit status: 0, 1 if the run failed, or 128 plus the signal number if the run was asked to stop.
 """
 
 import os
@@ -47,22 +47,30 @@ from trainer.distributed.failures import Failure, FailureKind
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _RESTART_RENDEZVOUS_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
-"""Time limit for the rendezvous of a restart. A machine's ranks end only after they notice that the others are lost."""
+"""Time limit for the rendezvous after a restart.
+
+A machine's ranks exit only after they notice that other ranks are lost.
+"""
 _OWN_KILL_SECONDS = 20
-"""Torchrun kills ranks that do not end within 30 seconds after the first failure. A rank that a signal ends this late
-did not fail itself."""
+"""Seconds after the first failure. A rank that a signal ends later than this did not fail itself.
+
+Torchrun kills ranks that do not exit within 30 seconds after the first failure.
+"""
 
 _LOCAL, _LOOPBACK = "here", "127.0.0.1"
 
 _BARRIER_SECONDS = 15
-"""Seconds that a stopping launcher waits for the others after its own ranks ended: all ranks stop at one step."""
+"""Seconds that a stopping launcher waits for the launchers of other machines after its own ranks have exited.
+
+A short time is enough, because all ranks stop at the same step.
+"""
 
 
 class _Agent(LocalElasticAgent):
-    """Torchrun's agent, which also marks the time that it waits for the agents of other machines.
+    """Torchrun's agent. This subclass also marks the time in which it waits for the agents of other machines.
 
-    When it is asked to stop, it still informs the other agents that its ranks have ended. Otherwise an agent that was
-    not asked to stop would wait five minutes, and ignore signals.
+    An agent that is asked to stop still informs the other agents that its ranks have exited. Otherwise an agent that
+    was not asked to stop would wait five minutes for it, and ignore signals.
     """
 
     def _rendezvous(self, worker_group: WorkerGroup) -> None:
@@ -74,16 +82,16 @@ class _Agent(LocalElasticAgent):
             return super().run(role)  # type: ignore[no-any-return]
         except SignalException:
             ranks, done = self._worker_group.group_world_size or 1, _TERMINAL_STATE_SYNC_ID
-            with suppress(dist.DistError):  # the others failed, or their ranks do not end, or the store is gone
+            with suppress(dist.DistError):  # other agents failed, their ranks do not exit, or the store is gone
                 elastic_store.barrier(self._store, ranks, done, _BARRIER_SECONDS)
             raise
 
 
 class _LocalRendezvous(StaticTCPRendezvous):
-    """Rendezvous of the ranks of this machine alone, with a store that other machines cannot reach.
+    """Rendezvous for a run on this machine alone, with a store that other machines cannot reach.
 
-    Torchrun's own store listens on all addresses, and its launcher regularly unpickles state from it. Anyone who finds
-    the port could execute code.
+    Torchrun's own store listens on all addresses, and torchrun regularly unpickles state from this store. So anyone who
+    finds the port could execute code on this machine.
     """
 
     def get_backend(self) -> str:
@@ -101,7 +109,7 @@ class _LocalRendezvous(StaticTCPRendezvous):
 
 
 def _use_local_rendezvous(asked: Namespace) -> None:
-    """Configure a rendezvous of this machine's ranks that no other machine can reach."""
+    """Configure the communication of this machine's ranks so that no other machine can reach them."""
     asked.standalone, asked.rdzv_backend, asked.rdzv_endpoint = False, _LOCAL, f"{_LOOPBACK}:0"
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(f"{library}_SOCKET_IFNAME", "lo")
@@ -112,10 +120,12 @@ def _create_local_rendezvous(asked: RendezvousParameters) -> _LocalRendezvous:
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    """Ask the ranks to stop, once. A second signal would interrupt this, and leave torchrun's threads running forever.
+    """Ask the ranks to stop, and ignore further signals.
 
-    A killed starter with several threads sends several signals: Linux sends one for each thread that adopted this
-    process.
+    A second signal would interrupt the stop, and torchrun's threads would then run forever.
+
+    If a starter with several threads is killed, this process receives several signals. Linux sends one signal for each
+    thread that adopted the process.
     """
     for number in _STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -143,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if failure.kind is FailureKind.FINAL or repeated or not started or attempt == asked.max_restarts:
                 break
             previous = failure
-            # Torchrun's own handlers would act only after the rendezvous.
+            # Torchrun's own signal handlers would act only after the rendezvous.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             _report(f"{failure.short}; starting again ({attempt + 1} of {asked.max_restarts})")
@@ -155,14 +165,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_repeated(failure: Failure, previous: Failure) -> bool:
-    """Return whether `failure` repeats `previous` at the same step. Only causes count: another machine reports the
-    consequences."""
+    """Return whether `failure` repeats `previous` at the same step.
+
+    Only failures that are causes count. The ranks of other machines report consequences of the same cause.
+    """
     at_a_step = (failure.where or "").startswith("at step ")
     return at_a_step and failure.kind is FailureKind.CAUSE and failure.short == previous.short
 
 
 def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
-    """Run this machine's ranks to their end. Return their failures, and whether the run had started its steps."""
+    """Run this machine's ranks until they exit. Return their failures, and whether they had started training steps."""
     with temporary_folder("shoal-launch-") as folder:
         own = Namespace(**vars(asked))
         own.max_restarts, own.log_dir = 0, str(folder)

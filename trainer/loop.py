@@ -2,11 +2,13 @@
 
 Each step takes a global batch (order.py) and splits it over the ranks (balancers.py). Each rank computes the gradients
 of its rows (gradients.py), one all-reduce sums them (exchange.py), and the optimiser updates the weights
-(optimiser.py). All joint decisions (the split, when to stop or save) follow from the result of the all-reduce
-(`handle_report`). A rank must not decide by local information such as its clock: the others would wait for it forever.
+(optimiser.py). All joint decisions (how to split, when to stop or to save) depend only on the result of the all-reduce
+(`handle_report`). A rank must not base them on local information such as its clock, because the other ranks would then
+wait for it forever.
 
-The result depends on the data, the settings and the seed. The number of ranks, the splits and interruptions change only
-the order of floating-point sums. This includes dropout, which depends only on seed, step and row (dropout.py).
+The trained model depends on the data, the settings and the seed. The number of ranks, the splits and interruptions
+change only the order of floating-point sums. They do not change dropout, which depends only on seed, step and row
+(dropout.py).
 """
 
 import time
@@ -40,11 +42,11 @@ from trainer.task import TEST, VALIDATION, EpochStatus, RunData, task_class
 class Trainer:
     """Training run on this rank.
 
-    All ranks take each step together, and call each method at the same time. For the other way, see asynchronous.py.
+    All ranks take each step together, and call each method at the same time. asynchronous.py has the asynchronous loop.
     """
 
     silent = False
-    """True if the run records, shows and keeps nothing."""
+    """True if the run writes no record and no files, and shows nothing."""
 
     def __init__(
         self,
@@ -60,8 +62,9 @@ class Trainer:
     ) -> None:
         """Create the model and its optimiser, restore them from `saved` if given, and measure the ranks' own rates.
 
-        `search`: the search that found the settings. Raises TrainingError on all ranks if the state belongs to another
-        run, if `config` does not fit the ranks, or if the output is not writable.
+        `search`: the summary of the search that selected the settings. Raises TrainingError on all ranks in these
+        cases: the saved state belongs to a different run, `config` does not fit the number of ranks, or the output
+        folder is not writable.
         """
         self.config, self.ranks, self.data, self.order, self.clock, self.stop = config, ranks, data, order, clock, stop
         self.search = search or {}
@@ -126,7 +129,7 @@ class Trainer:
 
     @property
     def steps_done(self) -> int:
-        """Number of steps of the whole run so far."""
+        """Number of steps that the whole run has taken so far."""
         return self.order.steps * self.progress.epoch + self.progress.step
 
     @property
@@ -135,10 +138,9 @@ class Trainer:
         return self.progress.step < self.order.steps and not self.stopped
 
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
-        """Train to the end, or until the run is asked to stop. Return the content of summary.json.
+        """Train until the end of the run, or until the run is asked to stop. Return the content of summary.json.
 
-        `notes`: messages for the user about the start. Raises TrainingError, the same on all ranks, if training
-        diverged.
+        `notes`: messages for the user about the start. Raises the same TrainingError on all ranks if training diverged.
         """
         with self.reporter:
             self.reporter.start(
@@ -155,7 +157,7 @@ class Trainer:
             self.learn()
             self.reporter.close_bar()
             self.save()
-            # No decision depends on the test rows, so one evaluation at the end is enough.
+            # No decision depends on the test rows, so they are evaluated only at the end.
             tested = None if self.stopped else self.evaluate(TEST)
             return self.finish(tested)
 
@@ -171,12 +173,14 @@ class Trainer:
             self.end_epoch()
 
     def begin_epoch(self) -> bool:
-        """Wait for the rows of the next epoch, or of a resumed one. Return False if there are no more, or if asked to
-        stop."""
+        """Wait for the rows of the next epoch, or of the resumed epoch.
+
+        Returns False if there are no more rows, or if the run was asked to stop.
+        """
         with self.clock.during(Activity.WAITING):
             status = self.task.begin_epoch(lambda: self.stop.requested, wait=False)
             if status is EpochStatus.PENDING:
-                self.save()  # The reader of a stream may wait for a checkpoint of the previous rows.
+                self.save()  # A reader of the stream might be waiting for a checkpoint after the previous rows.
                 since = time.monotonic()
                 self.reporter.waiting(self.steps_done, 0.0)
                 while status is EpochStatus.PENDING:
@@ -186,7 +190,10 @@ class Trainer:
         return status is EpochStatus.READY
 
     def train_epoch(self) -> None:
-        """Take the remaining steps of the epoch, unless asked to stop. Write the checkpoints that are due during it."""
+        """Take the remaining steps of the epoch, and write the checkpoints that are due.
+
+        Returns early if the run is asked to stop.
+        """
         with self.clock.during(Activity.TRAINING):
             self.train_steps()
             if not self.stopped:
@@ -236,8 +243,9 @@ class Trainer:
         self.handle_report(report)
 
     def handle_report(self, report: StepReport | None) -> None:
-        """Act on the report of a step. All ranks must call this at the same point: otherwise they would split the next
-        step differently.
+        """Apply the report of a step: update the progress, the balancer and the record.
+
+        All ranks must call this method after the same step. Otherwise they would split the next step differently.
 
         Raises TrainingError on all ranks if training diverged.
         """
@@ -262,9 +270,9 @@ class Trainer:
             self.reporter.write(Epoch(epoch=self.progress.epoch + 1, loss=loss, validation=validation))
 
     def evaluate(self, part: str) -> dict[str, Any] | None:
-        """Return the loss and other measures on a part of the rows, the same on all ranks.
+        """Return the loss and other measures on a part of the rows. All ranks return the same values.
 
-        Returns None and stops the run if it is asked to stop. The resumed run then evaluates this part.
+        If the run is asked to stop during the evaluation, returns None. The resumed run then evaluates this part again.
         """
         with self.clock.during(Activity.EVALUATION):
             split = self.balancer.split(self.data.sizes[part])
@@ -282,14 +290,14 @@ class Trainer:
             self.checkpointer.invalidate()
 
     def save(self) -> None:
-        """Write a checkpoint, after checking the latest loss: diverged weights must not be saved."""
+        """Write a checkpoint. First check the latest loss, because diverged weights must not be saved."""
         self.handle_report(self.exchange.drain())
         self.save_due = False
         if self.checkpointer.save(self.steps_done, awaited=self.epoch_continues):
             self.task.checkpoint_written()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all state that resuming a run needs (checkpoint.py)."""
+        """Return the whole state that is needed to resume the run (checkpoint.py)."""
         return {
             "format": checkpoint.FORMAT,
             "config": {**self.config.plain(), "epochs": self.epochs},
@@ -303,7 +311,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the run from a state. Raises TrainingError on all ranks if it belongs to another model."""
+        """Restore the run from a state. Raises TrainingError on all ranks if the state belongs to a different model."""
         with self.ranks.agreement():
             self.progress = checkpoint.restore(
                 state, self.task.model, self.optimiser, self.task.restore, where=self.config.output / CHECKPOINTS
@@ -321,7 +329,7 @@ class Trainer:
             with self.clock.during(Activity.RATES):
                 split = self.balancer.split(self.order.size(0))
                 rates = measure_own_rates(self.compute, self.optimiser, split=split)
-            # The higher of a rank's two measured rates counts.
+            # Each rank's rate is measured twice; use the higher value.
             self.throughput.rates = [max(pair) for pair in zip(self.throughput.rates, rates, strict=True)]
         summary = self.summary(tested)
         if self.ranks.is_first:
@@ -332,7 +340,7 @@ class Trainer:
         return summary
 
     def summary(self, tested: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the content of summary.json (`End` in output/lines.py)."""
+        """Return the content of summary.json (see `End` in output/lines.py)."""
         return {
             **self.task.summary_measures(tested),
             **self.throughput.summary(self.ranks, self.timer),
@@ -352,12 +360,12 @@ class Trainer:
         }
 
     def communication(self) -> dict[str, Any]:
-        """Return the fields of summary.json about traffic between ranks."""
+        """Return the fields of summary.json that describe the traffic between ranks."""
         traffic = self.ranks.gather(vars(self.exchange.traffic))
         return {"bytes_a_step": bytes_a_step(traffic, local_steps=self.config.local_steps or 1)}
 
     def require_finite(self, what: str, value: float, step: int) -> None:
-        """Raise DivergedError if `value`, which is known after `step` steps, is infinite or NaN."""
+        """Raise DivergedError if `value` is infinite or NaN. `what` is the name of the value, for the message."""
         if not np.isfinite(value):
             way = "" if self.task.precision == "float32" else ", or use --precision float32"
             raise DivergedError(

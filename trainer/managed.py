@@ -1,4 +1,4 @@
-"""`python -m trainer.managed`: trains in a SageMaker container, following the contract of SageMaker training jobs.
+"""`python -m trainer.managed`: trains in a SageMaker container, with the files and signals of SageMaker training jobs.
 
 The program reads and writes these paths below /opt/ml (or SAGEMAKER_BASE_DIR, as in AWS's own toolkit):
 
@@ -7,10 +7,11 @@ The program reads and writes these paths below /opt/ml (or SAGEMAKER_BASE_DIR, a
 - input/config/resourceconfig.json: the ordered hosts, the current host, and the network interface between them.
 - input/data/CHANNEL: channel `data` contains the dataset. A channel with the name of an option contains that option's
   file, files or folder.
-- checkpoints: the run's output folder. SageMaker copies changes to S3, and restores them if it restarts the job after
-  an interruption; then the run continues. Without this folder, output/data is used.
+- checkpoints: the run's output folder. SageMaker copies changes to S3. If SageMaker restarts the job after an
+  interruption, it restores the folder, and the run continues. Without this folder, the run's output folder is
+  output/data.
 - model: a copy of the trained model.
-- output/failure: the reason for a failure, in one sentence.
+- output/failure: one sentence that says why the training failed.
 - standard output: the ranks' output, and lines such as `step=10 loss=0.69` for SageMaker's metrics.
 - SIGTERM: stop with a checkpoint. SageMaker kills all remaining processes 120 seconds later.
 """
@@ -53,15 +54,15 @@ from trainer.rank_processes import LAUNCHER_ENVIRONMENT, failure_in, launcher
 
 BASE = "SAGEMAKER_BASE_DIR"
 MEASURES = ("accuracy", "macro_f1", "log_loss")
-"""Fields of the summary that are printed at the end."""
+"""Fields of the summary that are printed at the end of a run."""
 DATA = "data"
 """Channel of the training data."""
 STARTER_CHANNELS = ("code", "wheels", "script")
-"""Channels of the program's starter (bootstrap/nodes/managed/start.sh)."""
+"""Input channels of the script that starts this program (bootstrap/nodes/managed/start.sh)."""
 _TOOLKIT_PREFIX = "sagemaker_"
 _PORTS = range(20_000, 30_000)
 _NAMES_SECONDS = 300.0
-"""Seconds that another host's name may take to resolve: the hosts of a job start one after the other."""
+"""Maximum seconds until the name of another host resolves. The hosts of a job start one after the other."""
 _POLL_SECONDS = 1.0
 
 
@@ -76,7 +77,10 @@ class Hosts:
 
     @classmethod
     def read(cls, path: Path) -> "Hosts":
-        """Read a resource configuration. Raises DataError if the file is not one."""
+        """Read the hosts from a resource configuration.
+
+        Raises DataError if the file is not a resource configuration.
+        """
         found = _read_config(path)
         names, current, interface = (found.get(key) for key in ("hosts", "current_host", "network_interface_name"))
         if not isinstance(names, list) or not names or not all(isinstance(each, str) for each in names):
@@ -87,7 +91,7 @@ class Hosts:
 
 
 def main() -> int:
-    """Train and return the exit status. After a failure, SageMaker reads the file `failure`."""
+    """Train, and return the exit status. After a failure, SageMaker reads the reason from the file `failure`."""
     base = Path(os.environ.get(BASE) or "/opt/ml")
     try:
         return _Job(base).train()
@@ -120,8 +124,10 @@ class _Job:
         signal.signal(signal.SIGTERM, self._stop)
 
     def train(self) -> int:
-        """Run this host's ranks to their end. On the first host, also copy the model. Raises DataError and
-        TrainingError."""
+        """Run this host's ranks until they exit. On the first host, also copy the model. Return the exit status.
+
+        Raises DataError for an invalid configuration, and TrainingError if the training fails.
+        """
         config = self._base / "input" / "config"
         hosts = Hosts.read(config / "resourceconfig.json")
         asked = read_options(_read_config(config / "hyperparameters.json"), self._base / "input" / "data", self._output)
@@ -133,17 +139,18 @@ class _Job:
         if first and summary is not None and not summary["stopped"]:
             print(*(f"{name}={summary[name]:.6f}" for name in MEASURES if name in summary), flush=True)  # noqa: T201
             shutil.copytree(self._output / MODEL, self._base / "model", dirs_exist_ok=True)
-            shutil.rmtree(self._output / CHECKPOINTS, ignore_errors=True)  # SageMaker need not copy the rest to S3
+            # SageMaker then does not copy the checkpoints to S3.
+            shutil.rmtree(self._output / CHECKPOINTS, ignore_errors=True)
         return 0
 
     def _has_finished(self) -> bool:
-        """Return whether an earlier container finished the run, and SageMaker restored its model completely."""
+        """Return whether an earlier container finished the run, and SageMaker has completely restored the model."""
         weights = (WEIGHTS, BINARY_VECTORS, TEXT_VECTORS)
         whole = any((self._output / MODEL / name).exists() for name in weights)
         return whole and finished_summary(self._output) is not None
 
     def _run(self, config: TrainConfig, hosts: Hosts) -> None:
-        """Start the ranks and wait for their end. Raises TrainingError if they fail."""
+        """Start the ranks, and wait until they exit. Raises TrainingError if they fail."""
         environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT}
         if len(hosts.names) > 1:
             environment |= {f"{library}_SOCKET_IFNAME": hosts.interface for library in ("GLOO", "NCCL")}
@@ -182,7 +189,7 @@ class _Job:
             self._launcher.terminate()
 
     def _print_steps(self) -> None:
-        """Print the latest step among the new lines of the record."""
+        """Print the latest step that was added to the record since the last call."""
         with suppress(OSError), (self._output / RECORD).open("rb") as record:
             record.seek(self._read)
             whole, newline, _ = record.read().rpartition(b"\n")
@@ -231,7 +238,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
 
 
 def _option_value(name: str, value: Any) -> tuple[str, ...]:
-    """Return the words of a hyperparameter: a JSON list of words, one word, or `true` for a flag."""
+    """Return the words of a hyperparameter's value, which is a JSON list of words, one word, or `true` for a flag."""
     if not isinstance(value, str):
         raise DataError(f"the hyperparameter {name} must be a string")
     with suppress(ValueError):
@@ -245,7 +252,7 @@ def _option_value(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _rendezvous(hosts: Hosts) -> list[str]:
-    """Return the launcher's rendezvous arguments, once the first host's name resolves."""
+    """Wait until the first host's name resolves. Return the rendezvous arguments for the launcher."""
     if len(hosts.names) == 1:
         return ["--standalone"]
     job = os.environ.get("TRAINING_JOB_ARN", "").encode()
@@ -272,7 +279,10 @@ def address_of(name: str, seconds: float = _NAMES_SECONDS) -> str:
 
 
 def _gpus() -> int:
-    """Return the number of this host's GPUs. A child process counts them, so that this one need not import PyTorch."""
+    """Return the number of this host's GPUs.
+
+    A child process counts them, so that this process does not import PyTorch.
+    """
     counting = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
     found = subprocess.run(counting, capture_output=True, text=True, check=False)
     if found.returncode:

@@ -1,23 +1,27 @@
-"""Errors of a rank."""
+"""Error types of a rank, in addition to TrainingError."""
 
 from common.errors import TrainingError
 
 SAME_SPLIT_ADVICE = "they split the rows differently; give all ranks the same Python and NumPy, or use --balance off"
-"""Advice for ranks that computed more or fewer rows than the global batch has."""
+"""Advice in errors about ranks that computed more or fewer rows than the global batch contains."""
 
 
 class RankError(TrainingError):
-    """Error of a single rank during its steps. That rank must report it: the others only notice that it is lost."""
+    """Error of a single rank during its steps.
+
+    That rank must report the error, because the other ranks only notice that the rank is lost.
+    """
 
 
 class DivergedError(TrainingError):
-    """A loss or a gradient became infinite or NaN, on all ranks."""
+    """The loss or the gradient norm became infinite or NaN. All ranks raise this error."""
 
 
 class LostError(TrainingError):
-    """Failure elsewhere, as this rank observes it.
+    """Failure of another rank or machine, as this rank observes it.
 
-    `what` was lost, `where` in the run, and `then`, the rest of the sentence.
+    The message consists of `what` (what was lost), `where` (the position in the run) and `then` (the rest of the
+    sentence).
     """
 
     def __init__(self, what: str, where: str, then: str) -> None:

@@ -1,4 +1,4 @@
-"""Starts the ranks of a run with `trainer.launch`, and explains their failure from their output."""
+"""Starts the ranks of a run with `trainer.launch`, and finds the reason for a failure in their output."""
 
 import os
 import re
@@ -13,27 +13,29 @@ from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
 
 STOP_SECONDS = 60
-"""Seconds that the launcher gives the ranks to end with a checkpoint after a stop request."""
+"""Seconds after a stop request in which the ranks must write a checkpoint and exit."""
 RESTARTS = 3
 """Maximum number of restarts after a failure. Each restart repeats the steps since the last checkpoint."""
 OPTIONS = (f"--max-restarts={RESTARTS}", "--tee=3")
-"""Launcher options: the number of restarts, and printing of the ranks' output.
+"""Options of the launcher: restart failed ranks, and print the output of the ranks.
 
 The launcher is the torchrun of the machine's own PyTorch, which rejects options of later versions. All supported
-versions have the options in `tests/trainer/torch_2_9.yaml`.
+versions of PyTorch accept the options in `tests/trainer/torch_2_9.yaml`.
 """
 LAUNCHER_ENVIRONMENT = {
     "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "[rank ${rank}] ",
     "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": f"{STOP_SECONDS}",
 }
-"""Environment variables of the launcher: the prefix of each line that a rank prints, which `split_rank_prefix` parses,
-and STOP_SECONDS.
+"""Environment variables of the launcher.
 
-PyTorch 2.9 ignores the second one, and gives ranks 30 seconds (torch/distributed/elastic/multiprocessing/api.py, 2.9.0
-and 2.13.0, read on 2026-11-29).
+The first sets the prefix of each line that a rank prints; `split_rank_prefix` parses the prefix. The second sets
+STOP_SECONDS as the time limit for a stop.
+
+PyTorch 2.9 ignores the second variable, and kills ranks after 30 seconds
+(torch/distributed/elastic/multiprocessing/api.py, 2.9.0 and 2.13.0, read on 2026-11-29).
 """
 LOG = "train.log"
-"""File in a run's output folder for the output of one machine's ranks."""
+"""Name of the file in a run's output folder that contains the output of one machine's ranks."""
 
 _FAILURE_PREFIX = "trainer: "
 _OF_RANK = re.compile(r"\[rank ([0-9]{1,6})\] (.*)")
@@ -42,8 +44,8 @@ _OF_RANK = re.compile(r"\[rank ([0-9]{1,6})\] (.*)")
 def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess.Popen[bytes]":
     """Start a run with `ranks` ranks on this machine. Their output is written to `log`.
 
-    SIGTERM to the returned process, or the end of the calling process, stops the run with a checkpoint. The process has
-    its own session, so Ctrl-C reaches only the caller, which must forward it.
+    Returns the launcher's process. The run stops with a checkpoint if this process receives SIGTERM, or if the calling
+    process ends. The launcher has its own session. So Ctrl-C reaches only the calling process, which must pass it on.
     """
     return subprocess.Popen(
         launcher(config, "--standalone", f"--nproc-per-node={ranks}"),
@@ -56,14 +58,14 @@ def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess
 
 
 def launcher(config: TrainConfig, *meeting: str) -> list[str]:
-    """Return the command that starts this machine's ranks with these rendezvous options."""
+    """Return the command line that starts this machine's ranks. `meeting`: torchrun's rendezvous options."""
     # -P: import no module from the working directory, which may contain untrusted files.
     program = [sys.executable, "-P", "-m", "trainer.launch", *meeting, *OPTIONS]
     return [*program, "-m", "trainer", *as_arguments(config)]
 
 
 def split_rank_prefix(line: str) -> tuple[int | None, str]:
-    """Return the rank that printed a line, or None for the launcher, and its text."""
+    """Return the rank that printed a line (None for the launcher), and the line without its prefix."""
     found = _OF_RANK.fullmatch(line)
     return (int(found[1]), found[2]) if found else (None, line)
 
@@ -71,8 +73,8 @@ def split_rank_prefix(line: str) -> tuple[int | None, str]:
 def failure_in(output: str, where: str) -> TrainingError:
     """Return the error for a run without a result, from the output of one machine or the concatenated output of all.
 
-    The message is the trainer's own sentence about the first failure, or else the last line. Unless that is sufficient,
-    `where` follows: the location of the whole output.
+    The message is the trainer's own sentence about the first failure, or else the last line of the output. If the
+    sentence alone is not sufficient, the message ends with `where`: a clause that says where the whole output is.
     """
     reported = [failure for failure in map(failures.parse, output.splitlines()) if failure]
     if reported:

@@ -1,10 +1,10 @@
-"""Measurement of each rank's own rate: rows per second of plain training on its hardware, without waiting for other
-ranks.
+"""Measures each rank's own rate: the rows per second that it trains on its hardware, without waiting for other ranks.
 
-The sum of these rates is the ideal of a run. Do not measure one rank at a time: ranks on one machine share its memory
-bandwidth. All ranks compute simultaneously for the same time, without a collective in between. They train a copy of the
-model with a learning rate of 0. The copy must not be slower than the model: rates that are too low would make every run
-look efficient. Sparse tables are not copied: the optimiser rehearses steps on them without changing them.
+The sum of these rates is the ideal throughput of a run. Do not measure one rank at a time, because ranks on one machine
+share its memory bandwidth. All ranks compute simultaneously for the same time, without a collective operation during
+the measurement. They train a copy of the model with a learning rate of 0. Training the copy must not be slower than
+training the model, because every run would look efficient if the rates were too low. Sparse tables are not copied. The
+optimiser rehearses its steps on them without changing them.
 """
 
 import time
@@ -23,18 +23,22 @@ _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3
 
 _ROOM = 1.5
-"""Factor by which the heap of a CPU process is initially larger than needed. First use of memory is slow and would
-lengthen the first steps."""
+"""Factor for the initial size of a CPU process's heap, relative to the memory that an equal share of the rows needs.
+
+The first use of memory is slow, and would otherwise lengthen the first steps of a larger share.
+"""
 
 _QUEUE = 16
-"""Steps that the host may be ahead of a GPU: enough to keep the GPU busy, few enough to end in time."""
+"""Maximum number of steps by which the host is ahead of a GPU: enough to keep the GPU busy, and few enough to finish in
+time.
+"""
 
 
 def measure_initial_rates(compute: GradientComputer, optimiser: Optimiser, *, total: int) -> list[float]:
-    """Return the rows per second of every rank (ranks,), the same list on every rank.
+    """Return the rows per second of every rank (ranks,). Every rank returns the same list.
 
-    The split of `total` rows is proportional to a short first measurement on equal shares. That measurement also
-    allocates memory for larger shares. A single rank does not need it.
+    Each rank trains on a share of `total` rows that is proportional to its rate in a first, short measurement with
+    equal shares. The first measurement also allocates memory for larger shares. A single rank skips it.
     """
     if dist.get_world_size() == 1:
         return measure_own_rates(compute, optimiser, split=np.array([total]))
@@ -52,10 +56,10 @@ def measure_own_rates(
     seconds: float = _SECONDS,
     warm_up: int = _WARM_UP,
 ) -> list[float]:
-    """Return the rows per second of every rank (ranks,), the same list on every rank.
+    """Return the rows per second of every rank (ranks,). Every rank returns the same list.
 
-    Each rank trains on steps of its own share of `split` (ranks,), at least one row, for `seconds`. Before that it
-    takes `warm_up` steps, or only one if that takes longer than `seconds`.
+    `split` (ranks,): the rows per step of each rank; a rank trains on at least one row. After `warm_up` steps, each
+    rank trains for `seconds`. A rank takes only one warm-up step if this step takes longer than `seconds`.
     """
     device = compute.device
     timer = StepTimer()
@@ -68,7 +72,7 @@ def measure_own_rates(
         timer.begin(share)
         twin(generator.integers(twin.rows, size=share), share, 0)
         twin.set_table_gradients()
-        steps.step(0.0)  # takes as long, and cannot diverge
+        steps.step(0.0)  # takes as long as with a higher rate, and cannot diverge
         steps.clear()
 
     for _ in range(warm_up):
@@ -81,7 +85,8 @@ def measure_own_rates(
     with collectives.convert_errors("between two steps"):
         dist.barrier()
     count, start = 0, time.perf_counter()
-    while count == 0 or time.perf_counter() - start < seconds:  # the first step may start late
+    # Each rank takes at least one step, even if it starts late.
+    while count == 0 or time.perf_counter() - start < seconds:
         step()
         count += 1
         if count % queue == 0:

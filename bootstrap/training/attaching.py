@@ -29,7 +29,7 @@ def _places(deployment: Deployment) -> list[BucketPlace]:
 
 
 def current_trainings(deployment: Deployment) -> list[TrainingHandle]:
-    """Return the active runs, and the ended runs on nodes if no command has fetched their results yet.
+    """Return the active runs, and ended runs on nodes with results that no command has fetched yet.
 
     Raises ShoalError if a request is unreadable.
     """

@@ -91,7 +91,7 @@ class Outlook:
     dollars: float | None = None
     """Cost in dollars of the run's nodes so far; None if one of these nodes was terminated."""
     dollars_at_least: float | None = None
-    """Cost in dollars so far of the nodes that are still running."""
+    """Lower bound of the cost so far in dollars: the cost of the nodes that are still running."""
     dollars_in_all: float | None = None
     """Predicted total cost in dollars, if all nodes run until `ends`."""
 

@@ -70,7 +70,7 @@ def train(
 
 
 def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, Sequence[str]]) -> None:
-    """Write the file with which the run can be repeated. For a resumed run, keep the file from the run's first start.
+    """Write the file with which the user can repeat the run. A resumed run keeps the options of its first start.
 
     Raises TrainingError if the output folder is not writable.
     """

@@ -38,7 +38,7 @@ _ANSWERS = {".questions": ".answers"}
 PAUSE_SECONDS = 1.0
 """Seconds between two checks of whether a run has stopped."""
 Reports = Mapping[str, NodeStatus | str]
-"""Status of each node of a deployment, or the reason why it is unreadable."""
+"""For each node of a deployment, by instance ID: its status, or the reason why the status is unreadable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ class BucketPlace(Place):
 
     @abstractmethod
     def current_trainings(self) -> Sequence[TrainingHandle]:
-        """Return the active runs, and the ended runs if no command has fetched their results yet.
+        """Return the active runs, and ended runs with results that no command has fetched yet.
 
         Raises ShoalError if the documents about a run are unreadable.
         """
@@ -217,7 +217,7 @@ class BucketPlace(Place):
 
 
 def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
-    """Return the configuration in which each file has the address to which `upload_files` uploads it."""
+    """Return a copy of the configuration with the addresses to which `upload_files` uploads its files."""
     vectors = _vectors(config)
     return replace(
         config,

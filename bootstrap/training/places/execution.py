@@ -43,7 +43,7 @@ def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | N
     launched |= {"predicted": predicted} if predicted else {}
     write_launch(config.output, continues=config.resume, where=place.name, **launched, **ended.launch)
     if ended.failure or ended.summary is None:
-        for sentence in ended.details.get("refused", ()):  # the summary, if there was one, would report these sentences
+        for sentence in ended.details.get("refused", ()):  # a summary would report these sentences
             bars.note(f"not fetched: {sentence}")
     if ended.failure:
         raise ended.failure

@@ -210,7 +210,7 @@ class HostsRun(AgentRun):
     def look_at_nodes(self, bars: Bars) -> None:
         """Restart agents that send no heartbeats, because their host has rebooted or the agent has exited.
 
-        An agent that sends heartbeats again within GONE_SECONDS does not disturb the run.
+        The run continues undisturbed if the agent sends heartbeats again within GONE_SECONDS.
         """
         now, heartbeats = time.monotonic(), self.store.list(documents.NODES)
         for host in self.hosts.file.hosts:

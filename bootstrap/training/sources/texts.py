@@ -77,7 +77,7 @@ class PreparedTexts(Prepared):
 def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates: bool = True) -> TextRequest:
     """Determine the formats of the files, and return a request to read the files.
 
-    Files in `output`, the folder of the training's results, are ignored. Raises DataError for invalid input.
+    Files in `output` are ignored, because they are results of a run. Raises DataError if the input is invalid.
     """
     inspection = inspect_inputs(texts.inputs, leave_out=str(output))
     for warning in inspection.warnings_for(texts.settings.words):
