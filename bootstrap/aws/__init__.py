@@ -1,1 +1,2 @@
-"""Access to an AWS account: sessions, S3, CloudFormation stacks, the CDK, and names of resources."""
+"""Access to an AWS account: sessions, retries, S3, CloudFormation stacks, the CDK, IAM policies, and checks of
+names."""

@@ -1,4 +1,5 @@
-"""AWS account of the user: sessions from the environment's credentials, and the time at which these expire."""
+"""AWS account of the user: sessions with the credentials of the environment, and the time at which the credentials
+expire."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -22,9 +23,9 @@ def connect(region: str | None = None, config: Config = account.SHORT_TIMEOUTS) 
 
 
 def credentials_end(session: boto3.Session) -> datetime | None:
-    """Return the time at which the session's credentials expire.
+    """Return the time at which the session's credentials expire, or None if it is unknown.
 
-    None if it is unknown, or if botocore renews the credentials, as it does for a role.
+    The time is only known for credentials from environment variables. botocore renews others, such as those of a role.
     """
     credentials = session.get_credentials()
     if credentials is None or credentials.method != EnvProvider.METHOD:
@@ -37,9 +38,11 @@ def credentials_end(session: boto3.Session) -> datetime | None:
 
 
 def credentials_warning(session: boto3.Session, seconds: float, what: str, then: str) -> str | None:
-    """Return a warning if the session's credentials expire before work of about `seconds` ends.
+    """Return a warning if the session's credentials expire within `seconds`, the expected duration of some work.
+    Otherwise return None.
 
-    `what` names the work. `then` is the end of the sentence: what happens when the credentials expire, and what to do.
+    `what` names the work. `then` completes the warning: it says what happens when the credentials expire, and what to
+    do.
     """
     end, done = credentials_end(session), datetime.now(UTC) + timedelta(seconds=seconds)
     if end is None or end >= done:
@@ -51,7 +54,7 @@ def credentials_warning(session: boto3.Session, seconds: float, what: str, then:
 
 
 class Account(account.Account):
-    """Account of Shoal's user, by default with a new session."""
+    """AWS account of the user. By default it has a new session with the credentials of the environment."""
 
     def __init__(self, session: boto3.Session | None = None) -> None:
         super().__init__(session or connect())

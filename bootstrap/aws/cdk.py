@@ -1,5 +1,5 @@
-"""Execution of the command `cdk` on the project's app. Its output goes to a log; the end of the log is shown on
-failure."""
+"""Execution of the command `cdk` on the project's app. The output of `cdk` is appended to a log file. If `cdk` fails,
+the error message contains the end of the log."""
 
 import itertools
 import os
@@ -17,21 +17,22 @@ from common.private_folders import temporary_folder
 from infra.policies import QUALIFIER, TOOLKIT, TOOLKIT_STACK
 
 ROOT = Path(__file__).parents[2]
-"""Folder of app.py. A checkout also has cdk.json there, from which `cdk` reads the app's command."""
+"""Folder of app.py. In a checkout, it also contains cdk.json, from which `cdk` reads the app's command."""
 
 WHEELS = ROOT / "build" / "wheels" / "here"
-"""Folder of the libraries that emulated nodes install. The deployed ones are built for AWS's machines."""
+"""Folder of the wheels that emulated nodes install. Nodes on AWS install wheels that are built for their own
+platform."""
 
 TOPOLOGIES = ROOT / "topologies"
-"""Folder of the topologies that the app knows."""
+"""Folder of the topology files."""
 
 BOOTSTRAP = ("bootstrap", "--qualifier", QUALIFIER, "--toolkit-stack-name", TOOLKIT_STACK)
-"""Arguments of the command that prepares a region, with roles separate from those of other CDK apps."""
+"""Arguments of `cdk` that prepare a region for Shoal. The region gets roles that no other CDK app uses."""
 
 _LAST_LINES = 25
 _CHECK_SECONDS = 1.0
 _CHECK_PAUSE, _MAX_CHECKS = 0.05, 200
-"""Seconds between two checks whether the processes have ended, and the number of checks before SIGKILL."""
+"""Seconds between two checks whether the processes have exited, and the number of checks before SIGKILL."""
 
 
 def prepare(
@@ -43,13 +44,14 @@ def prepare(
     execution: Sequence[str] = (),
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `cdk bootstrap` for a region of an account, which is needed once for all topologies.
+    """Run `cdk bootstrap` for a region of an account. This is necessary once per region, not once per topology.
 
-    `execution` holds the ARNs of the policies that limit CloudFormation; no role of the bootstrap can then change a
-    stack of another app. If it is empty, CloudFormation may do everything, the default of the CDK.
+    `execution` contains the ARNs of policies that limit what CloudFormation is allowed to do. With these policies, no
+    role of the bootstrap can change a stack of another app. If `execution` is empty, CloudFormation is allowed to do
+    everything, as is the CDK's default.
 
-    The command runs in an empty folder. In the folder of app.py, the CDK would first run the app, which takes longer
-    than the bootstrap.
+    `cdk` runs in an empty folder. In the folder of app.py, it would first run the app, which takes longer than the
+    bootstrap.
     """
     with temporary_folder("shoal-cdk-") as empty:
         place = f"aws://{account}/{region}"
@@ -64,7 +66,8 @@ def prepare(
 
 
 def role_limits(execution: Sequence[str]) -> list[str]:
-    """Return the options of BOOTSTRAP that limit the roles it creates: CloudFormation's role by these policy ARNs."""
+    """Return options for BOOTSTRAP that limit the roles that it creates. All roles get a permissions boundary, and
+    CloudFormation's role also gets the policies `execution` (ARNs)."""
     boundary = ["--custom-permissions-boundary", TOOLKIT, "--apply-permissions-boundary-to-all-roles"]
     return ["--cloudformation-execution-policies", ",".join(execution), *boundary]
 
@@ -80,11 +83,11 @@ def run(
 ) -> None:
     """Run `cdk ARGUMENTS`.
 
-    `assembly` is the folder of the synthesised templates, and `log` is the file for the output. `watch` is called every
-    second.
+    `assembly` is the folder for the synthesized templates, and `log` is the file for the output. `watch` is called
+    every second while `cdk` runs.
 
-    Raises ShoalError if `cdk` is not installed, or, with the end of the log, if it fails. On return and on any error,
-    the command and its child processes have ended.
+    Raises ShoalError if `cdk` is not installed or fails; for a failure, the message contains the end of the log. When
+    this function returns or raises, `cdk` and its child processes have exited.
     """
     command = ["cdk", *arguments, "--output", os.fspath(assembly), "--no-color", "--no-notices"]
     if root == ROOT and not (ROOT / "cdk.json").exists():  # Shoal is installed as a package
@@ -103,7 +106,8 @@ def run(
                 process_group=0,
             )
     except FileNotFoundError:
-        # Its support of Node.js 20 ended on 2026-10-30 ("Supported Node.js versions for the AWS CDK", read 2026-11-29).
+        # The CDK's support for Node.js 20 ended on 2026-10-30 ("Supported Node.js versions for the AWS CDK", read on
+        # 2026-11-29).
         raise ShoalError(
             "the command `cdk` is not installed; in a checkout of Shoal run `make setup` and add .venv/bin to PATH, "
             "elsewhere install Node.js 22 or newer and run: npm install --global aws-cdk@2"
@@ -119,7 +123,7 @@ def run(
 
 
 def _end_group(leader: "subprocess.Popen[bytes]") -> None:
-    """End a process and its children: some children can outlive it."""
+    """Terminate the process group of `leader`, because some child processes can outlive their parent."""
     signals = itertools.chain([signal.SIGTERM], itertools.repeat(0, _MAX_CHECKS), [signal.SIGKILL])
     with suppress(ProcessLookupError):
         for number in signals:
@@ -130,7 +134,7 @@ def _end_group(leader: "subprocess.Popen[bytes]") -> None:
 
 
 def _ends_within(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Return whether the process ends within `seconds`."""
+    """Wait at most `seconds` for the process, and return whether it has exited."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""State of an EMR cluster, including one that EMR no longer knows."""
+"""State of an EMR cluster, even if EMR no longer knows the cluster."""
 
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import ClusterStatusTypeDef
 
 ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
-"""States in which a cluster does no more work."""
+"""States in which a cluster executes no more steps."""
 
 
 def status_of(emr: "EMRClient", cluster: str) -> "ClusterStatusTypeDef":
-    """Return a cluster's state and its reason.
+    """Return a cluster's state and the reason for its last change.
 
-    EMR forgets a cluster after two months; its state is then TERMINATED.
+    EMR forgets a cluster two months after its termination. For a forgotten cluster, return the state TERMINATED.
     """
     try:
         return emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]

@@ -1,6 +1,6 @@
-"""Existing deployment: its stack with outputs, and a session for its region.
+"""Existing deployment: the outputs and tags of its stack, and a session for its region.
 
-Do not read the topology's file here, because it may have changed since the deployment.
+Do not read the topology file here, because it might have changed since the deployment.
 """
 
 import difflib
@@ -24,18 +24,18 @@ from infra.caller import emulated
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """Existing stack, with its outputs by name."""
+    """Existing deployment. `outputs` maps the names of the stack's outputs to their values."""
 
     name: str
     topology: str
     session: boto3.Session
     outputs: dict[str, str]
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Tags of the stack, which all its resources have."""
+    """Tags of the stack. CloudFormation adds them to all resources of the stack."""
 
     def output(self, name: str) -> str:
-        """Return an output of the stack. Raises ShoalError if the topology does not have the part that the output
-        describes."""
+        """Return the value of an output of the stack. Raises ShoalError if the output is missing, because the topology
+        leaves out the resources that it describes."""
         try:
             return self.outputs[name]
         except KeyError:
@@ -45,20 +45,21 @@ class Deployment:
 
     @property
     def is_emulated(self) -> bool:
-        """True if the deployment is in the emulator, so that durations do not represent AWS."""
+        """True if the deployment is in the emulator. Measured durations are then not those of AWS."""
         return emulated(self.session.client("s3").meta.endpoint_url)
 
     @property
     def share(self) -> Literal["efs", "nfs"] | None:
-        """Service of the folder that all GPU nodes share. None if each node has its own folder."""
+        """File system of the folder that all GPU nodes share. None if each node has its own folder."""
         held = self.outputs.get(topology.OUTPUT_SHARE_ID)
         return None if held is None else "nfs" if held == "nfs" else "efs"
 
     @property
     def max_dollars(self) -> float | None:
-        """Maximum cost of a run's nodes in dollars, unless its command sets another. None: no limit.
+        """Maximum cost of a run's nodes in dollars, unless --max-dollars sets a different maximum. None if there is no
+        limit.
 
-        Raises ShoalError if the output is not a valid amount: an unreadable limit must not become no limit.
+        Raises ShoalError if the output is not a valid amount, because an unreadable limit must not be ignored.
         """
         text = self.outputs.get(topology.OUTPUT_MAX_DOLLARS)
         if text is None:
@@ -75,20 +76,20 @@ class Deployment:
         return amount
 
     def limit_of(self, most: float) -> str:
-        """Return the start of a sentence that names a run's limit of `most` dollars and where it is set."""
+        """Return the beginning of a message: the setting that limits a run to `most` dollars, and this amount."""
         named = f"max_dollars of the topology '{self.topology}'" if most == self.max_dollars else "--max-dollars"
         return f"{named} is {most:g}"
 
     def require_readable(self, address: str, *own: str, under: Sequence[str] = ("",)) -> S3Path:
-        """Return the place of an address, checked to be require_readable by the deployment's nodes.
+        """Return the bucket and key of an address, after checking that the deployment's nodes can read it.
 
-        Nodes can read some of the deployment's buckets and everything in the topology's `inputs`. `own` names the
-        outputs with these buckets, and `under` the prefixes that nodes may read in them. The cluster reads all of the
-        raw and the data bucket. GPU nodes read only datasets and runs in the data bucket, and read texts only from
-        `inputs`.
+        Nodes can read some of the deployment's buckets and everything in the topology's `inputs`. `own` lists the stack
+        outputs that name these buckets, and `under` lists the key prefixes in them that nodes are allowed to read. The
+        EMR cluster can read the whole raw bucket and the whole data bucket. In the data bucket, GPU nodes can read only
+        datasets and runs. GPU nodes can read texts only from `inputs`.
 
-        Raises ShoalError with the line to add to `inputs` if nodes cannot read the address, and DataError if the
-        address is invalid.
+        Raises ShoalError if nodes cannot read the address; the message names the entry to add to `inputs`. Raises
+        DataError if the address is invalid.
         """
         place = place_of(address)
         read = [S3Path(self.output(name), prefix) for name in own for prefix in under]
@@ -104,7 +105,8 @@ class Deployment:
 
 
 def find_deployment(name: str, account: Account | None = None) -> Deployment:
-    """Return the deployment of this name. Raises ShoalError if it does not exist or is not complete."""
+    """Return the deployment of this name. Raises ShoalError if the deployment does not exist or its stack is not in a
+    complete state."""
     account = account or Account()
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
     if stack is None:
@@ -121,7 +123,7 @@ def find_deployment(name: str, account: Account | None = None) -> Deployment:
 
 
 def list_deployments(account: Account) -> tuple[list[tuple[str, str]], str]:
-    """Return the names and regions of all deployments, and the regions that do not answer.
+    """Return the name and region of each deployment, and a text that names the regions that could not be checked.
 
     The deployments of the account's region come first.
     """
@@ -131,8 +133,8 @@ def list_deployments(account: Account) -> tuple[list[tuple[str, str]], str]:
 
 
 def _names(cloudformation: Any, *, deleted: bool = False) -> list[str]:
-    """Return the names of the deployments in a region. With `deleted`, return those that were deleted in the last 90
-    days."""
+    """Return the names of the deployments in a region. With `deleted`, return the names of deployments that were
+    deleted in the last 90 days instead."""
     pages = cloudformation.get_paginator("list_stacks").paginate()
     found = {
         each["StackName"].removeprefix(topology.STACK_PREFIX)
@@ -149,7 +151,7 @@ def was_deleted(deployment: str, account: Account) -> bool:
 
 
 def no_such_deployment(deployment: str, account: Account) -> ShoalError:
-    """Return an error for a missing deployment that names the existing ones, also in other regions."""
+    """Return an error for a missing deployment. Its message names the existing deployments in all regions."""
     missing = f"there is no deployment '{deployment}' in {account.region}"
     try:
         found, unchecked = list_deployments(account)

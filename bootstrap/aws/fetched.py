@@ -1,4 +1,5 @@
-"""Records in a data bucket of the objects that were fetched. The bucket outlives its deployment if it holds others."""
+"""Records of fetched objects, kept in the data bucket. A bucket with objects of runs that were not fetched outlives its
+deployment."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,18 +17,20 @@ if TYPE_CHECKING:
 
 
 _KEPT_CHECKPOINTS = 2
-"""Number of checkpoints to keep for a run that may continue. The last one may be incomplete."""
+"""Number of checkpoints to keep for a run that might be resumed. It is two because the last checkpoint can be
+incomplete."""
 
 
 def unfetched(s3: "S3Client", bucket: str) -> list[str]:
-    """Return the runs of a data bucket that were not fetched completely in their present state."""
+    """Return the names of the runs in a data bucket with files that were not fetched, or that changed after they were
+    fetched."""
     return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
 
 
 def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:
-    """Add the fetched ETags of each run to its record.
+    """Add the ETags of fetched objects to the record of each run. `runs` maps run name to object name to ETag.
 
-    If the bucket is not writable, the run counts as not fetched, and `say` is called with a message.
+    If the bucket is not writable, the run still counts as not fetched, and `say` is called with a message.
     """
     for run, found in runs.items():
         key = f"{topology.FETCHED_PREFIX}{run}.json"
@@ -39,10 +42,10 @@ def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], s
 
 
 def remove_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None]) -> None:
-    """Remove the checkpoints that are no longer needed, which SageMaker leaves in the bucket.
+    """Remove checkpoints that are no longer needed from a run's folder. SageMaker does not remove them.
 
-    A finished run with a model keeps no checkpoint, and another run its newest two. If S3 refuses, `say` is called with
-    a message.
+    For a finished run with a model, all checkpoints are removed. For any other run, the newest two are kept. If S3
+    refuses the removal, `say` is called with a message.
     """
     checkpoints = sorted(each["Key"] for each in list_objects(s3, S3Path(folder.bucket, f"{folder.key}{CHECKPOINTS}/")))
     if not checkpoints:

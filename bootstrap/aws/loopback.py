@@ -1,6 +1,6 @@
 """Check whether the emulator in the environment is running.
 
-Look at an error's whole chain of causes: libraries wrap the error that names the address.
+Look at all causes of an error, because libraries wrap the error that names the address.
 """
 
 import os
@@ -14,11 +14,11 @@ from common.errors import ShoalError
 from infra.caller import emulated
 
 START = "no emulator answers there: start `shoal embedded`, and use the environment that it prints"
-"""Advice for an emulator that does not answer."""
+"""End of an error message: what to do if the emulator does not answer."""
 
 
 def is_unreachable(error: BaseException | None) -> bool:
-    """Return whether an error or one of its causes says that an address of this machine does not answer."""
+    """Return whether an error, or one of its causes, means that the emulator on this machine does not answer."""
     while error is not None:
         # An SSLError means that something answers, or that the CA bundle is unreadable.
         if (

@@ -1,8 +1,8 @@
-"""Patterns of all names that Shoal gives.
+"""Validation of all names that Shoal creates.
 
-Check a name from a bucket or from AWS before you use it in a command on a node or as a file name on this machine. Nodes
-can write to the data bucket, and so can anyone who controls a node. Quoting a name for the shell is not enough, because
-names are also parts of paths.
+Validate a name from a bucket or from AWS before you use it in a command on a node or as a file name on this machine.
+Nodes can write to the data bucket, and so can anyone who controls a node. It is not enough to quote a name for the
+shell, because names are also parts of paths.
 """
 
 import re
@@ -15,8 +15,8 @@ from infra import addresses, parts, topology
 from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, RECORD, STREAM, SUMMARY, VECTOR_FILES
 
 SETS = "sets/"
-"""Folder of a run with files of the machine that launched it: evaluation sets of word embeddings, and the vectors from
-which a classifier starts."""
+"""Folder of a run for files that the launching machine uploads: evaluation sets of word embeddings, and word vectors
+from which a classifier starts."""
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
@@ -30,32 +30,33 @@ _DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST_PATTERN.pattern}/{re.
 
 
 def is_run(name: str) -> bool:
-    """Return whether this is the name of a training run: deployment, time, and four hexadecimal digits."""
+    """Return whether `name` is the name of a training run: deployment, start time, and four hexadecimal digits."""
     return _RUN.fullmatch(name) is not None and has_start_time(name)
 
 
 def is_dataset(key: str) -> bool:
-    """Return whether this is the key of a dataset, which contains the dataset's digest."""
+    """Return whether `key` is the S3 key of a dataset. Such a key contains the dataset's digest."""
     return _DATASET.fullmatch(key) is not None
 
 
 def bucket(name: str) -> str:
-    """Return a bucket's name. Like all functions below, it raises ShoalError for an invalid name."""
+    """Return a bucket's name unchanged. This function and all functions below raise ShoalError if their argument is
+    invalid."""
     return _matching(addresses.BUCKET, name, "a bucket", "3 to 63 lowercase letters, digits, dots and dashes")
 
 
 def region(name: str) -> str:
-    """Return the code of a region."""
+    """Return the code of a region unchanged."""
     return _matching(_REGION, name, "a region", "a code such as us-east-1; set it with --region")
 
 
 def instance(identifier: str) -> str:
-    """Return the id of an instance."""
+    """Return the id of an instance unchanged."""
     return _matching(INSTANCE, identifier, "an instance", "an id such as i-0123456789abcdef0")
 
 
 def address(text: str) -> str:
-    """Return an IPv4 address."""
+    """Return an IPv4 address unchanged."""
     try:
         return str(IPv4Address(text))
     except AddressValueError:
@@ -63,7 +64,7 @@ def address(text: str) -> str:
 
 
 def run(name: str) -> str:
-    """Return the name of a training run."""
+    """Return the name of a training run unchanged."""
     if not is_run(name):
         rule = "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it"
         raise ShoalError(f"{name!r} cannot name a training run: it must be {rule}")
@@ -71,7 +72,7 @@ def run(name: str) -> str:
 
 
 def result(name: str) -> str:
-    """Return the name of a file that a training run writes, relative to the run's folder."""
+    """Return the name of a file that a training run writes unchanged. The name is relative to the run's folder."""
     return _matching(
         _RESULT,
         name,
@@ -83,7 +84,7 @@ def result(name: str) -> str:
 
 
 def dataset(key: str) -> str:
-    """Return the key of a dataset."""
+    """Return the S3 key of a dataset unchanged."""
     return _matching(
         _DATASET,
         key,

@@ -1,6 +1,6 @@
 """S3 operations of the launchers: uploads and downloads with a progress bar, and listing and emptying folders.
 
-Do not use a key as a path, because others than the user may have written it. Use `paths` instead.
+Do not use a key as a local path, because anyone who can write to the bucket chooses its keys. Use `paths` instead.
 """
 
 import re
@@ -27,28 +27,30 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 _CHANGED = "changed"
-"""Metadata key of an object for its file's modification time, in nanoseconds since 1970."""
+"""Key of an object's metadata with the modification time of the uploaded file, in nanoseconds since 1970."""
 
 RAW_PREFIX = "reviews/"
-"""Prefix of uploaded reviews in the raw bucket."""
+"""Key prefix of uploaded reviews in the raw bucket."""
 
 _THREADS = 16
 _MAX_DELETED = 1000
-"""Maximum number of objects that one request deletes."""
+"""Maximum number of objects that one request can delete."""
 _CHUNK_BYTES = 64 << 20
 _LAST_BLOCKS = (1 << 20) // BLOCK_BYTES
 
 
 def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
-    """Return the size in bytes of each object with a key that starts with the place's key."""
+    """Return the size in bytes, by key, of all objects below `place`."""
     return {found["Key"]: found["Size"] for found in s3.list_objects(client, place)}
 
 
 def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) -> list[str]:
-    """Upload files to a folder, except unchanged files that were uploaded before. Return their addresses.
+    """Upload files to a folder, and return the S3 addresses of all files. Skip unchanged files that were uploaded
+    before.
 
-    A file is unchanged if its size and modification time equal those recorded with its object. Objects are named by
-    `safe_name`. Raises ShoalError if two files have the same name, or if one changes during the upload.
+    A file is unchanged if its size and modification time equal the values that were recorded with its object. The name
+    of an object is `safe_name` of the file's name. Raises ShoalError if two files would have the same object name, or
+    if a file changes during the upload.
     """
     names = [safe_name(path.name) for path in files]
     if len(set(names)) < len(names):
@@ -73,17 +75,18 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
 
 
 def safe_name(name: str) -> str:
-    """Return a file's name without the characters that Hadoop reads as patterns or as marks of a hidden file."""
+    """Return a file's name without the characters that Hadoop interprets as patterns or as the prefix of a hidden
+    file."""
     safe = re.sub(r"[^A-Za-z0-9.=+@_-]|^[._]", "-", name)
     if safe == name:
         return name
-    # The hash keeps names apart that differ only in such characters. The suffix stays, because it names the
+    # The hash distinguishes names that differ only in such characters. The suffix is kept, because it names the
     # compression.
     return f"{blake2b(name.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}-{safe}"
 
 
 def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Path, bars: Bars) -> tuple[Source, ...]:
-    """Upload the local sources to a folder in S3, and return all sources with their addresses in S3."""
+    """Upload the local sources to a folder in S3, and return all sources with S3 addresses."""
     local = [source for source in sources if not s3.is_s3(source.address)]
     if not local:
         return sources
@@ -93,12 +96,13 @@ def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Pa
 
 
 def is_marker(key: str, size: int) -> bool:
-    """Return whether an object only represents a folder, as AWS's console creates them, or is an incomplete upload."""
+    """Return whether an object is no data: an empty object that represents a folder, as AWS's console creates it, or an
+    incomplete upload."""
     return (key.endswith("/") and not size) or cleanup.is_partial(key)
 
 
 def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
-    """Write small objects, by address."""
+    """Write small objects. `contents` maps S3 addresses to contents."""
 
     def write_one(address: str) -> None:
         s3.put(client, s3.place_of(address), contents[address])
@@ -109,7 +113,8 @@ def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
 
 
 def log_tail(packed: bytes) -> str:
-    """Return the last megabyte of a log that EMR has compressed, or a sentence if the log is damaged."""
+    """Return the last MiB of a log that EMR compressed with gzip. If the log is damaged, return a sentence that states
+    it."""
     try:
         last = deque(decompress(BytesIO(packed), ".gz"), _LAST_BLOCKS)
     except DamagedArchiveError:
@@ -118,8 +123,8 @@ def log_tail(packed: bytes) -> str:
 
 
 def remove(client: "S3Client", place: S3Path, *, keep: Collection[S3Path] = ()) -> None:
-    """Delete all objects below a place, except those in `keep`. Raises ShoalError naming an object that S3 did not
-    delete."""
+    """Delete all objects below `place`, except the objects in `keep`. Raises ShoalError, which names an object, if S3
+    did not delete that object."""
     kept = {each.key for each in keep}
     keys = [key for key in sizes(client, place) if key not in kept]
     for start in range(0, len(keys), _MAX_DELETED):
@@ -127,7 +132,7 @@ def remove(client: "S3Client", place: S3Path, *, keep: Collection[S3Path] = ()) 
 
 
 def delete(client: "S3Client", bucket: str, found: "list[ObjectIdentifierTypeDef]") -> None:
-    """Delete objects. Raises ShoalError naming an object that S3 did not delete."""
+    """Delete objects. Raises ShoalError, which names an object, if S3 did not delete that object."""
     for batch in cleanup.batches(found):
         for refused in cleanup.delete(client, bucket, batch):
             raise ShoalError(f"S3 did not delete s3://{bucket}/{refused['Key']}: {refused['Message']}")

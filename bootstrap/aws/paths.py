@@ -1,7 +1,8 @@
-"""Safe conversion of an object's name to a path below a folder on this machine.
+"""Safe conversion of an object's name into a path below a folder on this machine.
 
-GPU nodes can write any name into the data bucket, and these files are copied to a folder of the user. Checking for `..`
-is not enough: an empty part makes a path absolute, and an existing link leads out of the folder.
+GPU nodes can write objects with any name to the data bucket, and Shoal copies these objects to a folder of the user. A
+check for `..` is not enough: an empty part can make a path absolute, and an existing symbolic link can lead out of the
+folder.
 """
 
 import os
@@ -9,15 +10,16 @@ from pathlib import Path
 
 from common.errors import ShoalError
 
-# A file has a longer name while it is copied, and the limits of file systems are 255 and 4,096 bytes.
+# The limits of file systems are 255 bytes per name and 4,096 bytes per path. A file has a longer name while it is
+# copied.
 _MAX_PART_BYTES, _MAX_PATH_BYTES = 200, 4000
 
 
 def path_below(folder: Path, name: str) -> Path:
-    """Return the path for an object with this name, where `/` separates the parts.
+    """Return the path below `folder` for an object. `/` separates the parts of the object's name.
 
-    No parent of the path is a link or a file, and the path itself is a file or does not exist. Raises ShoalError with
-    the name and the reason for any other name.
+    Raises ShoalError, which states the name and the reason, if the name is invalid. The path must be a file or not
+    exist, and its parents below `folder` must be folders. None of them can be a symbolic link.
     """
     path = folder
     if reason := _invalid_reason(folder, name):
@@ -34,7 +36,8 @@ def path_below(folder: Path, name: str) -> Path:
 
 
 def _invalid_reason(folder: Path, name: str) -> str | None:
-    """Return why a name is invalid as a path in any folder, or None if it is valid."""
+    """Return the reason why a name is invalid as a path below `folder`, or None if it is valid. Existing files are not
+    checked."""
     parts = name.split("/")
     if not all(parts):
         return "a part of the name is empty"

@@ -1,4 +1,4 @@
-"""Shoal's policies in an account: those of CloudFormation, and the permission boundaries of roles."""
+"""Shoal's IAM policies in an account: the policies of CloudFormation, and the permissions boundaries of roles."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ from bootstrap.aws.account import Account
 from infra import policies
 
 _MAX_VERSIONS = 5
-"""Maximum number of versions of a managed policy (IAM and AWS STS quotas)."""
+"""Maximum number of versions of a managed policy ("IAM and AWS STS quotas" in the IAM user guide)."""
 
 
 _FOR_ROLES = tuple(name for name in policies.POLICIES if name != policies.USER)
 
 
 def provide(account: Account, names: Sequence[str] = _FOR_ROLES) -> None:
-    """Create these policies, or update existing ones to this version of Shoal."""
+    """Create the policies `names`. Existing policies are updated to the documents of this version of Shoal."""
     iam = account.client("iam")
     for name in names:
         document = policies.document(name)
@@ -27,7 +27,7 @@ def provide(account: Account, names: Sequence[str] = _FOR_ROLES) -> None:
 
 
 def present(account: Account, name: str) -> Mapping[str, Any] | None:
-    """Return the document of an existing policy, or None."""
+    """Return the policy document of an existing policy, or None if the policy does not exist."""
     iam, policy = account.client("iam"), arn(account, name)
     try:
         default = iam.get_policy(PolicyArn=policy)["Policy"]["DefaultVersionId"]
@@ -52,13 +52,13 @@ def arn(account: Account, name: str) -> str:
 
 
 def execution(account: Account) -> list[str]:
-    """Return the ARNs of the policies of CloudFormation's execution role."""
+    """Return the ARNs of the policies for CloudFormation's execution role."""
     return [arn(account, name) for name in policies.EXECUTION]
 
 
 def boundary(account: Account) -> str | None:
-    """Return the ARN of the account's ShoalBoundary, or None. CloudFormation requires an existing boundary on all
-    roles."""
+    """Return the ARN of the account's policy ShoalBoundary, or None if it does not exist. If it exists, CloudFormation
+    can only create roles with this permissions boundary."""
     iam, policy = account.client("iam"), arn(account, policies.BOUNDARY)
     try:
         iam.get_policy(PolicyArn=policy)

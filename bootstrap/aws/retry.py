@@ -1,8 +1,8 @@
-"""Retries of AWS calls while the network is down, so that a minute without Wi-Fi does not end hours of work.
+"""Retries of AWS calls while the network is down, so that a minute without Wi-Fi does not abort hours of work.
 
-Messages state when the outage started and how long Shoal retries; the user can leave at once. Only transient
-errors are retried: waiting does not help with expired credentials or refused requests. The calls run in a separate
-thread. The thread that receives Ctrl-C would get no signal during a DNS lookup or botocore's own retries.
+Messages state when the outage started and until when Shoal retries. The user can leave at any time with Ctrl-C. Only
+transient errors are retried, because waiting does not help with expired credentials or refused requests. The calls run
+in a separate thread: in the main thread, a DNS lookup or botocore's own retries would delay Ctrl-C.
 """
 
 import signal
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
 CREDENTIAL_ERRORS = (
-    "400",  # the status of S3's answer to HEAD, which has no body with an error code
+    "400",  # S3's answer to HEAD has no body with an error code, only this status
     "AuthFailure",
     "ExpiredToken",
     "ExpiredTokenException",
@@ -49,7 +49,7 @@ CREDENTIAL_ERRORS = (
 
 
 class Abandoned(Interrupt):
-    """Interrupt by the user while AWS did not answer, so that Shoal could not stop what runs there."""
+    """Interrupt by the user while AWS did not answer. Shoal could therefore not stop the resources that run on AWS."""
 
     def __init__(self, interrupt: KeyboardInterrupt) -> None:
         super().__init__(signal.Signals[name_of(interrupt)])
@@ -57,14 +57,14 @@ class Abandoned(Interrupt):
 
 
 class Retrying:
-    """Callable that retries AWS calls and remembers how long AWS has not answered.
+    """Callable that retries AWS calls, and records since when AWS has not answered.
 
     A process has one instance, because it has one network.
 
-    seconds: maximum duration of the attempts, if the call does not specify it.
+    seconds: default time limit for all attempts of a call together.
     pause: seconds between two attempts.
-    notice: seconds without an answer before a message to the user.
-    say: prints a sentence for the user.
+    notice: seconds without an answer after which the user is notified.
+    say: function that prints a message for the user.
     """
 
     def __init__(
@@ -76,13 +76,14 @@ class Retrying:
 
     @property
     def unanswered(self) -> bool:
-        """True if the user was notified that AWS does not answer, and AWS has not answered since."""
+        """True if the user has been notified that AWS does not answer, and AWS has not answered since then."""
         return self._reported
 
     def __call__(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
-        """Return the result of `call`. Repeat it while the network is down, AWS throttles requests, or a service fails.
+        """Return the result of `call`. Repeat `call` while the network is down, AWS throttles requests, or a service
+        fails.
 
-        Raises the last error after `seconds` without success, and any other error at once.
+        Raises the last transient error after `seconds` without success. Any other error is raised at once.
         """
         until = time.monotonic() + (self.seconds if seconds is None else seconds)
         while True:
@@ -99,7 +100,7 @@ class Retrying:
                         self._record_answer()
                         raise
                     error = failed
-                except Exception:  # raised by the code that reads the answer
+                except Exception:  # raised by code that reads AWS's answer
                     self._record_answer()
                     raise
                 else:
@@ -129,11 +130,11 @@ class Retrying:
 
 
 retrying = Retrying()
-"""Instance of this process."""
+"""The only instance in this process."""
 
 
 def is_transient(error: BotoCoreError | ClientError) -> bool:
-    """Return whether the same call may succeed later."""
+    """Return whether the same call could succeed if it is repeated later."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= 500 or error.response["Error"]["Code"] in THROTTLED
@@ -141,14 +142,14 @@ def is_transient(error: BotoCoreError | ClientError) -> bool:
 
 
 def is_credentials_error(error: BotoCoreError | ClientError) -> bool:
-    """Return whether an error is due to the credentials, as after a session has expired."""
+    """Return whether the credentials caused an error, for example because the session has expired."""
     if isinstance(error, ClientError):
         return error.response["Error"].get("Code") in CREDENTIAL_ERRORS
     return isinstance(error, NoCredentialsError | CredentialRetrievalError | SSOError | TokenRetrievalError)
 
 
 def _in_background(call: Callable[[], Result]) -> "Future[Result]":
-    """Start a call in a thread that does not keep the process from ending, unlike the threads of a pool."""
+    """Start a call in a daemon thread. Unlike the threads of a pool, it does not prevent the process from exiting."""
     answer: Future[Result] = Future()
 
     def run() -> None:

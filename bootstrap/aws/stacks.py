@@ -1,7 +1,7 @@
-"""CloudFormation stacks: state, owner and events, and waiting for a stable state.
+"""CloudFormation stacks: their state, owner and events, and functions that wait for a stable state.
 
-A deleted stack is found only by its ARN, not by its name. Use `describe` for the first call, so that a missing network
-is reported at once. Use `watch` for repeated calls, which are retried.
+A deleted stack can be found only by its ARN, not by its name. Use `describe` for the first call, so that a missing
+network is reported at once. Use `watch` for later calls, because it retries while the network is down.
 """
 
 import time
@@ -22,22 +22,23 @@ StackAction = Literal["deploy", "wait", "delete", "roll back"]
 
 _MIN_PAUSE, _MAX_PAUSE = 0.5, 5.0
 _STARTING_SECONDS = 2.0
-"""Seconds until a stack shows the state of an operation that was just started."""
+"""Seconds until a stack's status reflects an operation that was just started."""
 describe = describe_stack
 _EMPTY = "REVIEW_IN_PROGRESS"
-"""State of a stack that has only a change set: it has no resources and no tags."""
+"""Status of a stack that has only a change set. Such a stack has no resources and no tags."""
 _INCOMPLETE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
 
 
 def watch(cloudformation: Any, name: str) -> Stack | None:
-    """Describe a stack in a repeated call, which is retried if the network is down."""
+    """Describe a stack, with retries while the network is down."""
     return retrying(lambda: describe(cloudformation, name))
 
 
 def wait(cloudformation: Any, name: str, tick: Callable[[str], None], *, but: Collection[str] = ()) -> Stack | None:
-    """Wait until no operation runs on a stack, except those in `but`. Return the stack, or None if it no longer exists.
+    """Wait until no operation is in progress on a stack. Return the stack, or None if it no longer exists.
 
-    `tick` is called with the stack's status before each pause. Pauses grow from half a second to five seconds.
+    Do not wait if the stack has a status in `but`. `tick` is called with the stack's status before each pause. Pauses
+    grow from half a second to five seconds.
     """
     pause = _MIN_PAUSE
     while True:
@@ -62,7 +63,8 @@ def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
 
 
 def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:
-    """Return an error message if the stack has another owner or topology (`made_from`), else None."""
+    """Return an error message if the stack has an owner other than `owner` or a topology other than `made_from`, else
+    None."""
     found = owner_and_topology(stack)
     if found is None or found == (owner, made_from):
         return None
@@ -73,7 +75,7 @@ def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from
 
 
 def next_action(status: str | None) -> StackAction:
-    """Return the next action for a stack in this state; None stands for a missing stack."""
+    """Return the next action for a stack with this status. The status None stands for a missing stack."""
     if status is None or status == _EMPTY:
         return "deploy"
     if status.endswith("_IN_PROGRESS"):
@@ -84,7 +86,7 @@ def next_action(status: str | None) -> StackAction:
 
 
 def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
-    """Bring a stack into a state that can be deployed, after an interrupted deployment or destruction.
+    """Bring a stack into a state in which it can be deployed, after an interrupted deployment or destruction.
 
     Returns the stack in that state, or None if it no longer exists. Raises ShoalError if CloudFormation fails.
     """
@@ -111,7 +113,8 @@ def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stac
 
 
 def events(cloudformation: Any, stack: str) -> list[Event]:
-    """Return the events of a stack by name or ARN, the newest first; empty for a missing stack."""
+    """Return the events of a stack, the newest first. `stack` is its name or ARN. If the stack does not exist, return
+    no events."""
     pages = cloudformation.get_paginator("describe_stack_events")
     try:
         return retrying(lambda: [event for page in pages.paginate(StackName=stack) for event in page["StackEvents"]])

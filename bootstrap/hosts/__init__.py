@@ -1,1 +1,1 @@
-"""Hosts, the user's own machines: the hosts file, SSH connections, and the shared folder."""
+"""Hosts, which are the user's own machines: the hosts file, SSH connections, and the shared folder."""

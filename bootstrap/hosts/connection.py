@@ -1,6 +1,7 @@
-"""Runs commands and accesses files on a host by SSH, with OpenSSH's known hosts, configuration and keys.
+"""Commands and file access on a host over SSH, with the known hosts, configuration and keys of OpenSSH.
 
-Keys are never copied. A host with an unknown key is refused, because an impostor would get the dataset.
+Private keys never leave this machine. A connection to a host with an unknown key is refused, because an impostor would
+receive the dataset.
 """
 
 import shlex
@@ -18,17 +19,18 @@ from bootstrap.hosts.hosts_file import Host
 from common.errors import ShoalError
 
 _SECONDS = 15.0
-"""Timeout of a connection and of each answer."""
+"""Timeout in seconds for the connection and for each answer."""
 _ALIVE_SECONDS = 5
 
 
 class LostError(ShoalError):
-    """A host does not answer, or cannot use the shared folder."""
+    """Error of a host that does not answer, or that cannot use the shared folder."""
 
 
 class Connection:
     def __init__(self, host: Host) -> None:
-        """Connect. Raises ShoalError if the connection is refused, and LostError if the host does not answer."""
+        """Connect to a host. Raises ShoalError if the connection is refused, and LostError if the host does not
+        answer."""
         self.host, self._client = host, paramiko.SSHClient()
         try:
             self._connect()
@@ -78,7 +80,8 @@ class Connection:
         self.address = self.host.address or socket.gethostbyname(name)
 
     def run(self, words: Sequence[str], *, seconds: float = 60.0) -> tuple[int, str, str]:
-        """Run a command to its end; return its status, standard output and standard error. Raises LostError."""
+        """Run a command, wait until it exits, and return its exit status, standard output and standard error. Raises
+        LostError if the host does not answer."""
         with self.answering():
             _, output, errors = self._client.exec_command(shlex.join(words), timeout=seconds)
             out, err = output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace")
@@ -86,7 +89,8 @@ class Connection:
 
     @cached_property
     def home(self) -> str:
-        """The user's home folder on the host. Raises ShoalError if there is no home, and LostError."""
+        """The user's home folder on the host. Raises ShoalError if the user has no home folder, and LostError if the
+        host does not answer."""
         _, home, _ = self.run(("sh", "-c", 'printf %s "$HOME"'))
         if not home.startswith("/"):
             raise ShoalError(f"{self.host.label}: the user has no home folder for Shoal's code; create one")
@@ -94,7 +98,8 @@ class Connection:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Turn a broken connection into LostError. Raises OSError if the host refuses an operation."""
+        """Convert the errors of a broken connection into LostError. An OSError with which the host refuses an operation
+        is not converted."""
         try:
             yield
         except (paramiko.SSHException, paramiko.SFTPError, EOFError, TimeoutError, ConnectionError) as error:
@@ -106,7 +111,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection is open as far as this machine knows."""
+        """True if the connection is open, as far as this machine knows."""
         transport = self._client.get_transport()
         return transport is not None and transport.is_active()
 

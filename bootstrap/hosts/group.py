@@ -1,4 +1,4 @@
-"""Connections to the hosts of a file."""
+"""Connections to all hosts of a hosts file."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class HostGroup:
-    """Hosts that train together. As a context manager it closes its connections."""
+    """Hosts that train together. Used as a context manager, it closes its connections on exit."""
 
     def __init__(self, file: HostsFile) -> None:
         self.file, self._connections, self._one_at_a_time = file, dict[Host, Connection](), RLock()
@@ -27,17 +27,18 @@ class HostGroup:
             connection.close()
 
     def connect(self, host: Host) -> Connection:
-        """Return a connection to a host. Raises ShoalError if it is refused, and LostError if the host is silent."""
+        """Return a connection to a host. Raises ShoalError if the connection is refused, and LostError if the host does
+        not answer."""
         found = self._connections.get(host)
         if found is None or not found.is_open:
             found = self._connections[host] = Connection(host)
         return found
 
     def use_files(self, work: Callable[[Files], Any]) -> Any:
-        """Call `work` on the shared folder through a host that answers; return its result.
+        """Call `work` with the files of a host that answers and can use the shared folder. Return the result of `work`.
 
-        Connected hosts come first. If such a connection breaks, the host is tried again over a new one. Raises
-        LostError if no host answers or can use the folder.
+        Connected hosts are tried first. If the connection to the first host breaks, this host is tried again over a new
+        connection. Raises LostError if no host answers, or if a host cannot use the folder.
         """
         lost: LostError | None = None
         with self._one_at_a_time:
@@ -55,7 +56,7 @@ class HostGroup:
                         f"{host.label} cannot use {self.file.folder}: {error.strerror or error}; give its user write "
                         f"permission, free some space, or choose another folder in {self.file.path}"
                     ) from error
-                except BaseException:  # an interrupt may have left half a message in the connection
+                except BaseException:  # after an interrupt, the connection can contain an incomplete message
                     self._drop(host)
                     raise
         raise LostError(f"no host of {self.file.path} answers; the last error: {lost}")
@@ -69,7 +70,8 @@ class HostGroup:
             found.close()
 
     def on_all(self, work: Callable[[Connection], Result]) -> list[Result]:
-        """Call `work` on all hosts in parallel; return the results. Raises ShoalError for a host that fails."""
+        """Call `work` with the connections to all hosts in parallel, and return the results in the order of the hosts.
+        Raises ShoalError if a host fails."""
 
         def one(host: Host) -> Result:
             try:

@@ -1,6 +1,6 @@
-"""Reads the file that lists the user's hosts.
+"""Parser of the hosts file, which lists the user's hosts.
 
-Each line is a host, `user@host[:port]` with its options, or an option for all hosts:
+Each line contains either a host, as `user@host[:port]` with options for this host, or an option for all hosts:
 
     folder=/srv/shoal                  required: a folder that all hosts share, or a bucket, s3://BUCKET
     python=/opt/venv/bin/python        a Python with PyTorch (default: python3)
@@ -31,13 +31,14 @@ _OF_ALL, _OF_ONE = ("folder", "python"), ("gpus", "address", "python")
 @dataclass(frozen=True, kw_only=True)
 class Host:
     name: str
-    """Name for SSH: an address, a host name, or an alias in ~/.ssh/config."""
+    """Name that SSH connects to: an address, a host name, or an alias in ~/.ssh/config."""
     user: str | None
     port: int | None
     gpus: int | None
-    """Number of GPUs, one rank each. None: all GPUs of the host, or one rank if it has no GPU."""
+    """Number of GPUs to use, with one rank per GPU. If None, use all GPUs of the host, or one rank if the host has no
+    GPU."""
     address: str | None
-    """IPv4 address for the other hosts. None: the address that the name resolves to."""
+    """IPv4 address at which the other hosts reach this host. If None, the address that `name` resolves to."""
     python: str
 
     @property
@@ -47,13 +48,13 @@ class Host:
 
     @property
     def instance(self) -> str:
-        """Name of the host for agents, in the form of an instance id."""
+        """Identifier of the host in the agents' documents. It has the form of an EC2 instance id."""
         return f"i-{sha256(self.label.encode()).hexdigest()[:17]}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostsFile:
-    """Hosts and their shared folder."""
+    """Content of a hosts file: the hosts and their shared folder."""
 
     path: Path
     folder: str
@@ -62,7 +63,7 @@ class HostsFile:
 
 
 def read_hosts(path: Path) -> HostsFile:
-    """Read a hosts file. Raises ShoalError, which names the wrong line."""
+    """Read a hosts file. Raises ShoalError, which names the line, if the file is invalid."""
     try:
         lines = require_regular(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -120,7 +121,7 @@ def _is_bucket(address: str) -> bool:
 
 
 def _folder(address: str) -> str:
-    """Return the address in canonical form, because agents compare addresses."""
+    """Return the address of the shared folder in canonical form, because agents compare addresses."""
     return address.rstrip("/") if is_s3(address) else str(PurePosixPath(address))
 
 

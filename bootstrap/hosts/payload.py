@@ -1,4 +1,5 @@
-"""Sends Shoal's code for nodes to each host once, into a folder of ~/.shoal named by the code's digest."""
+"""Transfer of Shoal's code to hosts. The code is sent to each host once, into a folder of ~/.shoal with the code's
+digest as its name."""
 
 import hashlib
 import io
@@ -17,11 +18,12 @@ from common.errors import ShoalError
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = {
     **dict.fromkeys(("common", "corpus", "trainer", "bootstrap/agent"), _ROOT),
-    "shoal_balance": Path(shoal_balance.__file__).parents[1],  # in a checkout outside of Shoal's folder
+    "shoal_balance": Path(shoal_balance.__file__).parents[1],  # in a checkout, this package is outside of `_ROOT`
 }
-"""Packages of GPU nodes (as in infra/stack.py) with the folders that contain them. A host has them in one folder."""
+"""Packages that GPU nodes need (as in infra/stack.py), with the folders that contain them. On a host, all packages are
+in one folder."""
 _EARLY = (1980, 1, 1, 0, 0, 0)
-"""Time stamp of all files in the archive, so that its digest depends only on their content."""
+"""Timestamp of all files in the archive, so that the digest of the archive depends only on their names and content."""
 _UNPACK_SECONDS = 300.0
 
 
@@ -31,9 +33,9 @@ class CodePayload:
         self._name = hashlib.sha256(self._packed).hexdigest()[:32]
 
     def install(self, connection: Connection) -> str:
-        """Return the code's folder on a host, after sending the code if it is missing.
+        """Return the folder of the code on a host. If the code is missing there, send it first.
 
-        Raises ShoalError if the host cannot store it, and LostError.
+        Raises ShoalError if the host cannot store the code, and LostError if the host does not answer.
         """
         folder = f"{connection.home}/.shoal/code/{self._name}"
         try:
@@ -59,7 +61,7 @@ class CodePayload:
         try:
             files.rename(partial, folder)
         except OSError:
-            if not exists(files, folder):  # another host with the same home folder may have created it
+            if not exists(files, folder):  # a host with the same home folder can have created it
                 raise
 
 
