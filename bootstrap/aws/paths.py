@@ -19,7 +19,7 @@ def path_below(folder: Path, name: str) -> Path:
     """Return the path below `folder` for an object. `/` separates the parts of the object's name.
 
     Raises ShoalError, which states the name and the reason, if the name is invalid. The path must be a file or not
-    exist, and its parents below `folder` must be folders. None of them can be a symbolic link.
+    exist, and its parents below `folder` must be folders. Symbolic links are refused.
     """
     path = folder
     if reason := _invalid_reason(folder, name):

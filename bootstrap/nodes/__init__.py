@@ -1,1 +1,1 @@
-"""Node groups of a deployment: running nodes, scaling up and to zero, and first-boot reports."""
+"""Node groups of a deployment: lists of running nodes, scaling up and to zero, and reports of first boots."""

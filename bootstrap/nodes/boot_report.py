@@ -1,6 +1,7 @@
-"""Report of a node about its first boot: `state`, the end of its `log`, and its `python` version.
+"""Report that a node writes about its first boot. Its fields are `state`, the end of the boot `log`, and the `python`
+version.
 
-Validate the report, because root on a node can write anything into it.
+Validate every report, because anyone who controls a node can write any text to it.
 """
 
 import json
@@ -18,7 +19,8 @@ _QUOTED_CHARACTERS = 500
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return the report's fields. An unreadable report has the state UNREADABLE and its text as `log`."""
+    """Return the report's fields. For an unreadable report, `state` is UNREADABLE and `log` quotes the beginning of its
+    text."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):  # nested too deeply for the parser
@@ -29,9 +31,9 @@ def parse(text: str) -> dict[str, str]:
 
 
 def read_report(account: Account, bucket: str | None, instance: str) -> dict[str, str]:
-    """Return a node's report of its first boot; empty until the node has reported.
+    """Return the fields of a node's report of its first boot, or an empty dictionary if the node has not reported yet.
 
-    If AWS refuses access, the state is UNREADABLE and `log` is the refusal.
+    If AWS refuses access, `state` is UNREADABLE and `log` states the reason of the refusal.
     """
     if bucket is None:
         return {}

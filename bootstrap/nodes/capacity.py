@@ -1,7 +1,8 @@
-"""Decision while AWS has started fewer nodes than requested: wait, use on demand, change the zone, or give up.
+"""Decision what to do while AWS has started fewer nodes than requested: wait, request on-demand instances, change the
+zone, or give up.
 
-`scale_up` carries the decision out. Do not change the zone because of a quota: it holds for all zones, and every change
-ends the existing nodes.
+`scale_up` carries out the decision. Do not change the zone because of a quota: a quota applies to all zones, and every
+change of the zone terminates the existing nodes.
 """
 
 import re
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 SPOT_SECONDS = 600
-"""Maximum seconds that a group waits for spot instances without a refusal from AWS."""
+"""Maximum seconds that a group waits for spot instances if AWS does not refuse them."""
 
 
 class Refusal(Enum):
@@ -22,9 +23,9 @@ class Refusal(Enum):
     NO_SPOT = "no spot capacity"
     NO_CAPACITY = "no capacity"
     PASSING = "passing"
-    """AWS retries by itself."""
+    """Temporary error. AWS retries by itself."""
     PERMANENT = "permanent"
-    """It lasts until somebody changes the account, a policy or the topology."""
+    """Refusal that lasts until somebody changes the account, a policy or the topology."""
     OTHER = "other"
 
 
@@ -65,53 +66,55 @@ _ADVICE = (
         "the image of the launch template is gone; deploy again, which takes today's image",
     ),
 )
-"""Advice for permanent refusals, by patterns of AWS's messages: those of EC2's error codes in its API reference."""
+"""Advice for permanent refusals: pairs of a pattern of AWS's message and the advice. The patterns are from the error
+codes in EC2's API reference."""
 
 REPEATED = 2
-"""Number of times after which a refusal of an unknown kind counts as permanent."""
+"""Number of equal refusals of an unknown kind from which they count as permanent."""
 _VARYING = re.compile(r"[\w+/=-]*\d[\w+/=-]*")
-"""Parts that differ between two messages of the same kind: ids, addresses, encoded explanations."""
+"""Pattern of words that differ between messages of the same kind: ids, addresses and encoded explanations."""
 
 
 def classify_refusal(message: str) -> Refusal:
-    """Return the kind of AWS's reason for a failed launch."""
+    """Return the kind of refusal, given AWS's message about a failed launch."""
     if found := next((kind for kind, words in _PATTERNS if re.search(words, message, re.IGNORECASE | re.DOTALL)), None):
         return found
     return Refusal.PERMANENT if _advice(message) else Refusal.OTHER
 
 
 def _advice(message: str) -> str | None:
-    """Return the advice for a permanent refusal, or None for another kind."""
+    """Return the advice for a known permanent refusal, or None for any other message."""
     return next((advice for words, advice in _ADVICE if re.search(words, message, re.IGNORECASE | re.DOTALL)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupState:
-    """Node group while it is scaled up."""
+    """State of a node group while it is scaled up."""
 
     name: str
     instance_type: str
     size: int
     existing: int
-    """Number of its nodes, including those that are booting."""
+    """Number of the group's nodes, including nodes that are booting."""
     spot: bool
     """Whether the missing nodes are requested as spot instances."""
     refusals: tuple[str, ...] = ()
-    """AWS's messages for launches that failed since the request, the newest first."""
+    """AWS's messages about launches that failed since the request for nodes, the newest first."""
 
     @property
     def lacks_nodes(self) -> bool:
-        """True if nodes are missing."""
+        """True if the group has fewer nodes than `size`."""
         return self.existing < self.size
 
     def last_refusal(self, kind: Refusal) -> str | None:
-        """Return AWS's latest message of this kind if nodes are missing, else None."""
+        """Return AWS's latest message of this kind, or None if there is no such message or no node is missing."""
         return next(
             (message for message in self.refusals if self.lacks_nodes and classify_refusal(message) is kind), None
         )
 
     def lasting_refusal(self) -> tuple[str, str] | None:
-        """Return a message of AWS that waiting does not resolve, with advice; None if nodes may still start."""
+        """Return AWS's message about a refusal that waiting does not resolve, and advice for it. Return None if nodes
+        might still start."""
         if message := self.last_refusal(Refusal.PERMANENT):
             return message, str(_advice(message))
         unknown = [
@@ -131,21 +134,21 @@ class Wait:
 
 @dataclass(frozen=True)
 class TakeOnDemand:
-    """Request the missing nodes of these groups on demand, in the same zone."""
+    """Request the missing nodes of these groups as on-demand instances, in the same zone."""
 
     groups: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class MoveZone:
-    """Move all groups to the next zone, because this one has no nodes for `group`."""
+    """Move all groups to the next zone, because the current zone has no capacity for `group`."""
 
     group: str
 
 
 @dataclass(frozen=True)
 class GiveUp:
-    """End with an error, because no nodes are available. `sentence` is the message for the user."""
+    """Stop with an error, because no nodes are available. `sentence` is the message for the user."""
 
     sentence: str
 
@@ -154,13 +157,13 @@ Action = Wait | TakeOnDemand | MoveZone | GiveUp
 
 
 def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
-    """Return what to do about the missing nodes.
+    """Return the next action about missing nodes.
 
-        Args:
-            groups: State of all groups.
-            seconds: Seconds since the request or the last action.
-            tried: Zones so far, the current one last.
-    =>         zones_left: Whether there is another zone to try.
+    Args:
+        groups: State of all groups.
+        seconds: Seconds since the request for nodes or the last action.
+        tried: Names of the zones that were tried, with the current zone last.
+        zones_left: Whether there is a zone that was not tried.
     """
     for group in groups:
         if message := group.last_refusal(Refusal.QUOTA):
@@ -183,8 +186,9 @@ def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence
 
 
 def _lacks_spot(group: GroupState, seconds: float) -> bool:
-    """Return whether to stop waiting for spot instances."""
-    # AWS can still refuse an earlier spot request after the group was changed to on demand.
+    """Return whether the missing nodes of a group should be requested as on-demand instances instead of spot
+    instances."""
+    # AWS can still refuse an earlier request for spot instances after the group was changed to on-demand instances.
     if group.last_refusal(Refusal.NO_SPOT):
         return True
     return (

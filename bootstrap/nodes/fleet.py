@@ -1,8 +1,8 @@
-"""Nodes of a deployment: its node groups, the running nodes, and scaling groups to zero.
+"""Nodes of a deployment: lists of node groups and running nodes, and a function that scales groups to zero.
 
-A reader has no rank: do not use all nodes as training nodes. Code that scales groups up (`scale_up`) must end with
-`scale_to_zero`, because running nodes cost money. Neither a second Ctrl-C nor an error of one group stops
-`scale_to_zero`.
+Do not use all nodes as training nodes, because readers have no rank. Code that scales groups up (`scale_up`) must call
+`scale_to_zero` at the end, because running nodes cost money. Neither a second Ctrl-C nor an error of one group prevents
+`scale_to_zero` from scaling the other groups.
 """
 
 import shlex
@@ -37,20 +37,20 @@ _TO_ZERO = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuNode:
-    """Running instance of a node group. Raises ShoalError for an invalid id or address."""
+    """Running node of a node group. The constructor raises ShoalError if the id or the address is invalid."""
 
     instance_id: str
     group: str
     instance_type: str
     market: str
-    """`on-demand` or `spot`: the actual market, which can differ from that of the group."""
+    """Market of the instance, `on-demand` or `spot`. It can differ from the market that the group prefers."""
     zone: str
     address: str
     """Private IPv4 address."""
     gpus: int
     """Number of GPUs in use, each with one rank; 0 for a reader."""
     launched: datetime
-    """Start of the instance's costs."""
+    """Time when the instance was launched, from which it costs money."""
     role: str = "train"
     """`train` or `read`."""
 
@@ -61,7 +61,7 @@ class GpuNode:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuGroup:
-    """Auto Scaling group of the deployment. `size` is its number of nodes when it is scaled up."""
+    """Auto Scaling group of a deployment. `size` is the group's number of nodes when it is scaled up."""
 
     name: str
     scaling_group: str
@@ -71,17 +71,18 @@ class GpuGroup:
     gpus: int
     """Number of GPUs in use on each node."""
     spot: bool
-    """Whether it prefers spot instances."""
+    """Whether the group prefers spot instances."""
     stays: bool
-    """Whether its nodes run for the whole life of the deployment (`start: deploy`)."""
+    """Whether the group's nodes run for the whole life of the deployment (`start: deploy` in the topology)."""
     role: str = "train"
     """`train` or `read`."""
     efa: bool = False
-    """Whether its nodes have EFA interfaces."""
+    """Whether the group's nodes have EFA network interfaces."""
 
 
 def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
-    """Return the training groups in alphabetical order, and with `readers` also the reader groups, after them.
+    """Return the training groups in alphabetical order. With `readers`, also return the reader groups, after the
+    training groups.
 
     Raises ShoalError if the deployment has no node groups.
     """
@@ -108,20 +109,21 @@ def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
 
 
 def role_of(tags: Mapping[str, str]) -> str:
-    """Return the role of a group's nodes from its tags: `train` or `read`. Older deployments do not have the tag."""
+    """Return the role of a group's nodes from its tags: `train` or `read`. Without the tag, as in old deployments, it
+    is `train`."""
     return tags.get(topology.TAG_ROLE, "train")
 
 
 def scale_to_zero(
     deployment: Deployment, scaled: Sequence[GpuGroup], *, unless: Callable[[], bool] = lambda: False
 ) -> None:
-    """Scale these groups to zero, except those that stay, without waiting until their nodes have ended.
+    """Scale these groups to zero, except groups with `stays`. Do not wait until the nodes are terminated.
 
-    `unless` returns True if the groups are needed for something else; no group is scaled then. If AWS does not answer
-    that in time, all are scaled.
+    If `unless` returns True, the groups are needed for something else, and no group is scaled. If AWS does not answer
+    the calls of `unless` in time, the groups are scaled.
 
-    Raises ShoalError with the commands to run for groups that could not be scaled. If the user leaves before AWS
-    answers, prints the same message and raises Abandoned.
+    Raises ShoalError if some groups could not be scaled; the message contains the commands to scale them. If the user
+    interrupts before AWS answers, print the same message and raise Abandoned.
     """
     running = [group for group in scaled if not group.stays]
     until = time.monotonic() + _TO_ZERO_SECONDS
@@ -146,7 +148,8 @@ def scale_to_zero(
 
 
 def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
-    """Return the warning for groups that could not be scaled to zero, without those that stay anyway."""
+    """Return the warning about groups that could not be scaled to zero, with commands that scale them. Groups with
+    `stays` are left out."""
     commands = [
         shlex.join([*_TO_ZERO, "--auto-scaling-group-name", group.scaling_group])
         for group in running
@@ -160,7 +163,7 @@ def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
 
 @contextmanager
 def _ignoring_signals() -> Iterator[None]:
-    """Ignore signals that would end this process before the groups are at zero, unless AWS does not answer."""
+    """Ignore signals that would stop this process before the groups are scaled to zero, unless AWS does not answer."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]
@@ -178,7 +181,8 @@ def _ignoring_signals() -> Iterator[None]:
 
 
 def nodes(deployment: Deployment) -> list[GpuNode]:
-    """Return the running nodes by group and instance id, training nodes first. The first one serves NFS."""
+    """Return the running nodes, sorted by group and instance id, with training nodes before readers. The first node
+    serves NFS."""
     tags_of = {
         instance["InstanceId"]: tags
         for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
@@ -216,7 +220,7 @@ def of_role(found: Sequence[GpuNode], role: parts.Role) -> list[GpuNode]:
 def scaling_groups(
     autoscaling: "AutoScalingClient", deployment: str
 ) -> list[tuple["AutoScalingGroupTypeDef", dict[str, str]]]:
-    """Return the Auto Scaling groups of a deployment's nodes, readers included, with their tags."""
+    """Return the Auto Scaling groups of a deployment, including groups of readers, each with its tags."""
     pages = autoscaling.get_paginator("describe_auto_scaling_groups").paginate()
     tagged = [(group, read_tags(group.get("Tags"))) for page in pages for group in page["AutoScalingGroups"]]
     return [

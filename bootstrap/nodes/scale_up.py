@@ -1,7 +1,7 @@
-"""Scaling of a deployment's node groups: start their nodes, wait until these are ready, and scale to zero at the end.
+"""Scaling of a deployment's node groups: start the nodes, wait until they are ready, and scale to zero at the end.
 
-All groups run in one zone, and change it together if it has no capacity. Every wait has a limit. Without it, a group
-without capacity or a node that never reports would wait forever, while the other nodes cost money.
+All groups run in one zone. If the zone has no capacity, all groups move to the next zone together. Every wait has a
+time limit. Without a limit, Shoal would wait forever for a node that never reports, while the other nodes cost money.
 """
 
 import time
@@ -26,8 +26,8 @@ from infra.topology_error import TopologyError
 
 READY_SECONDS = 900
 _METAL_SECONDS = 1200
-"""Additional seconds for a bare-metal instance between its running state and its network: its server first verifies all
-hardware (EC2 user guide, release notes of instance types, read on 2026-11-29)."""
+"""Additional seconds until a running bare-metal instance has a network, because its server first verifies all hardware
+(EC2 user guide, release notes of instance types, read on 2026-11-29)."""
 LONGEST_READY_SECONDS = READY_SECONDS + _METAL_SECONDS
 _PAUSE_SECONDS = 1.0
 
@@ -41,18 +41,19 @@ def scaled_up(
     start: bool = True,
     stays: Callable[[], bool] = lambda: False,
 ) -> Iterator[list[GpuNode]]:
-    """Yield all training nodes once they are ready, and with `readers` also the readers, after them.
+    """Start all training nodes and, with `readers`, all readers. Yield the nodes once they are ready, training nodes
+    first.
 
-    Without `start`, yield the nodes that already run. At the end, all groups are scaled to zero except those that stay,
-    including groups that a killed command left running. They are not scaled if `stays()` returns True or if Detached
-    leaves the block.
+    Without `start`, yield the nodes that already run. At the end, all groups are scaled to zero except groups with
+    `stays`. This includes groups that a killed command left running. No group is scaled if `stays()` returns True or if
+    the block raises Detached.
 
-    Missing spot instances are replaced by on-demand instances, and a zone without capacity by the next one; `bars`
-    shows this.
+    Missing spot instances are replaced with on-demand instances, and a zone without capacity is replaced with the next
+    zone. `bars` shows these changes.
 
-    Raises ShoalError if no zone is left, AWS names a quota, or not all nodes are ready in time. It also raises it, with
-    the last line of the log, if a node fails to boot. If the user leaves while AWS does not answer (Abandoned), a
-    message names what still runs.
+    Raises ShoalError if no zone is left, AWS refuses nodes because of a quota, a node fails to boot, or not all nodes
+    are ready in time. For a failed boot, the message contains the last line of the boot log. If the block raises
+    Abandoned, because the user left while AWS did not answer, a message lists the groups that still run.
     """
     groups = fleet.groups(deployment, readers=True)
     left = False
@@ -73,7 +74,7 @@ def scaled_up(
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
-    """Zone in which nodes can run."""
+    """Availability Zone in which nodes can run, with the id of the subnet there."""
 
     name: str
     subnet: str
@@ -93,7 +94,7 @@ class _ScaleUp:
         self._since = time.monotonic()
 
     def run(self) -> list[GpuNode]:
-        """Request all nodes, and return them when they are ready."""
+        """Request all nodes, wait until they are ready, and return them."""
         self._stage("")
         self._request_nodes()
         while True:
@@ -118,7 +119,8 @@ class _ScaleUp:
                     self._wait(lambda: _timeout_reason(running, self._ready, self._seen_nodes, states))  # noqa: B023
 
     def running(self) -> list[GpuNode]:
-        """Return the running nodes of these groups. Readers that stay may run, too, but belong to other groups."""
+        """Return the running nodes of the groups to scale up. Nodes of other groups can run at the same time and are
+        left out."""
         names = {group.name for group in self._groups}
         return [node for node in retrying(partial(fleet.nodes, self._deployment)) if node.group in names]
 
@@ -149,7 +151,7 @@ class _ScaleUp:
         self._since = time.monotonic()
 
     def _move(self, name: str) -> None:
-        """Change all groups to the next zone, after their nodes have ended: nodes in two zones cannot train
+        """Move all groups to the next zone, after their nodes are terminated. Nodes in different zones cannot train
         together."""
         full, zone = self._tried_zones[-1], self._remaining_zones.pop(0)
         self._tried_zones.append(zone)
@@ -167,23 +169,23 @@ class _ScaleUp:
         self._bars.stage(f"start nodes{how}", self._size, unit="node")
 
     def _wait(self, why: Any) -> None:
-        """Wait a second. Raises ShoalError with the result of `why` when the time is up."""
+        """Wait one second. If the time limit is exceeded, raise ShoalError with the result of `why` as the reason."""
         if time.monotonic() - self._since > self._seconds:
             raise ShoalError(f"the nodes did not start within {self._seconds // 60} minutes: {why()}")
         time.sleep(_PAUSE_SECONDS)
 
 
 def ready_seconds(instance_types: Iterable[str]) -> int:
-    """Return the seconds that nodes of these types may take to be ready."""
+    """Return the maximum seconds until nodes of these instance types are ready."""
     return READY_SECONDS + _METAL_SECONDS * any(".metal" in each for each in instance_types)
 
 
 def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
-    """Return the zones that the groups can use. The first is the one where their nodes run or would start."""
+    """Return the zones that the groups can use. The first zone is the one where their nodes run or would start."""
     current = min(groups, key=lambda group: group.existing == 0).subnet
     tags = {topology.TAG_DEPLOYMENT: deployment.name, topology.TAG_NODES: "true"}
     found = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
-    if current not in [zone.subnet for zone in found]:  # a network of the user does not have Shoal's tag
+    if current not in [zone.subnet for zone in found]:  # subnets of the user's own network do not have Shoal's tag
         found = _subnets(deployment, SubnetIds=[current])
     at = [zone.subnet for zone in found].index(current)
     return [*found[at:], *found[:at]]

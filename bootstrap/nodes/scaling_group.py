@@ -1,7 +1,8 @@
-"""Auto Scaling group while it is scaled up: its nodes, AWS's refusals, and requests for nodes.
+"""Auto Scaling group during a scale-up: its nodes, AWS's refusals, and requests for nodes.
 
-Old failures are recognised by the ids of activities, because the clocks of AWS and of this machine differ. Do not
-change the group's market while spot instances run, because AWS would replace them.
+Failures from before a request are recognized by the ids of their scaling activities, not by time, because the clocks of
+AWS and of this machine differ. Do not change a group back to spot instances while it has instances, because AWS would
+replace them.
 """
 
 from functools import partial
@@ -20,7 +21,7 @@ _RECENT_ACTIVITIES = 50
 
 
 class ScalingGroup:
-    """Node group as described by Auto Scaling; `refresh` sets a newer description."""
+    """Node group as described by Auto Scaling. `refresh` replaces the description with a newer one."""
 
     def __init__(self, deployment: Deployment, node_group: GpuGroup, found: "AutoScalingGroupTypeDef") -> None:
         self.node_group = node_group
@@ -33,12 +34,12 @@ class ScalingGroup:
         self.instance_types = instance_types(self._ec2, found)
 
     def refresh(self, found: "AutoScalingGroupTypeDef") -> None:
-        """Set a newer description of the group."""
+        """Replace the description of the group with a newer one."""
         self._described = found
 
     @property
     def subnet(self) -> str:
-        """Subnet in which its instances start."""
+        """Id of the subnet in which the group's instances start."""
         return self._described["VPCZoneIdentifier"].split(",")[0]
 
     @property
@@ -48,7 +49,7 @@ class ScalingGroup:
 
     @property
     def existing(self) -> int:
-        """Number of its instances that are not terminating."""
+        """Number of the group's instances that are not terminating."""
         return sum(not each["LifecycleState"].startswith("Terminat") for each in self._described["Instances"])
 
     def state(self) -> GroupState:
@@ -68,7 +69,8 @@ class ScalingGroup:
         )
 
     def request_nodes(self, subnet: str) -> None:
-        """Request all nodes of the group in this subnet, on the market that it prefers."""
+        """Request all nodes of the group in this subnet, as spot or on-demand instances, whichever the group
+        prefers."""
         changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}
         if self.node_group.spot and self.empty and self._on_demand_base:
             changes["MixedInstancesPolicy"] = self._with_on_demand(0)
@@ -76,14 +78,14 @@ class ScalingGroup:
         self._request(self.node_group.size, **changes)
 
     def request_on_demand(self) -> None:
-        """Request the missing nodes on demand. Running spot instances stay."""
+        """Request the missing nodes as on-demand instances. Running spot instances are kept."""
         size = self.node_group.size
         policy = self._with_on_demand(self._on_demand_base + size - self.existing)
         self._on_demand = True
         self._request(size, MixedInstancesPolicy=policy)
 
     def scale_to_zero(self) -> None:
-        """Scale to zero, even if the group's nodes usually stay."""
+        """Scale the group to zero, even if its nodes normally run for the whole life of the deployment."""
         self._request(0)
 
     @property
@@ -91,11 +93,12 @@ class ScalingGroup:
         return self._described["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
 
     def _with_on_demand(self, count: int) -> dict[str, Any]:
-        """Return the policy in which the first `count` instances are on demand, and all others spot instances."""
+        """Return a mixed instances policy in which the first `count` instances are on-demand instances and all others
+        are spot instances."""
         policy: dict[str, Any] = dict(self._described["MixedInstancesPolicy"])
         template = _template(self._described)
-        # AWS reports a template's id and name, but refuses a request with both. Fields that a distribution omits can
-        # fall back to their defaults.
+        # AWS returns both the id and the name of a launch template, but refuses a request that contains both. A field
+        # that the distribution omits could be reset to its default.
         return {
             "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": template},
             "InstancesDistribution": {
@@ -106,14 +109,15 @@ class ScalingGroup:
         }
 
     def _request(self, size: int, **changes: Any) -> None:
-        """Request a size. AWS tests changes by a launch with the caller's permissions, so pass none without need."""
+        """Set the desired capacity. Pass `changes` only if necessary, because AWS checks them with a test launch under
+        the caller's permissions."""
         self._known = {each["ActivityId"] for each in self._activities()}
         call: Any = self._client.update_auto_scaling_group if changes else self._client.set_desired_capacity
         name = self.node_group.scaling_group
         retrying(partial(call, AutoScalingGroupName=name, DesiredCapacity=size, **changes))
 
     def _activities(self) -> "list[ActivityTypeDef]":
-        """Return the latest activities, the newest first."""
+        """Return the latest scaling activities of the group, the newest first."""
         call = partial(
             self._client.describe_scaling_activities,
             AutoScalingGroupName=self.node_group.scaling_group,
@@ -123,23 +127,25 @@ class ScalingGroup:
 
 
 def scaling_groups(deployment: Deployment, *, readers: bool = False) -> list[ScalingGroup]:
-    """Return the deployment's node groups in the order of `fleet.groups`. Raises ShoalError without node groups."""
+    """Return the deployment's node groups in the order of `fleet.groups`. Raises ShoalError if the deployment has no
+    node groups."""
     found = descriptions_by_name(deployment)
     chosen = fleet.groups(deployment, readers=readers)
     return [ScalingGroup(deployment, each, found[each.scaling_group]) for each in chosen]
 
 
 def descriptions_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
-    """Return Auto Scaling's current descriptions of the deployment's groups, by name."""
+    """Return Auto Scaling's current descriptions of the deployment's groups, by the name of the Auto Scaling group."""
     client = deployment.session.client("autoscaling")
     found = retrying(partial(fleet.scaling_groups, client, deployment.name))
     return {group["AutoScalingGroupName"]: group for group, _ in found}
 
 
 def instance_types(ec2: Any, found: "AutoScalingGroupTypeDef") -> list[str]:
-    """Return the instance types that a group's nodes may have, from its policy or else its launch template.
+    """Return the instance types that a group's nodes can have, from its mixed instances policy or else from its launch
+    template.
 
-    Raises LookupError or ClientError if the group has no launch template or a deleted one.
+    Raises LookupError if the group has no launch template, and LookupError or ClientError if the template is deleted.
     """
     if several := found.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {}).get("Overrides"):
         return [each["InstanceType"] for each in several]

@@ -1,6 +1,8 @@
-"""Preprocessing that another command started on a deployment: followed to its dataset from any machine, or stopped.
+"""Preprocessing run that a different command started on a deployment. From any machine, the run can be followed until
+its dataset exists, or stopped.
 
-The names and arguments of the cluster's steps and the folder of the work contain all that is needed.
+All necessary information is in the names and arguments of the cluster's steps, and in the run's folder in the data
+bucket.
 """
 
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 _PREFIX = step_name("", "").partition(" ")[0]
-"""Prefix of the names of all steps of Shoal."""
+"""Common prefix of the names of all EMR steps that Shoal submits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +34,12 @@ class Steps:
 
     run: str
     ids: dict[str, str]
-    """Ids of the steps by name, in the order in which they run."""
+    """Ids of the EMR steps by name, in the order in which the steps run."""
 
 
 def steps_of(cluster: EmrCluster, run: str | None) -> Steps | None:
-    """Return the active steps of a run, by default of any run, or None if no step is active."""
+    """Return the active steps of a run, or None if no step is active. Without `run`, return the active steps of any
+    run."""
     found: dict[str, dict[str, str]] = {}
     for name, step in cluster.active_steps(_PREFIX).items():
         run_name, _, title = name.strip().partition(": ")
@@ -46,9 +49,11 @@ def steps_of(cluster: EmrCluster, run: str | None) -> Steps | None:
 
 
 def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
-    """Follow a preprocessing to its end, or return the result of one that has ended.
+    """Follow a preprocessing run until it ends, and return its result. If the run has already ended, return its stored
+    result.
 
-    Raises ShoalError if there is neither, and the errors of `preprocess_on_deployment`.
+    Without `run`, use the active run, or else the last run. Raises ShoalError if no such run is active or has a result.
+    Raises the same errors as `preprocess_on_deployment` if the run fails.
     """
     s3 = deployment.session.client("s3")
     work = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.WORK_PREFIX)
@@ -67,7 +72,8 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
 
 
 class StartedPreprocessing:
-    """Preprocessing on a deployment's cluster that another command started, by default the active one."""
+    """Preprocessing run that a different command started on a deployment's cluster. Without `run`, it is the active
+    run."""
 
     results, continued = "", "the command that began it"
 
@@ -75,13 +81,13 @@ class StartedPreprocessing:
         self.deployment, self.name = deployment, run or ""
 
     def follow(self, output: Path, bars: Bars) -> MergeResult:  # noqa: ARG002
-        """Run `attach`, which writes nothing to an output folder."""
+        """Run `attach`. `output` is not used, because the dataset is in the data bucket."""
         return attach(self.deployment, self.name or None, bars)
 
     def stop(self, bars: Bars) -> tuple[str, str]:  # noqa: ARG002
-        """Cancel its active steps. Return how it ended, and an empty reason.
+        """Cancel the active steps of the run. Return `stopped` and an empty reason.
 
-        Raises ShoalError if no step is active, or if some of its jobs may still be running.
+        Raises ShoalError if no step is active, or if some jobs of the run might still be running.
         """
         cluster = EmrCluster(self.deployment)
         steps = steps_of(cluster, self.name or None)
@@ -99,7 +105,7 @@ class StartedPreprocessing:
 
 
 def _newest_summary(s3: "S3Client", work: S3Path, deployment: str, run: str | None) -> S3Path:
-    """Return the address of the result of a finished run, by default the last one."""
+    """Return the address of the result of a finished run. Without `run`, use the last finished run."""
     found = [
         each
         for each in list_objects(s3, work)

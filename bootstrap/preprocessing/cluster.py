@@ -1,7 +1,7 @@
-"""EMR cluster of a deployment: submit, find, follow and cancel steps, and explain why one failed.
+"""EMR cluster of a deployment: functions that submit, find, follow and cancel steps, and explain why a step failed.
 
-Do not rely on a step's log for errors. EMR copies it to the bucket minutes after the step has ended, and it lacks the
-output of streaming tasks. A step writes its error for the user to the object `failure`.
+Do not rely on a step's log for errors. EMR copies the log to the bucket minutes after the step has ended, and the log
+lacks the output of Hadoop Streaming tasks. A step writes its error message for the user to the object `failure`.
 """
 
 import itertools
@@ -36,12 +36,14 @@ _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _LOG_PATIENCE_SECONDS = 20
 _CANCEL_SECONDS = 60
 _ANSWER_SECONDS = 300
-"""Seconds for a step to end its work on YARN: YARN's commands are slow on a busy primary node."""
+"""Maximum seconds until a step has stopped its work on YARN. The limit is long, because YARN's commands are slow on a
+busy primary node."""
 _MIN_PAUSE, _MAX_PAUSE = 0.5, 15.0
 
 
 class EmrCluster:
-    """Running cluster of a deployment. Raises ShoalError if the cluster has ended."""
+    """Running EMR cluster of a deployment. The constructor raises ShoalError if the cluster is terminated or does not
+    exist."""
 
     def __init__(self, deployment: Deployment) -> None:
         if kind := deployment.outputs.get(topology.OUTPUT_ON_NODE):
@@ -62,7 +64,8 @@ class EmrCluster:
             )
 
     def workers(self) -> WorkerResources:
-        """Return the resources of the nodes that map and reduce: core and task nodes, or else the primary node."""
+        """Return the resources of the nodes that run map and reduce tasks: the core and task nodes, or else the primary
+        node."""
         nodes: Counter[catalog.InstanceType] = Counter()
         groups = self._groups()
         for group in [each for each in groups if each["InstanceGroupType"] != "MASTER"] or groups:
@@ -73,9 +76,11 @@ class EmrCluster:
         return self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
 
     def cost_so_far(self, ids: Collection[str]) -> Callable[[], float | None]:
-        """Return a function for the cost in dollars since the first of these steps was submitted.
+        """Return a function that returns the cost of the cluster, in dollars, since the first of these steps was
+        submitted.
 
-        The cost assumes that the present nodes ran all the time. The function returns None if the cost is unknown.
+        The cost is computed as if the current nodes had been running all the time. The function returns None if the
+        cost is unknown.
         """
         groups = self._groups()
         described = [self._emr.describe_step(ClusterId=self.id, StepId=each)["Step"]["Status"] for each in ids]
@@ -91,9 +96,10 @@ class EmrCluster:
         return lambda: sum(rates) * max(0.0, (datetime.now(UTC) - started).total_seconds()) / 3600
 
     def active_steps(self, prefix: str) -> dict[str, str]:
-        """Return the ids of the active steps with names that start with `prefix`, by the rest of the name.
+        """Return the ids of the active steps with names that start with `prefix`. The keys are the names without the
+        prefix.
 
-        The oldest step is the first, although EMR lists the newest first.
+        The oldest step comes first, although EMR lists the newest step first.
         """
         pages = self._emr.get_paginator("list_steps").paginate(ClusterId=self.id, StepStates=["PENDING", "RUNNING"])
         listed = [step for page in pages for step in page["Steps"]]
@@ -101,11 +107,12 @@ class EmrCluster:
         return {name.removeprefix(prefix): found[name] for name in found if name.startswith(prefix)}
 
     def submit(self, steps: Sequence["StepConfigTypeDef"]) -> list[str]:
-        """Submit steps, which run in this order, and return their ids."""
+        """Submit steps to the cluster, and return their ids. The cluster runs the steps in this order."""
         return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
     def tokens(self, ids: Collection[str], run: str) -> set[str]:
-        """Return the tokens of the launches of a run that submitted these steps, from the steps' arguments."""
+        """Return the tokens of all launches of a run that submitted these steps. The tokens are read from the steps'
+        arguments."""
         found = set()
         for each in ids:
             step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each))["Step"]
@@ -115,11 +122,12 @@ class EmrCluster:
 
     @contextmanager
     def cancelling(self, ids: Collection[str], cancellation: Cancellation) -> Iterator[None]:
-        """Cancel the unfinished steps if the block ends with an error. If the error is that AWS does not answer, the
+        """Cancel the unfinished steps if the block raises an error. If the block raises an AWS error or Detached, the
         steps continue.
 
-        The steps belong to this launch (`step_arguments.cancellable`). Raises Abandoned if the user interrupts again
-        before AWS has answered; the steps then continue. Raises ShoalError if some of their jobs may still be running.
+        The steps must have been submitted with this launch's token (`step_arguments.cancellable`). Raises Abandoned if
+        the user interrupts again before AWS has answered; the steps then continue. Raises ShoalError if some jobs of
+        the steps might still be running.
         """
         try:
             yield
@@ -137,11 +145,11 @@ class EmrCluster:
             raise
 
     def follow(self, ids: Mapping[str, str], failure: S3Path, bars: Bars) -> None:
-        """Wait until the steps have completed. `ids` are their ids, by name. Each step is a stage of `bars`, with its
-        cost.
+        """Wait until the steps have completed. `ids` maps the names of the steps to their ids. `bars` shows each step
+        as a stage, with the cost so far.
 
-        Raises DataError with the sentence that a step wrote to `failure`, or ShoalError with the reason that EMR or
-        the step's log gives.
+        If a step fails, raise DataError with the message that the step wrote to `failure`. Without such a message,
+        raise ShoalError with the reason from EMR or from the step's log.
         """
         cost_now = self.cost_so_far(ids.values()) if ids else (lambda: None)
         for name, step_id in ids.items():
@@ -164,7 +172,7 @@ class EmrCluster:
             pause = min(pause * 1.2, _MAX_PAUSE)
 
     def _end(self) -> str | None:
-        """Return why the cluster has ended, or None while it runs."""
+        """Return the reason why the cluster terminated, or None if the cluster is running."""
         status = clusters.status_of(self._emr, self.id)
         if status["State"] not in clusters.ENDED:
             return None
@@ -191,7 +199,8 @@ class EmrCluster:
         )
 
     def _last_line(self, log: S3Path) -> str | None:
-        """Return the last line of a step's standard error, if the log bucket has it in time."""
+        """Return the last line of a step's standard error, or None if the log does not appear in the log bucket within
+        `_LOG_PATIENCE_SECONDS`."""
         place = S3Path(log.bucket, f"{log.key}stderr.gz")
         deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
         while time.monotonic() < deadline:
@@ -202,9 +211,10 @@ class EmrCluster:
         return None
 
     def cancel(self, ids: Collection[str], cancellation: Cancellation) -> None:
-        """End the steps that have not ended, and wait until they write no more.
+        """Cancel the steps that have not ended, and wait until they write nothing more.
 
-        A running step first ends its own work, and then waits to be ended.
+        A running step first stops its own jobs, and then waits until EMR terminates it. Raises ShoalError if its jobs
+        might still be running.
         """
         if not self._unfinished(ids):
             return
@@ -228,8 +238,8 @@ class EmrCluster:
             retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(ids), **options))
 
     def _answer(self, ids: Collection[str], cancellation: Cancellation) -> Cancellation:
-        """Return the answer of the running step, once it has ended its work; without a running step there is nothing to
-        end."""
+        """Wait until the running step has stopped its work, and return its answer. If no step is running, return the
+        cancellation itself. If the step does not answer in time, the returned cancellation has an error."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while self._unfinished(ids):
             if time.monotonic() > deadline:
@@ -245,6 +255,7 @@ class EmrCluster:
         return cancellation
 
     def _unfinished(self, ids: Collection[str], *states: str) -> list[str]:
-        """Return the ids of the steps that have not ended, or are in one of these states."""
+        """Return the ids of the steps that are in one of these states. Without states, return the ids of the steps that
+        have not ended."""
         described = {each: retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
         return [each for each in ids if described[each]["Step"]["Status"]["State"] in (states or _ACTIVE_STATES)]

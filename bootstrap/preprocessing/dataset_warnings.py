@@ -1,4 +1,4 @@
-"""Warnings about a dataset, before and after it is made: only one class, too few rows, an unusual threshold."""
+"""Warnings about a dataset, before and after it is created: only one class, too few rows, or an unusual threshold."""
 
 from math import ceil
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def dataset_warnings(made: "MergeResult", settings: Settings) -> list[str]:
-    """Return warnings about a dataset that was made with these settings. Warnings about the input come first."""
+    """Return warnings about a dataset that was created with these settings. Warnings about the input come first."""
     counts = made.counts
     found = [*made.warnings, *(threshold_warnings(settings) if counts["ratings"]["before"] else ())]
     classes = {label: number for label, number in counts["labels"]["after"].items() if number}
@@ -31,7 +31,7 @@ def too_few_warnings(train: int, test: int, settings: Settings) -> list[str]:
 
 
 def _advice(settings: Settings) -> str:
-    """Return advice that gives training enough rows."""
+    """Return advice on how to get enough rows for training."""
     if settings.test_input:
         return "add more texts with --input or --test-input"
     if not settings.test_share:
@@ -41,7 +41,8 @@ def _advice(settings: Settings) -> str:
 
 
 def threshold_warnings(settings: Settings) -> list[str]:
-    """Return a warning if ratings have an unusual range, but the default threshold divides them into classes."""
+    """Return a warning if the ratings have an unusual range, but the default threshold divides them into classes.
+    Otherwise return an empty list."""
     (low, high), usual = map(settings.in_units, settings.rating_range), DEFAULT
     if high == str(usual.rating_range[1]) or settings.in_units(settings.positive_from) != str(usual.positive_from):
         return []

@@ -1,8 +1,8 @@
 """Preprocessing on a deployment's EMR cluster: upload the reviews, submit the jobs as steps, and return the result.
 
-Do not write a second pipeline for the cluster: `jobs.preparation` makes the plan, and this module only converts its
-steps to EMR steps. The name of the work depends on its input and settings. So the same command finds the work of an
-earlier one: it follows steps that still run, and skips finished ones.
+Do not write a second pipeline for the cluster: `jobs.preparation` creates the plan, and this module only converts the
+plan's steps to EMR steps. The name of a run is derived from its input and settings. When a command is repeated, it
+therefore finds the earlier run: it follows steps that still run, and skips finished steps.
 """
 
 import secrets
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
-"""Runners of jobs on a cluster; the first one is the default."""
+"""Runners of jobs on a cluster, by name. The first runner is the default."""
 
-# A task should take longer than its start.
+# A task should run for longer than it takes to start.
 _TASK_BYTES = 32 << 20
-# With two tasks for each vCPU, the last ones end at about the same time, even if some nodes are slower.
+# With two tasks per vCPU, the last tasks end at about the same time, even if some nodes are slower.
 _TASKS_PER_VCPU = 2
-# Writing the task files and submitting the steps takes seconds.
+# A command with a claim writes the task files and submits the steps, which takes seconds. An older claim is abandoned.
 _CLAIM_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 
@@ -56,9 +56,9 @@ _PAUSE_SECONDS = 1.0
 class LaunchOptions:
     runner: str = "streaming"
     detach: bool = False
-    """Whether the command ends as soon as the steps are submitted."""
+    """Whether the command exits as soon as the steps are submitted."""
     force: bool = False
-    """Whether the jobs run even if a dataset of the same work exists."""
+    """Whether the jobs run even if a dataset of the same input and settings exists."""
 
 
 def preprocess_on_deployment(
@@ -71,18 +71,19 @@ def preprocess_on_deployment(
     say: Callable[[str], None] = lambda _: None,
     launch: LaunchOptions = LaunchOptions(),
 ) -> MergeResult:
-    """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
+    """Preprocess raw reviews into a dataset in the deployment's data bucket. The dataset's folder has the dataset's
+    digest as its name.
 
     Local files are uploaded to the raw bucket first. s3:// addresses must be in the deployment's own buckets or within
-    its topology's inputs. An existing dataset of the same work is returned as it is. If another call submitted the same
-    work and its steps still run, this call follows them.
+    its topology's `inputs`. If a dataset of the same input and settings exists, it is returned unchanged. If a
+    different call submitted the same run and its steps still run, this call follows the steps.
 
-    Ctrl-C cancels the steps that this call submitted, and removes their files; steps of another call continue. With
-    `launch.detach`, and when the terminal is closed, all steps continue, and Detached is raised with the name of the
-    work. `say` is called with messages for the user.
+    Ctrl-C cancels the steps that this call submitted, and removes their files. Steps of a different call continue. With
+    `launch.detach`, or if the terminal is closed, all steps continue, and Detached is raised with the name of the run.
+    `say` is called with messages for the user.
 
-    Raises DataError for invalid input, and ShoalError if the cluster cannot do the work. Finished steps are then kept
-    for the next call.
+    Raises DataError if the input is invalid, and ShoalError if the cluster cannot complete the steps. Finished steps
+    are kept for the next call.
     """
     cluster = EmrCluster(deployment)
     for address in filter(is_s3, inputs.addresses):
@@ -151,7 +152,8 @@ def preprocess_on_deployment(
         if not own:
             raise
         unfinished = work.unfinished()
-        # The last step reads the finished ones, so an error in its data makes them useless.
+        # The last step reads the output of all other steps. An error in the data of the last step therefore makes the
+        # finished steps useless.
         fruitless = isinstance(error, DataError) and unfinished == plan.steps()[-1:]
         if fruitless or unfinished == plan.steps():
             _remove_work_files(work.remove, say)
@@ -164,10 +166,10 @@ def preprocess_on_deployment(
 
 
 def _existing_result(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> MergeResult | None:
-    """Return the existing dataset of the same work, if it is within the limits.
+    """Return the existing dataset of the same input and settings, if it does not exceed the limit on malformed lines.
 
-    The name of a work does not include its limits. For a dataset that exceeds them, return None: the jobs then report
-    what exceeds the limits.
+    The name of a run does not depend on this limit. If the dataset exceeds the limit, return None, so that the jobs run
+    and report the malformed lines.
     """
     if (made := find_result(s3, work.name, datasets)) is None:
         return None
@@ -178,7 +180,8 @@ def _existing_result(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> Me
 
 
 def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -> None:
-    """Remove the intermediate files of the steps. A failure to do so is no failure of the work."""
+    """Remove the intermediate files of the steps. If the removal fails, report this through `say` and raise no
+    error."""
     try:
         remove()
     except ShoalError as error:
@@ -191,12 +194,12 @@ def _submit_or_join(
     configure: Callable[[JobStep | CommandStep], "StepConfigTypeDef"],
     say: Callable[[str], None],
 ) -> tuple[dict[str, str], bool]:
-    """Submit the work's steps, or find those that another command submitted and that still run.
+    """Submit the steps of a run, or find its active steps if a different command submitted them.
 
-    Returns the steps' ids by name, and whether this command submitted them.
+    Returns the ids of the steps by name, and whether this command submitted the steps.
     """
     since = None
-    # Ask for active steps before finished ones: a step that ends in between then counts as finished.
+    # List active steps before finished steps, so that a step that ends in between counts as finished.
     while not (ids := cluster.active_steps(step_name(work.run, ""))):
         if work.claim():
             try:
@@ -216,7 +219,7 @@ def _submit_or_join(
             say(f"another command is about to start run {work.run}, the same work; waiting for it")
             since = time.monotonic()
         elif time.monotonic() - since > _CLAIM_SECONDS:
-            work.release()  # the command with the claim was killed before it submitted anything
+            work.release()  # the command with the claim must have been killed before it submitted the steps
         time.sleep(_PAUSE_SECONDS)
     work.follow()
     unfinished = {step.name for step in work.unfinished()}
@@ -228,7 +231,7 @@ def _submit_or_join(
 def _wait_for_steps(
     cluster: EmrCluster, work: ClusterWork, ids: Mapping[str, str], bars: Bars, *, detach: bool
 ) -> None:
-    """Wait until all steps have completed. Raises Detached if they are left running."""
+    """Wait until all steps have completed. Raises Detached if the steps are left running."""
     if detach and ids:
         raise Detached(work.run)
     unfinished = [step.name for step in work.unfinished()]

@@ -1,4 +1,5 @@
-"""Preview of preprocessing: how the input is read, what the work takes, and what it would write."""
+"""Preview of a preprocessing run: the detected input format, the estimated duration, and the files that would be
+written."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ _RESULTS = ("dataset.h5", "counts.json")
 class PreprocessingPreview:
     inspection: InputInspection
     settings: Settings
-    """Settings, including those that the input determines."""
+    """Settings, including settings that were derived from the input."""
     estimated: Estimate
     cores: int
     output: tuple[str, ...]
@@ -33,7 +34,7 @@ class PreprocessingPreview:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings for the user. There may be too few rows even if all texts are distinct."""
+        """Warnings for the user. Row counts are an upper bound, because duplicate texts are not counted as such."""
         rows = self.inspection.rows
         test = round(rows * self.settings.test_share)
         return [
@@ -49,11 +50,11 @@ class PreprocessingPreview:
 
 
 def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, processes: bool) -> PreprocessingPreview:
-    """Return a preview of preprocessing on this machine, on all cores if `processes`, else on one.
+    """Return a preview of preprocessing on this machine. With `processes`, all cores are used, otherwise one core.
 
     Raises DataError if the input is unreadable or ambiguous.
     """
-    # Results on S3 are in a folder named by their digest, so that no result replaces another one.
+    # On S3, the folder of a dataset has the dataset's digest as its name, so that no dataset replaces a different one.
     home = join(output, "DIGEST") if output and is_s3(output) else output
     return _preview(inputs, settings, cores=cores() if processes else 1, output=output, home=home, uploads_to=None)
 
@@ -61,8 +62,8 @@ def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, pro
 def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:
     """Return a preview of preprocessing on a deployment's cluster.
 
-    Raises DataError for unreadable input. Raises ShoalError for an S3 address that the cluster cannot read, and for a
-    cluster that has ended.
+    Raises DataError if the input is unreadable. Raises ShoalError if the cluster cannot read an S3 address or is
+    terminated.
     """
     from bootstrap.aws.objects import RAW_PREFIX
     from bootstrap.preprocessing.cluster import EmrCluster
@@ -96,7 +97,7 @@ def _preview(
 
 
 def check_preview(preview: PreprocessingPreview, *, max_malformed: float) -> None:
-    """Raise DataError if the run would end with an error, assuming that all input is like the sample."""
+    """Raise DataError if the run would fail, assuming that all input is like the sample."""
     from corpus.reading.acceptance import check_input
 
     preview.inspection.check_values(preview.settings, max_malformed)

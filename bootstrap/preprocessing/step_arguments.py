@@ -1,7 +1,7 @@
-"""Arguments of EMR steps: Hadoop Streaming jobs, Spark jobs and plain commands.
+"""Command-line arguments of EMR steps: Hadoop Streaming jobs, Spark jobs and plain commands.
 
-Do not quote words as for a shell, because Streaming splits a command in its own way: two adjacent quoted words stay two
-words.
+Do not quote arguments as for a shell, because Hadoop Streaming splits a command in its own way. For example, it splits
+two adjacent quoted strings into two arguments.
 """
 
 import shlex
@@ -15,28 +15,28 @@ from jobs.steps import CommandStep, JobStep
 
 PYTHON = "/usr/local/bin/shoal-python"
 HARNESS = "/opt/shoal/venv/lib/python3.11/site-packages/mrjob/spark/harness.py"
-"""Path of mrjob's program that runs a job on Spark, where bootstrap/preprocessing/emr/install.sh installs it."""
+"""Path of mrjob's program that runs a job on Spark. bootstrap/preprocessing/emr/install.sh installs it there."""
 
-# On EMR, YARN has three quarters of a node's memory, and one node also runs the job's application master.
+# On EMR, YARN can use three quarters of a node's memory. One node also runs the job's application master.
 _YARN_SHARE = 0.75
 _MASTER_MB = 1024
-# A task is a JVM that moves blocks of some megabytes, plus a Python process that takes under 300 MB, or under 700 MB
-# with a full vocabulary.
+# A task is a JVM that moves blocks of some megabytes, and a Python process. The Python process needs less than 300 MB,
+# or less than 700 MB with a full vocabulary.
 _HEAP_MB = 768
 _MIN_TASK_MB = 1536
 _MAX_CORES = 4
-# Limit of EMR's API. Only class names can be so long.
+# Maximum length of an argument in EMR's API. Only the names of classes can be longer.
 _MAX_CHARACTERS = 10_280
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerResources:
-    """Resources of the nodes that map and reduce.
+    """Resources of the nodes that run map and reduce tasks.
 
-    vcpus: Total vCPUs of these nodes.
-    cores: vCPUs of an executor, so that one fits on each node along with the application master.
-    task_mb: Memory for each task, and for each core of an executor. It divides a node's memory by its vCPUs, but has
-        a minimum; some vCPUs then have no task of their own.
+    vcpus: Total number of vCPUs of these nodes.
+    cores: vCPUs per Spark executor, so that one executor fits on each node along with the application master.
+    task_mb: Memory in MB for each Streaming task and for each core of an executor: a node's memory divided by its
+        vCPUs, but at least a minimum. With the minimum, fewer tasks than vCPUs run at the same time.
     """
 
     vcpus: int
@@ -55,8 +55,8 @@ def workers(nodes: Mapping[InstanceType, int]) -> WorkerResources:
 
 
 def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: WorkerResources) -> list[str]:
-    """Return the arguments of Hadoop Streaming for a job. `reducers` is the number of reduce tasks; `run` names the
-    work."""
+    """Return the arguments of Hadoop Streaming for a job. `reducers` is the number of reduce tasks, and `run` is the
+    name of the preprocessing run."""
     names = {option: f"{option.lstrip('-')}.txt" for option in step.files}
     files = ",".join(f"{step.files[option]}#{name}" for option, name in names.items())
     arguments = [*step.arguments, *(f"{option}={name}" for option, name in names.items())]
@@ -68,22 +68,23 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: Wo
     properties = {
         "mapreduce.job.name": step_name(run, step.name),
         "mapreduce.job.reduces": reducers if step.reduces else 0,
-        # Each file is one task: files of the first job hold one line, and files of later jobs are the output of one
+        # Each file is one task. A file of the first job has one line, and a file of a later job is the output of one
         # reducer.
         "mapreduce.input.fileinputformat.split.minsize": 1 << 40,
-        # A line ends only at \n; Hadoop's default also ends it at \r.
+        # Only \n ends a line. By default, Hadoop also ends a line at \r.
         "textinputformat.record.delimiter": "\n",
         "mapreduce.map.memory.mb": resources.task_mb,
         "mapreduce.reduce.memory.mb": resources.task_mb,
         "mapreduce.map.java.opts": f"-Xmx{_HEAP_MB}m",
         "mapreduce.reduce.java.opts": f"-Xmx{_HEAP_MB}m",
         "mapreduce.task.io.sort.mb": _HEAP_MB // 4,
-        # EMR gives the application master half a node, which would leave the vCPUs of small clusters idle.
+        # By default, EMR reserves half a node for the application master, which would leave vCPUs of small clusters
+        # idle.
         "yarn.app.mapreduce.am.resource.mb": _MASTER_MB,
         "yarn.app.mapreduce.am.command-opts": f"-Xmx{_MASTER_MB * 3 // 4}m",
-        # Blocks are base64 of packed numbers, which Snappy shrinks by only a twelfth.
+        # Blocks are packed numbers in base64, which Snappy makes smaller by only a twelfth.
         "mapreduce.map.output.compress": "false",
-        # A reducer that waits for the last mappers holds memory in which one of them could run.
+        # A reducer that waits for the last mappers occupies memory in which a mapper could run.
         "mapreduce.job.reduce.slowstart.completedmaps": 0.95,
     }
     return [
@@ -98,8 +99,8 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: Wo
 
 
 def spark_arguments(step: JobStep, *, reducers: int, run: str, resources: WorkerResources) -> list[str]:
-    """Return the arguments of `spark-submit` for a job, with mrjob's harness. Tasks open the step's files
-    themselves."""
+    """Return the arguments of `spark-submit` that run a job with mrjob's harness. Tasks open the step's files by their
+    S3 addresses."""
     settings = {
         "spark.pyspark.python": PYTHON,
         "spark.pyspark.driver.python": PYTHON,
@@ -120,17 +121,18 @@ def spark_arguments(step: JobStep, *, reducers: int, run: str, resources: Worker
 
 
 def command_arguments(step: CommandStep, failure: str) -> list[str]:
-    """Return the command of a step with one process. The step writes an error in the data to the address `failure`."""
+    """Return the command of a step that is a single process. If its data is invalid, the process writes an error
+    message to the address `failure`."""
     return ["shoal-python", "-m", step.module, *step.arguments, f"--failure={failure}"]
 
 
 def cancellable(arguments: Sequence[str], bucket: str, cancellation: Cancellation) -> list[str]:
-    """Return the arguments of a step that ends once its cancellation is in the bucket."""
+    """Return the arguments of a step that stops its command once `cancellation` is written to the bucket."""
     return ["shoal-step", bucket, cancellation.run, cancellation.token, *arguments]
 
 
 def _within_limit(argument: str) -> str:
-    """Return the argument. Raises ShoalError if it is too long for EMR."""
+    """Return the argument unchanged. Raises ShoalError if the argument is too long for EMR."""
     if len(argument) > _MAX_CHARACTERS:
         raise ShoalError(
             f"the names of the classes are too long: an argument of a step has {len(argument):,} characters with them, "
@@ -140,7 +142,8 @@ def _within_limit(argument: str) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word quoted so that Streaming reads it as one word. Raises ShoalError if it has both kinds of quotes."""
+    """Quote a word so that Hadoop Streaming reads it as one argument. Raises ShoalError if the word contains both
+    single and double quotes."""
     if word and not set(word) & set(" '\""):
         return word
     for quote in ("'", '"'):

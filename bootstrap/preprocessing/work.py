@@ -1,7 +1,7 @@
 """Files of a preprocessing run in the data bucket: markers of finished steps, the claim to submit them, and cleanup.
 
-Several commands may ask for the same work: one submits it, and the others follow. A step's marker is valid for one day
-only. The bucket deletes old objects one by one, so a marker may outlive a part of its folder.
+If several commands start the same run, one command submits it, and the others follow it. The marker of a finished step
+is valid for one day only: the bucket deletes old objects one by one, so a marker can outlive some of the step's output.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 FAILURE, FOLLOWED = "failure.txt", "followed"
-"""Names in the folder of a run: the error in its data, and the mark that another command follows it."""
+"""Names of objects in the folder of a run: the error message about its data, and the mark that a different command
+follows the run."""
 _CLAIM = "claim"
-# The bucket deletes objects after two days, and a step may take a day for its output.
+# The bucket deletes objects after two days, and a step can take up to a day to write its output.
 _MARKER_LIFETIME = timedelta(days=1)
 
 
 def record_result(s3: "S3Client", run: str, made: MergeResult) -> None:
-    """Record with a dataset which work made it, so that the work is not repeated. The dataset counts as the newest
-    then."""
+    """Record next to a dataset that this run created it, so that the run is not repeated. The dataset then counts as
+    the newest one."""
     place = place_of(made.dataset)
     put(s3, S3Path(place.bucket, f"{place.key.rpartition('/')[0]}/{run}.json"), orjson.dumps(asdict(made)))
 
 
 def find_result(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | None:
-    """Return the result of this work if its dataset still exists, else None. A record that Shoal did not write is
-    ignored."""
+    """Return the recorded result of a run if its dataset still exists, else None. Invalid records are ignored."""
     for each in list_objects(s3, datasets):
         if not each["Key"].endswith(f"/{run}.json"):
             continue
@@ -54,10 +54,10 @@ def find_result(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | Non
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterWork:
-    """Plan of a preprocessing, and the files in its folder.
+    """Plan of a preprocessing run, and the files in the run's folder.
 
-    run: Name of the work; the same work has the same name.
-    beside: Additional files that tasks need, by address.
+    run: Name of the run, derived from its input and settings.
+    extra_files: Contents of additional files that tasks need, by address.
     """
 
     s3: "S3Client"
@@ -68,11 +68,12 @@ class ClusterWork:
 
     @property
     def failure(self) -> S3Path:
-        """Address to which a step writes an error in the data."""
+        """Address to which a step writes an error message about the data."""
         return self._place(FAILURE)
 
     def unfinished(self) -> list[JobStep | CommandStep]:
-        """Return the steps from the first unfinished one on, in order. A marker older than a day does not count."""
+        """Return the first unfinished step and all later steps, in order. A marker that is older than a day does not
+        count."""
         steps = self.plan.steps()
         oldest = datetime.now(UTC) - _MARKER_LIFETIME
         for number, step in enumerate(steps):
@@ -82,17 +83,18 @@ class ClusterWork:
         return []
 
     def claim(self) -> bool:
-        """Claim the work, and return whether that succeeded. Only one command may submit the work until `release`."""
+        """Claim the run, and return whether the claim succeeded. Until `release`, only the command with the claim is
+        allowed to submit the steps."""
         return put_new(self.s3, self._place(_CLAIM), self._claimant)
 
     def release(self) -> None:
-        """Remove the claim of any command."""
+        """Remove the claim, no matter which command has it."""
         objects.remove(self.s3, self._place(_CLAIM))
 
     def prepare(self, steps: Sequence[JobStep | CommandStep]) -> None:
-        """Write the task files, and remove the output of an earlier attempt at these steps.
+        """Write the task files, after removing the output of an earlier attempt at these steps.
 
-        Tasks would otherwise also read the files of an attempt with another number of tasks.
+        Otherwise tasks would also read files of an attempt with a different number of tasks.
         """
         files = self.plan.task_files()
         stale = {address.rpartition("/")[0] for address in files}
@@ -104,11 +106,11 @@ class ClusterWork:
         objects.put(self.s3, {**files, **self.extra_files})
 
     def follow(self) -> None:
-        """Ask the command that finishes the work to keep its summary for this command."""
+        """Ask the command that finishes the run to keep the summary, because this command reads it."""
         put(self.s3, self._place(FOLLOWED), b"")
 
     def finish(self) -> None:
-        """Delete the work's files. The summary stays if other commands are watching the work."""
+        """Delete the files of the run. The summary is kept if other commands follow the run."""
         followed = self._place(FOLLOWED)
         others = head_or_none(self.s3, followed)
         objects.remove(self.s3, self._place(""), keep=() if others is None else (place_of(self.plan.summary), followed))
@@ -117,5 +119,6 @@ class ClusterWork:
         objects.remove(self.s3, self._place(""))
 
     def _place(self, name: str) -> S3Path:
-        """Return the address of a file in the folder of the work, or of the folder itself for an empty name."""
+        """Return the address of a file in the folder of the run. If the name is empty, return the address of the
+        folder."""
         return place_of(f"{self.plan.work}/{name}")

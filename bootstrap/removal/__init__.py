@@ -1,1 +1,1 @@
-"""Removal of a deployment: find everything that belongs to it, delete it, and prove that it no longer exists."""
+"""Removal of a deployment: find all resources that belong to it, delete them, and prove that none is left."""

@@ -1,6 +1,7 @@
-"""Inventory of an account and region, from the services' own list calls.
+"""Inventory of all resources in an account and region, from the list calls of each service.
 
-It proves that a destroyed deployment left nothing. Do not use the tagging service here, because it misses some types.
+The inventory proves that a destroyed deployment left nothing. Do not use AWS's tagging service here, because it omits
+some resource types.
 """
 
 from collections.abc import Mapping
@@ -29,5 +30,5 @@ def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:
 
 
 def left_over(before: Mapping[str, set[str]], after: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Return the identifiers in `after` that are missing in `before`, by kind, without empty kinds."""
+    """Return the identifiers by kind that are in `after` but not in `before`, without empty kinds."""
     return {kind: left for kind, found in after.items() if (left := found - before.get(kind, set()))}

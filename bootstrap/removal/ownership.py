@@ -1,6 +1,6 @@
-"""Ownership of resources: whether a resource belongs to a deployment, and whether a bucket must outlive it.
+"""Ownership of resources: whether a resource belongs to a deployment, and whether a bucket must outlive its deployment.
 
-Do not compare names by a prefix, because `Shoal-a-` is also a prefix of the names of the deployment `a-b`.
+Do not recognize names by a prefix, because `Shoal-a-` is also a prefix of the names of the deployment `a-b`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ from common.display import plural
 from infra import policies, topology
 
 KINDS = {name: kind for name, kind in kinds.KINDS.items() if not kind.is_foreign}
-"""Kinds of resources that deployments have."""
+"""Kinds of resources that a deployment can have."""
 _TOOLKIT_PREFIX = f"cdk-{policies.QUALIFIER}-"
 
 
 class Ownership(Owner):
-    """Records of an account about one deployment."""
+    """Decides for resources of an account whether they belong to one deployment."""
 
     def __init__(self, account: Account, deployment: str) -> None:
         super().__init__(account)
@@ -29,35 +29,38 @@ class Ownership(Owner):
         self.stack = topology.stack_name(deployment)
 
     def why_kept(self, bucket: str) -> tuple[str, Sequence[str]]:
-        """Return the result of `why_kept` below."""
+        """Return the result of the function `why_kept`."""
         return why_kept(self.account, bucket)
 
     def may_empty(self, bucket: str) -> bool:
-        """Return False if the topology keeps the data: AWS deletes such a bucket only if it is empty."""
+        """Return whether Shoal is allowed to empty a bucket. False if the topology keeps the data; AWS then deletes the
+        bucket only if it is already empty."""
         return keep_tag(self.account, bucket) != "true"
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
-        """Return whether these tags, in any of AWS's forms, name the deployment."""
+        """Return whether these tags name the deployment. `tags` can have any of the forms that AWS returns."""
         return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
 
     def may_own(self, record: ResourceRecord) -> bool:
-        """Return whether a record could be the deployment's, so that reading its tags is worth a call.
+        """Return whether a record might belong to the deployment, so that a call to read its tags is worthwhile.
 
-        All names from CloudFormation contain `shoal`, and the tagging service finds the rest. Names of the CDK toolkit
-        contain it, too, but are excluded, because its tags may not be readable.
+        All names that CloudFormation generates contain `shoal`; the tagging service finds the other resources. Names of
+        the CDK toolkit also contain `shoal`. They are excluded, because the caller might not be allowed to read the
+        toolkit's tags.
         """
         texts = (value.lower() for value in record.values() if isinstance(value, str))
         return any("shoal" in text.replace(_TOOLKIT_PREFIX, "") for text in texts)
 
     def has_name(self, cloudformation: str, name: str) -> bool:
-        """Return whether a parameter is in the deployment's folder, or a budget has the deployment's name."""
+        """Return whether a name alone proves ownership: a parameter below the deployment's path, or a budget with the
+        deployment's name."""
         if cloudformation == "AWS::Budgets::Budget":
             return name == topology.budget_name(self.deployment, self.account.region)
         return cloudformation == "AWS::SSM::Parameter" and name.startswith(f"/shoal/{self.deployment}/")
 
     @cached_property
     def networks(self) -> set[str]:
-        """Ids of the deployment's own VPCs."""
+        """Ids of the VPCs that belong to the deployment."""
 
         def listed() -> set[str]:
             vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
@@ -67,8 +70,8 @@ class Ownership(Owner):
 
     @cached_property
     def arns(self) -> list[str]:
-        """ARNs with the deployment's tag from AWS's tagging service, which lacks some types and lists some deleted
-        resources."""
+        """ARNs of resources with the deployment's tag, from AWS's tagging service. The service omits some resource
+        types, and lists some resources that are deleted."""
 
         def listed() -> list[str]:
             filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
@@ -81,7 +84,8 @@ class Ownership(Owner):
 
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
-        """Types and identifiers of resources in stacks with this name, including stacks deleted within 90 days."""
+        """Types and identifiers of the resources in all stacks with the deployment's name, including stacks that were
+        deleted in the last 90 days."""
 
         def listed() -> set[tuple[str, str]]:
             return {
@@ -97,9 +101,11 @@ class Ownership(Owner):
 
 
 def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
-    """Return why a bucket outlives the stack, and the runs that it is kept for; empty if it is not kept.
+    """Return the reason why a bucket must outlive the stack, and the runs for which it is kept. Both are empty if it is
+    not kept.
 
-    Raises OwnershipUnknownError if the tag or the runs are unreadable: such a bucket must not be emptied.
+    Raises OwnershipUnknownError if the bucket's tag or its runs are unreadable, because such a bucket must not be
+    emptied.
     """
     try:
         keep = keep_tag(account, bucket)
@@ -115,6 +121,6 @@ def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
 
 
 def is_empty(account: Account, bucket: str) -> bool:
-    """Return whether a bucket is empty, older versions included."""
+    """Return whether a bucket has no objects, and no older versions of objects either."""
     page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
     return not page.get("Versions") and not page.get("DeleteMarkers")

@@ -1,4 +1,4 @@
-"""Search of an account for everything that a deployment left, in any state of its stack, and its deletion."""
+"""Search of an account for all resources of a deployment, whatever the state of its stack, and their deletion."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from bootstrap.removal.ownership import KINDS, Ownership
 
 
 def find_resources(deployment: str, account: Account) -> list[FoundResource]:
-    """Return all resources of the deployment, as `find_owned` finds them."""
+    """Return all resources of the deployment that `find_owned` finds."""
     return find_owned(Ownership(account, deployment), KINDS)
 
 
 def find_buckets(deployment: str, account: Account) -> list[FoundResource]:
-    """Return only the deployment's buckets, as `find_resources` finds them."""
+    """Return the deployment's buckets. The result is a subset of that of `find_resources`."""
     return list(of_kind(Ownership(account, deployment), BUCKET))
 
 

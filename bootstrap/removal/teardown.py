@@ -1,7 +1,7 @@
-"""Destruction of a deployment in any state: CloudFormation deletes its stack, and `sweep` everything else.
+"""Destruction of a deployment in any state. CloudFormation deletes the stack, and `sweep` deletes all other resources.
 
-A deleted stack can leave resources: those that its template retains, those that were created outside it, or all if
-somebody deleted it by hand. So the account is swept afterwards, with or without a stack.
+The deletion of a stack can leave resources: resources that the template retains, and resources that were created
+outside the stack. The account is therefore always swept afterwards, even if no stack exists.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,21 +24,21 @@ from common.errors import ShoalError
 from infra import topology
 
 _MAX_ATTEMPTS = 4
-"""Attempts to delete the stack after the sweep: the first deletes all resources, and each further one retains a
-resource that blocked it."""
+"""Maximum number of attempts to delete the stack after the sweep. The first attempt deletes all resources. Later
+attempts retain the resources that could not be deleted."""
 _DELETABLE = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyResult:
     stack: str
-    """`deleted`, `was not there`, or why the stack still exists."""
+    """`deleted`, `was not there`, or the reason why the stack still exists."""
     things: Sequence[FoundResource]
-    """Resources found outside the stack, or left by it."""
+    """Resources that were found outside the stack, or that its deletion left, with their outcomes."""
 
     @property
     def costs(self) -> bool:
-        """True if anything is left that costs money, except kept data."""
+        """True if the stack or any resource that costs money is left. Data that is kept on purpose does not count."""
         return self.stack not in (_DELETED, _ABSENT) or any(thing.costs for thing in self.things)
 
     @property
@@ -66,15 +66,15 @@ def destroy(
 ) -> DestroyResult:
     """Delete the deployment's stack, if it exists, and then all other resources of the deployment.
 
-    `empty` is a bucket to delete even if it holds runs that were not fetched. Raises ShoalError if the stack is
-    protected, or if AWS refuses to start the deletion.
+    `empty` is a bucket to delete even if it contains runs that were not fetched. Raises ShoalError if the stack is
+    protected against deletion, or if CloudFormation cannot use the stack's role.
     """
     name = topology.stack_name(deployment)
     stack = stacks.describe(account.client("cloudformation"), name)
     outcome = _ABSENT
     if stack is not None:
         outcome = _delete(account, stack["StackId"], bars, say)
-    if empty is not None:  # not before, because nodes of the stack wrote there
+    if empty is not None:  # not earlier, because the stack's nodes still wrote to the bucket
         with suppress_error("NoSuchBucket"):
             empty_bucket(account, empty)
     bars.stage("find leftovers", 0)
@@ -95,9 +95,10 @@ def destroy(
 
 
 def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None], *, retain: bool = False) -> str:
-    """Delete a stack by its ARN. Return `deleted`, or why it still exists after reporting each resource that remains.
+    """Delete the stack with this ARN. Return `deleted`, or the reason why the stack still exists. Each resource that
+    CloudFormation could not delete is reported through `say`.
 
-    With `retain`, CloudFormation skips the resources that it could not delete before.
+    With `retain`, CloudFormation skips the resources that an earlier attempt could not delete.
     """
     cloudformation = account.client("cloudformation")
     stack = stacks.wait(cloudformation, arn, lambda status: bars.stage(f"wait for {status}", 0), but=_DELETABLE)
@@ -146,9 +147,9 @@ def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str])
 
 
 def _resources(account: Account, arn: str) -> list[Any]:
-    """Return the stack's resources, for display only.
+    """Return the resources of a stack, for display and to find resources that block its deletion.
 
-    Empty if the stack no longer exists, or the user may not list its resources.
+    The list is empty if the stack no longer exists or the user is not allowed to list its resources.
     """
 
     def listed() -> list[Any]:
