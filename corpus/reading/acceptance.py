@@ -1,4 +1,4 @@
-"""Checks whether input that was read may be used: malformed lines, damaged files and classes."""
+"""Checks that input which was read is good enough to use: its malformed lines, damaged files and classes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ _DRY_RUN = "`shoal preprocess --local --dry-run`"
 def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) -> None:
     """Raise DataError if the input is damaged, has no lines, or has too many malformed lines.
 
-    If `dry_run` is true, the message does not propose a dry run.
+    `max_malformed`: the maximum share of malformed lines. If `dry_run` is true, the message does not suggest a dry run.
     """
     if reports := tally.damage_reports():
         raise DataError(f"{'; '.join(reports)}; download damaged files again, or skip them with --exclude")
@@ -25,7 +25,7 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
         raise DataError("the input has no lines; give files with reviews")
-    if malformed / lines > max_malformed:  # Do not compare products: 0.29 * 100 is below 29.
+    if malformed / lines > max_malformed:  # not as a product: 0.29 * 100 < 29
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
@@ -39,7 +39,7 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
 
 
 def _places(tally: Tally) -> str:
-    """Return the first malformed line of up to three reasons, for a message."""
+    """Return a list, for a message, with the first malformed line for each of up to three reasons."""
     firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
     shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
@@ -48,8 +48,8 @@ def _places(tally: Tally) -> str:
 def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Sequence[Source]) -> None:
     """Raise DataError if a class has no training text.
 
-    `by_code` maps each code to its number of training texts. Labels that are not a known pair pass; see
-    `first_positive_code`.
+    `by_code` maps each code to its number of training texts. This function does not reject labels that are no known
+    pair; `first_positive_code` does.
     """
     found = {code for code, number in by_code.items() if number}
     training = [source.address for source in sources if not source.test]
@@ -73,10 +73,10 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
 
 
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
-    """Return the smallest code of a positive text, or 0 if there are more than two classes.
+    """Return the smallest code of a positive text. The result for more than two classes is 0.
 
-    `by_code` maps each code to its number of texts. Raises DataError if the labels are not exactly one of the known
-    pairs.
+    `by_code` maps each code to its number of texts. Raises DataError if a positive label is needed, but not set: if the
+    labels are not exactly one of the known pairs.
     """
     if not settings.labelled:
         return settings.positive_from

@@ -1,7 +1,7 @@
-"""Reads batches of reviews from formats with one record per line.
+"""Reads batches of reviews from files with one record per line.
 
-Most reviews are JSON lines, so a fast loop reads the usual ones. It passes all other lines to the exact parser of
-`corpus.reading.parsing`. True equals 1 in Python, but a bool is not a rating: keep the check for it.
+Most reviews are JSON lines, so a fast loop reads lines of the usual form. The loop passes all other lines to the exact
+parser of `corpus.reading.parsing`. Do not remove the check for bool: True equals 1 in Python, but true is not a rating.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,9 @@ BATCH_TEXTS = 256
 class TextBatch(NamedTuple):
     """Batch of reviews.
 
-    `texts` and `codes` have one entry for each review. `raw_bytes` is the size of their decompressed input. `kept` has
-    the values of the format's `keep` fields for each review; it is empty if there are no such fields.
+    `texts` and `codes` (of ratings or labels) have one entry for each review. `raw_bytes` is the decompressed size of
+    the lines that were read for the batch. For each review, `kept` has the values of the format's `keep` fields. It is
+    empty if the format has no such fields.
     """
 
     texts: list[str]
@@ -31,17 +32,21 @@ class TextBatch(NamedTuple):
 
 
 MalformedCallback = Callable[[str, int, bytes], None]
-"""Called with the reason, the number of the record's line in its range (from 1), and the beginning of the record."""
+"""Function that is called for each malformed record.
+
+Its arguments are the reason, the number (from 1) of the record's line in the range, and the beginning of the record.
+"""
 
 _Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
-"""Texts, codes, and values of the `keep` fields."""
+"""Texts, codes of ratings or labels, and values of the `keep` fields."""
 _Read = Callable[[list[bytes], int, MalformedCallback], _Reviews]
 
 
 def line_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """Yield the reviews of a range in batches, each with the number of lines read so far.
+    """Yield the reviews of a range in batches, each with the number of lines of the range that were read so far.
 
-    A batch may be empty, and the last one is. Raises DamagedArchiveError after all complete lines before the damage.
+    The last batch is empty, and other batches can be empty. Raises DamagedArchiveError after the reviews of all
+    complete lines before the damage.
     """
     read = _reader(part.format, encoder, part.code)
     header = part.format.header and part.start == 0
@@ -71,16 +76,16 @@ def line_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallbac
 
 
 def _header_lines(lines: list[bytes], form: Format) -> int | None:
-    """Return the number of lines through the header, which is the first line with a nonempty cell.
+    """Return the number of lines up to and including the header, which is the first line with a nonempty cell.
 
-    Returns None if no line has one.
+    Returns None if no line has a nonempty cell.
     """
     empty = form.separator.encode() + b" \r\t"
     return next((number for number, line in enumerate(lines, 1) if line.strip(empty)), None)
 
 
 def _blocks(part: Range) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a range's lines, without a byte-order mark at the start of the file."""
+    """Yield the decompressed bytes of the lines in a range, without the byte-order mark at the start of the file."""
     if compression(part.path) or part.end < 0:
         yield from without_byte_order_mark(open_blocks(part.path))
         return
@@ -91,7 +96,7 @@ def _blocks(part: Range) -> Iterator[bytes]:
 
 
 def _even_batch_size(lines: int) -> int:
-    """Return the size of equal batches of at most BATCH_TEXTS lines."""
+    """Return the size of batches, at most BATCH_TEXTS, that divides the lines into nearly equal batches."""
     batches = -(-lines // BATCH_TEXTS)
     return max(1, -(-lines // max(batches, 1)))
 
@@ -123,8 +128,8 @@ def _reader(form: Format, encoder: LabelEncoder, code: int | None) -> _Read:
 
 
 def _json_reader(text_fields: tuple[str, ...], value_field: str, encoder: LabelEncoder, exact: _Read) -> _Read:
-    """Return a fast reader of JSON lines, which passes each unusual line to `exact`."""
-    from orjson import loads  # slow to load, and only JSON needs it
+    """Return a fast reader of JSON lines. It passes lines of an unusual form to the slower reader `exact`."""
+    from orjson import loads  # not at the top: slow to load, and only needed for JSON
 
     known, encode = encoder.known_codes, encoder.encode
     text_field = text_fields[0]

@@ -1,7 +1,7 @@
-"""Decompresses files in bounded memory: every member of .gz, .bz2 and .xz, every frame of .zst.
+"""Decompresses files in bounded memory: all members of .gz, .bz2 and .xz files, and all frames of .zst files.
 
-Do not use the standard library's file objects: on damaged data they may lose buffered bytes. This module yields all
-data before the damage, then raises.
+Do not use the standard library's file objects, which can lose buffered bytes if the data are damaged. The functions of
+this module yield all data before the damage, then raise an exception.
 """
 
 import bz2
@@ -12,18 +12,18 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
 
 _READ_BYTES = 64 << 10
-# A block, its lines and their texts fit into the cache of one core.
+# Small, so that a block, its lines and their texts fit into the cache of one core.
 BLOCK_BYTES = 128 << 10
 _XZ_BYTES = 1 << 30
-"""Memory limit of the xz decoder, in bytes. `xz -9` needs 65 MiB (man xz); the format allows 4 GiB."""
+"""Memory limit of the xz decoder, in bytes. Files of `xz -9` need 65 MiB (man xz). The format allows up to 4 GiB."""
 
 
 class DamagedArchiveError(Exception):
-    """Compressed data that are damaged or end too early."""
+    """The compressed data are damaged or end too early."""
 
 
 class _Decoder(Protocol):
-    """Common interface of the standard library's decompressors. A decoder reads one member."""
+    """Common interface of the standard library's decompressors. A decoder decompresses one member of a file."""
 
     @property
     def eof(self) -> bool: ...
@@ -58,8 +58,9 @@ class _Gzip:
 def _zstd() -> _Decoder:
     from backports import zstd
 
-    # The default limit on windows is 2 ** 27 bytes (https://docs.python.org/3.14/library/compression.zstd.html). A
-    # larger limit costs no memory until the data fill a window.
+    # The default limit on the window of Zstandard is 2 ** 27 bytes
+    # (https://docs.python.org/3.14/library/compression.zstd.html). A larger limit uses no memory until the data fill
+    # the window.
     largest = zstd.DecompressionParameter.window_log_max
     return zstd.ZstdDecompressor(options={largest: largest.bounds()[1]})
 
@@ -85,12 +86,12 @@ def compression(address: str) -> str | None:
 def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     """Yield the content of a compressed file in blocks of at most 256 KiB.
 
-    Raises DamagedArchiveError after all data before the damage.
+    Raises DamagedArchiveError after it yielded all data before the damage.
     """
     pending = b""
     try:
         for block in _members(file, suffix):
-            # Join small blocks: a file may have many small members.
+            # Join small blocks, because a file can have many small members.
             pending = pending + block if pending else block
             if len(pending) >= BLOCK_BYTES:
                 yield pending
@@ -109,7 +110,7 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     started = is_full = False
     data = b""
     while True:
-        # After a full block a decoder may have more output, even if it reports that it needs input.
+        # After a full block, a decoder can have more output even if it reports that it needs input.
         if decoder.needs_input and not data and not is_full:
             data = file.read(_READ_BYTES)
             if not data:
@@ -117,7 +118,7 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
                     raise DamagedArchiveError("the compressed data end too early")
                 return
         if not started and suffix in (".gz", ".xz"):
-            data = data.lstrip(b"\0")  # tapes and xz pad members with zeros
+            data = data.lstrip(b"\0")  # on tapes and in xz files, zeros can follow a member
             if not data:
                 continue
         started = True
@@ -135,5 +136,5 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
 def _decompress(decoder: _Decoder, data: bytes) -> bytes:
     try:
         return decoder.decompress(data, BLOCK_BYTES)
-    except Exception as error:  # each library raises its own type
+    except Exception as error:  # each library raises exceptions of a different class
         raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error

@@ -1,8 +1,8 @@
 """Reads batches of reviews from CSV with Python's `csv.reader` in strict mode (RFC 4180).
 
-A quoted field may contain newlines, so a record may span several lines. One unbalanced quote would turn many records,
-or the rest of the file, into one. Three rules limit the damage: a record has a maximum size; a record that contains
-whole records is malformed; and after a malformed record, reading continues at its second line.
+A quoted field can contain newlines, so a record can span several lines. One unbalanced quote would turn many records,
+or the rest of the file, into one record. Three rules limit this. A record has a maximum size. A record that contains
+whole records is malformed. After a malformed record, reading continues at the second line of this record.
 """
 
 import csv
@@ -21,18 +21,21 @@ from corpus.reading.storage import open_blocks
 from corpus.reading.tally import EXCERPT_BYTES
 
 _MIN_CONTAINED_RECORDS = 5
-"""Minimum number of valid records inside a record that shows an unclosed quote."""
+"""Minimum number of valid records inside a record from which an unclosed quote is inferred."""
 _MIN_VALID_SHARE = 0.9
 _MAX_REREAD_BYTES = 256 << 20
-"""Bytes that may be read again after unclosed quotes, whatever the size of the file."""
+"""Number of bytes that may be read again after unclosed quotes, even in a small file."""
 
 
 class _RecordTooLongError(Exception):
-    """Record of more than MAX_LINE_BYTES."""
+    """A record has more than MAX_LINE_BYTES."""
 
 
 class _Lines:
-    """Iterator of a file's lines for `csv.reader`. It tracks the first line, size and lines of the current record."""
+    """Iterator over the lines of a file, for `csv.reader`.
+
+    It keeps the lines of the current record, their size, and the number of the first one.
+    """
 
     def __init__(self, pieces: Iterator[list[bytes] | LongLine], name: str) -> None:
         self._pieces, self._name = pieces, name
@@ -50,7 +53,7 @@ class _Lines:
         self.is_utf8 = True
 
     def rewind_to_second_line(self) -> None:
-        """Rewind, so that the second line of this record is read next."""
+        """Go back to the second line of the current record, which is then read next."""
         rest = self.lines[1:]
         back = sum(map(len, rest)) + len(rest)
         self._waiting.extendleft(reversed(rest))
@@ -71,7 +74,7 @@ class _Lines:
             self._waiting.extend([piece] if isinstance(piece, LongLine) else piece)
         line = self._waiting.popleft()
         if isinstance(line, LongLine):
-            if self.lines:  # the long line is a record by itself
+            if self.lines:  # the long line becomes a record by itself
                 self._waiting.appendleft(line)
             else:
                 self._append(line.begins)
@@ -82,7 +85,7 @@ class _Lines:
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            # Quotes in such a line still count: they decide where the record ends.
+            # The quotes in such a line still matter, because they determine where the record ends.
             self.is_utf8 = False
             text = line.decode(errors="surrogateescape")
         return f"{text}\n"
@@ -95,7 +98,7 @@ class _Lines:
 
 
 def csv_rows(lines: Sequence[bytes], separator: str) -> list[list[str]]:
-    """Return the well-formed records of `lines`, up to a quote that is not closed in them."""
+    """Return the well-formed records of `lines`, up to a quote that is not closed within `lines`."""
     read, rows = _Lines(iter([[*lines]]), ""), list[list[str]]()
     for fields in _records(read, separator):
         if isinstance(fields, list):
@@ -106,9 +109,9 @@ def csv_rows(lines: Sequence[bytes], separator: str) -> list[list[str]]:
 
 
 def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLineError]:
-    """Yield the fields of each record, or the error that makes it malformed.
+    """Yield the fields of each well-formed record, and the error of each malformed record.
 
-    Until the next record is requested, `lines` has the lines of the current one.
+    Until the next record is requested, `lines.lines` has the lines of the current record.
     """
     reader = csv.reader(lines, delimiter=separator, strict=True)
     while True:
@@ -123,9 +126,9 @@ def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLin
 
 
 def record_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """Yield the reviews of a whole file in batches, each with the number of lines read so far.
+    """Yield the reviews of a whole file in batches, each with the number of lines that were read so far.
 
-    A batch may be empty. Raises DamagedArchiveError after all complete records before the damage.
+    A batch can be empty. Raises DamagedArchiveError after all complete records before the damage.
     """
     form = part.format
     parse = fields_parser(form, encoder, part.code)
@@ -176,7 +179,7 @@ def _review(fields: list[str] | MalformedLineError, lines: _Lines, parse: _Parse
 
 
 def _contains_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
-    """Return whether nearly all lines after the first are records themselves, so that a quote was never closed."""
+    """Return whether nearly all lines after the first are valid records, so that a quote was probably never closed."""
     if len(lines) <= _MIN_CONTAINED_RECORDS:
         return False
     valid = 0
@@ -188,8 +191,10 @@ def _contains_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bo
 
 
 def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
-    """Return whether each line of a record would be a record if quotes were letters. The first line may have more
-    columns."""
+    """Return whether each line of a record would be a valid record if quotes were ordinary characters.
+
+    The first line is allowed to have more columns than a record.
+    """
     first, *others = (line.decode(errors="replace").removesuffix("\r").split(form.separator) for line in lines)
     try:
         for fields in (first[: len(form.columns) or None], *others):

@@ -1,6 +1,6 @@
-"""Defines the format of a file: its text fields, its rating or label field, and the integer codes of the values.
+"""Defines the format of an input file: its text fields, its rating or label field, and the integer codes of its values.
 
-True and 1.0 equal 1 in Python. But a bool is not a rating, and `1`, `1.0` and `"1"` are the same label.
+In Python, True and 1.0 equal 1. In an input file, true is not a rating, and `1`, `1.0` and `"1"` are the same label.
 """
 
 import re
@@ -18,7 +18,7 @@ LABELS = (
     *("false", "true"),
 )
 LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (8, 9), (10, 11))
-"""Pairs of codes (indices into LABELS) of the two known classes, negative first."""
+"""Known pairs of labels, as indices into LABELS: the negative label, then the positive label."""
 
 KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
 
@@ -37,16 +37,19 @@ MALFORMED_REASONS = (
     "no_label",
     "bad_label",
 )
-"""Reasons why a record is malformed, in the order of the checks. Only the first that applies is counted."""
+"""Reasons why a record is malformed, in the order of the checks.
+
+A record is counted under the first reason that applies.
+"""
 
 BLANK = "blank"
-"""Reason for skipping a record without any value. Like a blank line, it is not counted."""
+"""Reason for skipping a record in which all values are empty. Such a record is not counted, as a blank line is not."""
 
 HOLDS_RECORDS = "holds_records"
-"""Warning about a record that was read: each of its lines could be a record, too."""
+"""Reason for a warning about a valid record of several lines: each line could also be a record by itself."""
 
 MISSING = ("", "nan", "\\n")
-r"""Lowercase forms of a missing rating or label in tables. `\N` comes from MySQL and Hive."""
+r"""Values, in lower case, that mean a missing rating or label in tables. MySQL and Hive write `\N`."""
 
 FASTTEXT_PREFIX = "__label__"
 
@@ -56,7 +59,7 @@ JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.A
 
 
 class MalformedLineError(ValueError):
-    """A record that is not a review. `reason` is one of MALFORMED_REASONS."""
+    """A record is not a review. `reason` is one of MALFORMED_REASONS, or BLANK."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -65,28 +68,37 @@ class MalformedLineError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """Format of a file: how its records are read.
+    """Format of a file, by which its records are read.
 
-    Files of the kinds `json`, `separated`, `fasttext` and `text` have one record per line. In `separated` nothing is
-    quoted. In `csv` a quoted field may contain separators and newlines (RFC 4180). `parquet` has columns of strings.
-    Raises DataError for values that contradict each other.
+    Files of the kinds `json`, `separated`, `fasttext` and `text` have one record per line. In a `separated` file,
+    quotes are ordinary characters. In a `csv` file, a quoted field can contain separators and newlines (RFC 4180). A
+    `parquet` file has columns of strings. Raises DataError for values that contradict each other.
     """
 
     kind: str
     """One of KINDS."""
     text: tuple[str, ...] = ()
-    """The text fields. Their strings, joined by a space, are the text. Columns without names are numbered from "1"."""
+    """Text fields.
+
+    The text of a review is their strings, joined by a space. Columns without names are numbered from "1".
+    """
     value: str | None = None
-    """Field of the rating or label. None if all records have one class, or if the kind itself includes a label."""
+    """Field of the rating or label.
+
+    None if all records have the same class, or if the records are of the kind `fasttext`.
+    """
     keep: tuple[str, ...] = ()
-    """Further fields to return with each review, unchanged."""
+    """Additional fields that are returned with each review, unchanged."""
     header: bool = False
     """Whether the first line names the columns (csv and separated)."""
     separator: str = ","
-    """Separator of columns: one character in csv, any string in separated."""
+    """Separator of columns: one character for the kind `csv`, any string for the kind `separated`."""
     columns: tuple[str, ...] = ()
-    """Column names of the header, or column numbers if there is no header. Empty if records may have any number of
-    columns. A range in the middle of the file cannot read the header, so its names are stored here."""
+    """Column names of the header, or column numbers if there is no header.
+
+    Empty if records can have any number of columns. The names are stored here because the reader of a range in the
+    middle of the file does not read the header.
+    """
 
     def __post_init__(self) -> None:
         rules = (
@@ -108,16 +120,16 @@ class Format:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All fields to read: text, value, then `keep`."""
+        """All fields to read: the text fields, the value field, and the `keep` fields, in this order."""
         return (*self.text, *(() if self.value is None else (self.value,)), *self.keep)
 
     @property
     def is_splittable(self) -> bool:
-        """Whether a range of lines can be read without the lines before it."""
+        """Whether a range of lines can be read without the lines before the range."""
         return self.kind not in ("csv", "parquet")
 
     def position(self, name: str) -> int:
-        """Return the index of a column, from 0. Raises DataError if there is no such column."""
+        """Return the index of a column, from 0. Raises DataError if the format has no such column."""
         if not self.header:
             if name.isascii() and name.isdigit() and int(name):
                 return int(name) - 1
@@ -128,19 +140,22 @@ class Format:
 
 
 OTHER = -1
-"""Code of a text that is read although its rating or label is missing or not allowed."""
+"""Code for a missing or invalid rating or label, if such texts are read."""
 
 
 class LabelEncoder:
-    """Encoder of ratings or labels as integer codes from 0 to at most 255.
+    """Encoder that maps ratings or labels to integer codes of at least 0.
 
-    The code of a rating is its number of steps. The code of a label is its index in LABELS. With a positive label, its
-    code is 1 and the code of all other labels is 0. With more than two classes, the code is the index of the class. If
-    `others` is true, a value that is missing or not allowed has the code OTHER.
+    The code of a rating is its number of steps. The code of a label is its index in LABELS. If the settings have a
+    positive label, this label has the code 1, and all others have 0. If the settings have more than two classes, the
+    code is the index of the class. If `others` is true, a missing or invalid value has the code OTHER.
     """
 
     known_codes: dict[object, int]
-    """Codes of the usual values, in the types that JSON gives, for fast lookup. Never look up a bool: True equals 1."""
+    """Codes of the usual values, with the types that the JSON parser returns, for fast lookup.
+
+    Never look up a bool, because True equals 1.
+    """
 
     def __init__(self, settings: Settings, *, others: bool = False) -> None:
         self._missing_reason = "no_label" if settings.labelled else "no_rating"
@@ -151,7 +166,7 @@ class LabelEncoder:
             self._range = (low, high)
             self._steps = settings.rating_steps
             self._out_of = (high / self._steps,) if settings.rating_fraction else ()
-            # 3 and 3.0 are the same key in Python.
+            # In Python, 3 and 3.0 are the same key of a dictionary.
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
         elif settings.classes:
@@ -170,7 +185,7 @@ class LabelEncoder:
         self.encode: Callable[[object], int] = self._encode_or_other if others else self._encode
 
     def encode_missing(self) -> int:
-        """Return the code of a missing value. Raises MalformedLineError unless `others` is true."""
+        """Return the code of a missing value, OTHER. Raises MalformedLineError unless `others` is true."""
         if not self._others:
             raise MalformedLineError(self._missing_reason)
         return OTHER
@@ -182,7 +197,7 @@ class LabelEncoder:
             return OTHER
 
     def _encode_rating(self, value: object) -> int:
-        """Return the code of a number, or of a string that contains one."""
+        """Return the code of a rating, given as a number or as a string that contains a number."""
         if isinstance(value, str):
             value, out_of = rating_text(value)
             if out_of is not None and out_of not in self._out_of:
@@ -190,7 +205,7 @@ class LabelEncoder:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise MalformedLineError("bad_rating")
         low, high = self._range
-        steps = round(value * self._steps, 6)  # 0.7 in tenths is 7.000000000000001
+        steps = round(value * self._steps, 6)  # without rounding, 0.7 * 10 is 7.000000000000001
         if not low <= steps <= high or steps % 1:
             raise MalformedLineError("bad_rating")
         return int(steps)
@@ -212,9 +227,10 @@ class LabelEncoder:
 
 
 def rating_text(text: str) -> tuple[float | None, float | None]:
-    """Return the number in a string and, if the string names it, the largest rating.
+    """Return the rating in a string, and the largest rating if the string names it, otherwise None.
 
-    Examples with a largest rating: `4/5`, `4,0 out of 5 stars`. A string that is not a rating gives (None, None).
+    Strings such as `4/5` and `4,0 out of 5 stars` name the largest rating. Returns (None, None) for a string without a
+    rating.
     """
     text = text.strip(" \t\r\n")
     if JSON_NUMBER.fullmatch(text):
@@ -228,24 +244,24 @@ def rating_text(text: str) -> tuple[float | None, float | None]:
 
 
 def usual_label(label: str) -> str:
-    """Normalise a label to its form in LABELS: lowercase, and numbers without `.0`."""
+    """Convert a label to its form in LABELS: words in lower case, and numbers without `.0`."""
     return label.lower() if label.isalpha() else label.removesuffix(".0") if label[:1].isdigit() else label
 
 
 def class_name(label: str) -> str:
-    """Return the class name of a label: without surrounding white space and fastText's `__label__`."""
+    """Return the class name of a label: the label without surrounding white space and fastText's `__label__`."""
     return label.strip(" \t\r\n").removeprefix(FASTTEXT_PREFIX)
 
 
 def _spellings(rating: float) -> tuple[str, ...]:
-    """Return the usual spellings of a rating."""
+    """Return the usual strings for a rating, such as `4` and `4.0`."""
     return (str(int(rating)), f"{int(rating)}.0") if rating.is_integer() else (str(rating),)
 
 
 def label_text(value: object) -> str:
-    """Return a label as text: `true`, `3` for 3.0, strings without surrounding white space.
+    """Return a label as a string: `true` for True, `3` for 3.0, and strings without surrounding white space.
 
-    Raises MalformedLineError for a value that is not a label.
+    Raises MalformedLineError for a value that is not a boolean, a number or a nonempty string.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

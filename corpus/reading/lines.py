@@ -1,7 +1,7 @@
 r"""Splits a range of a file into lines, in bounded memory.
 
-A line ends at `\n` only and belongs to the range in which it begins. Keep the limit on the length of a line: a file
-without newlines would fill the memory.
+A line ends only at `\n`. It belongs to the range in which it begins. Do not remove the limit on the length of a line,
+because a file without newlines would fill the memory.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ class LongLine(NamedTuple):
 
     begins: bytes
     size: int
-    """Bytes of the whole line, without the newline."""
+    """Length of the whole line in bytes, without the newline."""
 
 
 def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """Yield in blocks the bytes of all lines that begin in [`start`, `end`).
+    """Yield the bytes of all lines that begin in [`start`, `end`), in blocks.
 
-    `file` must be at position `start - 1`, or at 0 if `start` is 0.
+    The position of `file` must be `start - 1`, or 0 if `start` is 0.
     """
     position = max(start - 1, 0)
     # The bytes before the first newline belong to the previous range.
@@ -46,7 +46,7 @@ def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
 
 
 def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the blocks of a file without its byte-order mark."""
+    """Yield the blocks of a file without the byte-order mark at its start."""
     first = b""
     for block in blocks:
         first += block
@@ -62,9 +62,10 @@ def _long(line: bytes) -> LongLine:
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
-    """Yield lists of lines without their newlines. A line that is too long is yielded alone, as LongLine.
+    """Split blocks of bytes into lines, and yield them in lists, without newlines.
 
-    Blocks must be shorter than MAX_LINE_BYTES. An error of `blocks` is raised after all complete lines before it.
+    A line that is too long is yielded alone, as a LongLine. Blocks must be shorter than MAX_LINE_BYTES. If `blocks`
+    raises an exception, all complete lines before it are yielded first.
     """
     carry = b""
     long: LongLine | None = None

@@ -1,6 +1,7 @@
-"""Reads batches of reviews from row groups of Parquet, and only the columns that are needed.
+"""Reads batches of reviews from row groups of Parquet files. Reads only the columns that are needed.
 
-Do not read a whole row group at once: it can be a gigabyte. pyarrow is slow to load, so import it only for Parquet.
+Do not read a whole row group at once, because it can have a gigabyte. Import pyarrow inside the functions that read
+Parquet, because it is slow to load.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +18,11 @@ from corpus.reading.tally import EXCERPT_BYTES
 
 _READ_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 20
-"""Target size of the values of one block, in bytes."""
+"""Target size of the values in one block of rows, in bytes."""
 
 
 def group_sizes(address: str) -> list[int] | None:
-    """Return the decompressed bytes of each row group, or None if the file is damaged."""
+    """Return the decompressed size of each row group in bytes, or None if the file is damaged."""
     import pyarrow
 
     with open_range(address, ahead=0) as file:
@@ -33,9 +34,9 @@ def group_sizes(address: str) -> list[int] | None:
 
 
 def row_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """Yield the reviews of some row groups in batches, each with the number of rows read so far.
+    """Yield the reviews of the row groups in a range in batches, each with the number of rows that were read so far.
 
-    A batch may be empty. Raises DamagedArchiveError after the rows before the damage.
+    A batch can be empty. Raises DamagedArchiveError after the rows before the damage.
     """
     import pyarrow
 
@@ -70,7 +71,7 @@ def _reviews(
     done: int,
     malformed: MalformedCallback,
 ) -> list[Review]:
-    """Return the reviews of rows that are given as columns. `done` rows come before them."""
+    """Return the reviews of rows, which are given as columns. `done` is the number of rows before these rows."""
     reviews: list[Review] = []
     for number, values in enumerate(zip(*columns, strict=True), done + 1):
         try:
@@ -87,8 +88,10 @@ def open_parquet(file: BinaryIO) -> Any:
 
 
 def blocks(parquet: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
-    """Yield the rows of a row group in blocks of at most BATCH_TEXTS rows and about _BLOCK_BYTES, with only these
-    columns."""
+    """Yield the rows of a row group, with only the columns `names`, in blocks.
+
+    A block has at most BATCH_TEXTS rows and about _BLOCK_BYTES.
+    """
     known = parquet.metadata.row_group(group)
     columns = [known.column(number) for number in range(known.num_columns)]
     row_bytes = sum(
@@ -101,7 +104,7 @@ def blocks(parquet: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
 
 
 def first_values(parquet: Any, name: str, most: int) -> list[Any]:
-    """Return the first values of a column: at least `most`, or all if there are fewer."""
+    """Return the first values of a column, at least `most` of them, or all if the column has fewer."""
     values: list[Any] = []
     for group in range(parquet.num_row_groups):
         for block in blocks(parquet, group, [name]):
@@ -112,7 +115,7 @@ def first_values(parquet: Any, name: str, most: int) -> list[Any]:
 
 
 def column_values(block: Any, name: str) -> list[Any]:
-    """Return a column as Python values. A string that is not UTF-8 becomes bytes."""
+    """Return the values of a column as Python objects. A string that is not UTF-8 is returned as bytes."""
     import pyarrow
 
     column = block.column(name)
@@ -133,6 +136,6 @@ def _decoded(value: bytes | None) -> str | bytes | None:
 
 
 def _begins(values: Sequence[object]) -> bytes:
-    """Return the beginning of the first value that is not null."""
+    """Return the beginning of the first value that is not null, as an excerpt of a malformed row."""
     first = next((value for value in values if value is not None), "")
     return first[:EXCERPT_BYTES] if isinstance(first, bytes) else str(first)[:EXCERPT_BYTES].encode()

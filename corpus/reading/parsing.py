@@ -1,7 +1,7 @@
-"""Parses a record of a file to its text and the code of its rating or label (docs/reference/dataset.md, "Reading").
+"""Parses records of input files: a text, and the code of a rating or label (docs/reference/dataset.md, "Reading").
 
-Do not accept broken UTF-8, NaN or an overflowing number in a field that is not read: the dataset would then depend on
-the parser. The whole record is either valid or malformed.
+Reject a record with broken UTF-8, NaN or an overflowing number even in a field that is not read. Parsers differ in
+whether they accept such a record, so the dataset would otherwise depend on the parser.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _JSON_WHITESPACE = b" \t\r\n"
 
 
 class Review(NamedTuple):
-    """Review: its text as written, the code of its rating or label, and the values of the format's `keep` fields."""
+    """Review: its unchanged text, the code of its rating or label, and the values of the format's `keep` fields."""
 
     text: str
     code: int
@@ -31,15 +31,15 @@ class Review(NamedTuple):
 
 
 def is_blank(line: bytes) -> bool:
-    """Return whether a line has only white space of JSON. Blank lines are not counted."""
+    """Return whether a line has only characters that are white space in JSON. Blank lines are not counted as lines."""
     return not line.strip(_JSON_WHITESPACE)
 
 
 def line_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[bytes], Review]:
-    """Return a parser of lines for the kinds with one record per line.
+    """Return a parser for the lines of a format with one record per line.
 
-    The parser takes a line without its newline and without the byte-order mark of the file. It raises
-    MalformedLineError. `code` is the code of all records if the format names no value field.
+    The argument of the parser is a line without its newline and without the byte-order mark of the file. The parser
+    raises MalformedLineError. If the format has no value field, `code` is the code of all records.
     """
     if form.kind == "json":
         return _json_parser(form, encoder, code)
@@ -52,9 +52,10 @@ def line_parser(form: Format, encoder: LabelEncoder, code: int | None = None) ->
 
 
 def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[Sequence[str]], Review]:
-    """Return a parser of the fields of a csv or separated record; see `line_parser`.
+    """Return a parser for the fields of a record of the kind `csv` or `separated`; see `line_parser`.
 
-    In the text, a backslash followed by `n` is read as a space: the polarity datasets write newlines this way.
+    The parser replaces a backslash followed by `n` in a text by a space, because the polarity datasets write newlines
+    this way.
     """
     texts = [form.position(name) for name in form.text]
     place = None if form.value is None else form.position(form.value)
@@ -83,9 +84,9 @@ def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) 
 
 
 def row_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[Sequence[object]], Review]:
-    """Return a parser of a Parquet row, given as the values of `form.fields`; see `line_parser`.
+    """Return a parser for a row of Parquet, given as the values of `form.fields`; see `line_parser`.
 
-    Null becomes None. A value of type bytes is a string that is not UTF-8.
+    The parser expects None for null, and bytes for a string that is not UTF-8.
     """
     texts = len(form.text)
     needed = len(form.fields) - len(form.keep)
@@ -107,8 +108,10 @@ def row_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> 
 
 
 def json_field(value: Mapping[str, object], name: str, absent: object = None) -> object:
-    """Return a field of a JSON object, or `absent`. A name with dots (`review.body`) is also a path into nested
-    objects."""
+    """Return a field of a JSON object, or `absent` if there is no such field.
+
+    A name with dots (`review.body`) can be the name of a field or a path into nested objects.
+    """
     if name in value:
         return value[name]
     first, _, rest = name.partition(".")
@@ -117,7 +120,7 @@ def json_field(value: Mapping[str, object], name: str, absent: object = None) ->
 
 
 def _json_parser(form: Format, encoder: LabelEncoder, code: int | None) -> Callable[[bytes], Review]:
-    from orjson import JSONDecodeError, loads  # slow to load, and only JSON needs it
+    from orjson import JSONDecodeError, loads  # not at the top: slow to load, and only needed for JSON
 
     def parse(line: bytes) -> Review:
         try:
@@ -144,11 +147,11 @@ def _json_parser(form: Format, encoder: LabelEncoder, code: int | None) -> Calla
 
 
 def split_label(line: bytes) -> tuple[bytes, bytes]:
-    """Return the label of a fastText line, which may be anywhere in the line, and the rest of the line.
+    """Return the label of a fastText line, and the rest of the line. The label can be anywhere in the line.
 
     Raises MalformedLineError if the line has no label or more than one.
     """
-    # Split bytes, not str: a no-break space belongs to the text.
+    # Split bytes and not str, because str.split() would also split at a no-break space, which is a part of the text.
     label, text = (*line.split(None, 1), b"", b"")[:2]
     prefix = FASTTEXT_PREFIX.encode()
     if prefix in text:
@@ -172,12 +175,12 @@ def _fasttext(line: bytes, encoder: LabelEncoder) -> Review:
 
 
 def _size(value: object) -> int:
-    """Return the size of a string in UTF-8 bytes."""
+    """Return the size of a string in bytes (UTF-8), or 0 for any other value."""
     return len(value.encode()) if isinstance(value, str) else len(value) if isinstance(value, bytes) else 0
 
 
 def _cell(value: object) -> str:
-    """Return a cell as text; null is empty."""
+    """Return the value of a text field, or "" for null. Raises MalformedLineError for a value that is not a string."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -1,8 +1,8 @@
-"""Cuts files into ranges, assigns them to tasks, and reads a range.
+"""Cuts files into ranges, assigns ranges to tasks, and reads a range.
 
-The input of a mapper is a list of ranges, and the mapper reads their bytes itself. The runners' own input formats
-differ in byte-order marks, compressed files, long lines and damage. Compressed files and CSV are not cut:
-reading their middle requires their beginning.
+The input of a mapper is a list of ranges, and the mapper reads the files itself. The input formats of Hadoop, Spark and
+mrjob are not used, because they treat byte-order marks, compressed files, long lines and damage differently. Compressed
+files and CSV files are not cut, because reading a range in the middle would require the beginning.
 """
 
 import heapq
@@ -29,14 +29,15 @@ _MAX_TASK_BYTES = 1 << 30
 
 
 def cut_into_tasks(files: Sequence[Source], tasks: int) -> list[list[Range]]:
-    """Return the ranges of all files, assigned to tasks of similar size. Equal input gives equal tasks.
+    """Return the ranges of all files, assigned to tasks of similar size.
 
-    There are `tasks` tasks, more if a task would exceed 1 GiB, fewer if the input is small. A range has 1 to 64 MiB
-    unless its format does not allow cuts.
+    The same files always result in the same tasks. The number of tasks is `tasks`, but larger if a task would otherwise
+    exceed 1 GiB, and smaller if the input is small. A range has 1 to 64 MiB, except for a file in a format that does
+    not allow cuts.
     """
     total = sum(file.plain_size for file in files)
     tasks = max(tasks, ceil(total / _MAX_TASK_BYTES))
-    # Make all ranges of one large file equal, and the same number for every task.
+    # If the input is one large file, all ranges are equal in size, and every task has the same number of ranges.
     rounds = max(1, ceil(total / tasks / _MAX_RANGE_BYTES))
     size = max(_MIN_RANGE_BYTES, ceil(total / tasks / rounds))
     weighed = [each for file in files if file.size for each in _ranges_of(file, size)]
@@ -66,7 +67,11 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
 
 
 def _merge_row_groups(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
-    """Join neighbouring row groups up to `size` bytes. Return the sizes and the edges between the joined groups."""
+    """Join neighbouring row groups up to `size` bytes.
+
+    Returns the size of each joined group in bytes, and the indices of row groups at which the joined groups begin and
+    end.
+    """
     weights: list[int] = []
     edges = [0]
     for number, group in enumerate(groups, 1):
@@ -80,14 +85,14 @@ def _merge_row_groups(groups: Sequence[int], size: int) -> tuple[list[int], list
 
 
 def task_line(ranges: Sequence[Range]) -> bytes:
-    """Return a task as an ASCII line of a job's input, without newline."""
+    """Encode a task as an ASCII line of a job's input, without a newline."""
     formats = list(dict.fromkeys(part.format for part in ranges))
     places = [(*part[:3], formats.index(part.format), *part[4:]) for part in ranges]
     return json.dumps({"formats": [asdict(form) for form in formats], "ranges": places}).encode("ascii")
 
 
 def read_task(line: bytes) -> list[Range]:
-    """Return the ranges of a line that `task_line` wrote."""
+    """Return the ranges of a task that `task_line` encoded."""
     task = json.loads(line)
     formats = [from_json(Format, form) for form in task["formats"]]
     return [
@@ -97,10 +102,10 @@ def read_task(line: bytes) -> list[Range]:
 
 
 def read_batches(part: Range, encoder: LabelEncoder, tally: Tally) -> Iterator[TextBatch]:
-    """Yield the reviews of a range, in order, in nonempty batches of at most 256 texts or about 256 KiB.
+    """Yield the reviews of a range, in order, in nonempty batches of at most 256 texts and about 256 KiB.
 
-    Counts lines and malformed lines in `tally`. Damage is recorded there after all complete lines before it. Raises
-    DataError if the file is unreadable or was changed.
+    Counts lines and malformed lines in `tally`. If the file is damaged, yields the reviews of all complete lines before
+    the damage, and records the damage in `tally`. Raises DataError if the file is unreadable or was changed.
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:

@@ -1,7 +1,8 @@
-"""Operations on S3 objects with any client, and the S3 client of this process.
+"""Operations on S3 objects with a given client, and the S3 client of this process.
 
-boto3 is imported only when it is needed: work on local files then starts half a second sooner and uses 40 MB less. The
-response to a HEAD request for a missing object has only the status 404 and no error name: check for both.
+boto3 is imported only when S3 is used, so that commands on local files start half a second sooner and use 40 MB less
+memory. Check for the error code 404 as well as for names such as NoSuchKey, because the response to a HEAD request for
+a missing object has no error name.
 """
 
 import os
@@ -32,7 +33,7 @@ _NO_OBJECT = "404", "NoSuchKey", "NotFound"
 
 
 class S3Path(NamedTuple):
-    """Bucket and key of an object, or bucket and key prefix."""
+    """Bucket and key of an S3 object, or a bucket and a key prefix."""
 
     bucket: str
     key: str
@@ -46,7 +47,7 @@ def is_s3(address: str) -> bool:
 
 
 def place_of(address: str) -> S3Path:
-    """Return the bucket and key of an S3 address. The key may be empty. Raises DataError if it is not an S3 address."""
+    """Return the bucket and key of an S3 address. The key can be empty. Raises DataError for any other address."""
     bucket, _, key = address.removeprefix(_SCHEME).partition("/")
     if not is_s3(address) or not bucket:
         raise DataError(f"'{address}' is not an S3 address; it must look like s3://bucket/name")
@@ -54,13 +55,19 @@ def place_of(address: str) -> S3Path:
 
 
 def client() -> "S3Client":
-    """Return the S3 client of this process. It tries throttled calls and lost connections ten times."""
+    """Return the S3 client of this process.
+
+    After throttling or a lost connection, it retries, up to ten attempts in all.
+    """
     return _client(os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
 
 
 @cache
 def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
-    """Return a client for this endpoint and process: connections do not survive a fork."""
+    """Return the client for an endpoint and a process.
+
+    Each process needs its own, because connections do not survive a fork.
+    """
     import boto3
     from botocore.config import Config
 
@@ -70,7 +77,10 @@ def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
 
 @contextmanager
 def explained_errors(address: str, verb: str) -> Iterator[None]:
-    """Convert an S3 error, after all retries, to a DataError. `verb` names the operation, such as `read`."""
+    """Convert an S3 error, after all retries, to a DataError.
+
+    In its message, `verb` names the operation, such as `read`.
+    """
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -79,7 +89,7 @@ def explained_errors(address: str, verb: str) -> Iterator[None]:
     except ClientError as error:
         raise _client_error(error, address, verb) from error
     except (BotoCoreError, Boto3Error) as error:
-        # A transfer wraps the response of S3 in a message about its temporary file.
+        # Errors of a transfer hide the error of S3 behind a message about a temporary file.
         if isinstance(error.__context__, ClientError):
             raise _client_error(error.__context__, address, verb) from error
         raise DataError(f"cannot {verb} {address}: {error}; check the network and run the command again") from error
@@ -122,7 +132,7 @@ def check_bucket(address: str) -> None:
 
 
 def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
-    """Yield the objects with the key prefix of `place`, in key order, at most `at_most`."""
+    """Yield the objects with keys that begin with the key of `place`, in key order, at most `at_most` of them."""
     limit: Any = {} if at_most is None else {"MaxItems": at_most, "PageSize": at_most}
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key, PaginationConfig=limit)
     for page in pages:
@@ -130,12 +140,12 @@ def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> I
 
 
 def head(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef":
-    """Return the metadata of an object."""
+    """Return S3's response to a HEAD request, which has the metadata of an object."""
     return s3.head_object(Bucket=place.bucket, Key=place.key)
 
 
 def head_or_none(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef | None":
-    """Return the metadata of an object, or None if it does not exist."""
+    """Return the response of `head`, or None if the object does not exist."""
     try:
         return head(s3, place)
     except s3.exceptions.ClientError as error:
@@ -147,10 +157,10 @@ def head_or_none(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef | No
 def get(
     s3: "S3Client", place: S3Path, start: int = 0, end: int | None = None, *, etag: str | None = None
 ) -> "StreamingBody":
-    """Return a stream of an object's bytes in [`start`, `end`), which the caller closes.
+    """Return a stream of an object's bytes in [`start`, `end`). The caller must close the stream.
 
-    With `etag`, S3 fails the request if the object has another one. S3 rejects any range of an empty object, so a
-    request for a whole object sends no range.
+    If `etag` is given, S3 rejects the request unless the object has this ETag. S3 rejects any range of an empty object,
+    so a request for a whole object has no range.
     """
     request: Any = {} if etag is None else {"IfMatch": etag}
     if start or end is not None:
@@ -159,9 +169,9 @@ def get(
 
 
 def read_text(s3: "S3Client", place: S3Path) -> str | None:
-    """Return the text of a small object, at most its first MiB, or None if it does not exist.
+    """Return the content of a small object as text (at most the first MiB), or None if the object does not exist.
 
-    Do not trust the text: root on a node may have written it. Bytes that are not UTF-8 become U+FFFD.
+    Bytes that are not UTF-8 become U+FFFD. Do not trust the text, because any process on a node might have written it.
     """
     try:
         found = get(s3, place)
@@ -172,7 +182,10 @@ def read_text(s3: "S3Client", place: S3Path) -> str | None:
 
 
 def read_from(s3: "S3Client", place: S3Path, offset: int, most: int | None = None) -> bytes:
-    """Return at most `most` bytes of an object from `offset` on; empty if it is not that long or does not exist."""
+    """Return the bytes of an object from `offset` on, at most `most` of them.
+
+    Return b"" if the object is shorter or missing.
+    """
     try:
         return get(s3, place, offset, None if most is None else offset + most).read()
     except s3.exceptions.ClientError as error:
@@ -189,7 +202,7 @@ def download(
     chunk_bytes: int = CHUNK_BYTES,
     count: Callable[[int], None] | None = None,
 ) -> None:
-    """Download an object to a path. `count` is called with the number of new bytes."""
+    """Download an object to a path. `count` is called repeatedly with the number of bytes since the last call."""
     s3.download_file(place.bucket, place.key, os.fspath(path), Callback=count, Config=_transfer(chunk_bytes))
 
 
@@ -202,7 +215,10 @@ def upload(
     chunk_bytes: int = CHUNK_BYTES,
     count: Callable[[int], None] | None = None,
 ) -> None:
-    """Upload a file to an object, which appears complete. `count` is called with the number of new bytes."""
+    """Upload a file.
+
+    The object appears only when it is complete. `count` is called with the number of bytes since the last call.
+    """
     extra = None if metadata is None else {"Metadata": dict(metadata)}
     s3.upload_file(
         os.fspath(path), place.bucket, place.key, ExtraArgs=extra, Callback=count, Config=_transfer(chunk_bytes)
@@ -212,7 +228,8 @@ def upload(
 def _transfer(chunk_bytes: int) -> "TransferConfig":
     from boto3.s3.transfer import TransferConfig
 
-    # The client retries only until a response begins. This is for responses that break off later.
+    # The client retries a request only until the response begins. These attempts are for responses that are interrupted
+    # later.
     return TransferConfig(
         multipart_threshold=chunk_bytes, multipart_chunksize=chunk_bytes, num_download_attempts=_ATTEMPTS
     )
@@ -224,12 +241,12 @@ def put(s3: "S3Client", place: S3Path, content: bytes) -> None:
 
 
 def put_new(s3: "S3Client", place: S3Path, content: bytes) -> bool:
-    """Write a small object unless it exists. Return whether this call wrote it."""
+    """Write a small object unless an object with this key exists. Return whether this call wrote it."""
     return put_if(s3, place, content, etag=None)
 
 
 def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -> bool:
-    """Write a small object if the existing one has this `etag`, or, without `etag`, if there is no object.
+    """Write a small object if the existing object has this `etag`. Without an `etag`, write it if no object exists.
 
     Return whether this call wrote it.
     """
@@ -240,6 +257,7 @@ def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -
         gone = _NO_OBJECT if etag is not None else ()
         if _error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", *gone):
             raise
-        # boto3 repeats a request after a lost response, and then finds the object that it wrote itself.
+        # If a response is lost, boto3 sends the request again. S3 then rejects it because of the object that the first
+        # request wrote.
         return read_from(s3, place, 0) == content
     return True

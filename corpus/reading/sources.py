@@ -1,6 +1,6 @@
-"""Describes the input of a run: the user's addresses and options, the files, and ranges of files.
+"""Describes the input of a command: the addresses and options that the user gave, the files, and ranges of files.
 
-An option applies to all files. Shoal detects only the settings that no option gives.
+An option applies to all files. Settings without an option are detected for each file.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,22 @@ from corpus.reading.compression import compression
 from corpus.reading.formats import Format, class_name
 
 EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
-"""Usual ratio of decompressed to compressed size, by file suffix."""
+"""Usual ratio of decompressed size to compressed size, by file suffix."""
 
 POSITIVE, NEGATIVE = 1, 0
-"""Codes of files with texts of one class."""
+"""Codes of the two classes, for files in which all texts are of one class."""
 UNLABELLED = 0
-"""Code of texts of unknown class. It has no meaning."""
+"""Code of texts that have no known class."""
 
 
 FORMAT_CHOICES = ("json", "csv", "tsv", "fasttext", "text", "parquet")
 """Values of --format."""
 
 QUOTING_CHOICES = ("doubled", "none")
-"""Values of --quoting. `doubled`: a quote inside a quoted value is doubled. `none`: nothing is quoted."""
+"""Values of --quoting.
+
+`doubled`: values can be quoted, with doubled quotes inside. `none`: quotes are ordinary characters.
+"""
 
 WHOLE = -1
 """End of a range that covers a whole file."""
@@ -34,32 +37,33 @@ WHOLE = -1
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """User's options for reading files. Settings that they leave open are detected from the files."""
+    """Options with which the user says how to read the files. Any other setting is detected from the files."""
 
     kind: str | None = None
-    """One of FORMAT_CHOICES."""
+    """Format of the files, one of FORMAT_CHOICES."""
     separator: str | None = None
     """Separator of columns."""
     quoting: str | None = None
-    """One of QUOTING_CHOICES."""
+    """Meaning of quotes, one of QUOTING_CHOICES."""
     text: tuple[str, ...] = ()
-    """Text fields, or column numbers from 1."""
+    """Names of text fields, or column numbers from 1."""
     rating: str | None = None
-    """Rating field."""
+    """Name or number of the rating field."""
     label: str | None = None
-    """Label field. It excludes `rating`."""
+    """Name or number of the label field. It must not be given together with `rating`."""
     positive_label: str | None = None
-    """Label of the positive class. All other labels are negative."""
+    """Label of the positive class. All other labels are then negative."""
     keep: tuple[str, ...] = ()
-    """Further fields, or column numbers, to return unchanged."""
+    """Names or numbers of additional fields that are returned unchanged."""
     classes: tuple[str, ...] = ()
     """Labels of more than two classes, in the order of their codes, with or without fastText's `__label__`."""
     others: bool = False
-    """Whether `classes` are those of a model, so that texts may have other labels."""
+    """Whether to accept texts with labels that are not in `classes`, such as for a model's predictions."""
     rating_range: tuple[int, int] = (1, 5)
     """Smallest and largest rating, in steps."""
     rating_steps: int = 1
-    """See corpus.dataset_settings.Settings, also for `rating_fraction`."""
+    """Number of steps per star. `rating_steps` and `rating_fraction` are described in corpus.dataset_settings.Settings.
+    """
     rating_fraction: bool = False
 
     def __post_init__(self) -> None:
@@ -96,7 +100,7 @@ class ReadingOptions:
             ),
         )
         if self.classes:
-            Settings(ragged=True, labelled=True, classes=self.class_names)  # checks the names
+            Settings(ragged=True, labelled=True, classes=self.class_names)  # raises DataError for invalid names
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -110,20 +114,23 @@ class ReadingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """Addresses of files, folders or patterns that the user gave, by use, and the options for reading them."""
+    """Input that the user gave: addresses by their purpose, and the options for reading the files.
+
+    An address is a path, an s3:// address, or a pattern. Folders and prefixes stand for all files below them.
+    """
 
     files: tuple[str, ...] = ()
-    """Training texts. Without `test`, a share of them is the test set."""
+    """Addresses of training texts. If `test` is empty, a share of these texts is the test set."""
     test: tuple[str, ...] = ()
-    """Test texts."""
+    """Addresses of test texts."""
     positive: tuple[str, ...] = ()
-    """Texts of the positive class."""
+    """Addresses of training texts that are all of the positive class."""
     negative: tuple[str, ...] = ()
-    """Texts of the negative class."""
+    """Addresses of training texts that are all of the negative class."""
     unlabelled: tuple[str, ...] = ()
-    """Texts of unknown class, for prediction only."""
+    """Addresses of texts of unknown class, for prediction only."""
     exclude: tuple[str, ...] = ()
-    """Patterns of files to skip. They match names or the ends of paths."""
+    """Patterns of files to skip. A pattern matches a file name or the end of a path."""
     options: ReadingOptions = field(default_factory=ReadingOptions)
 
     @property
@@ -156,17 +163,17 @@ class Inputs:
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
     address: str
-    """Absolute path or s3://..."""
+    """Absolute path, or an s3:// address."""
     size: int
     """Size of the stored file, in bytes."""
     identity: str
-    """Value that changes with the content: the modification time in nanoseconds, or the ETag."""
+    """Value that changes if the content changes: the modification time in nanoseconds, or the ETag."""
     test: bool = False
-    """Whether its texts are in the test set."""
+    """Whether the texts of the file are in the test set."""
     code: int | None = None
-    """Class of all its texts, if the option that named the file gives one."""
+    """Code of the class of all texts in the file, if the option or the folder of the file determines it."""
     named: bool = True
-    """Whether the user gave this address itself, not a folder or a pattern."""
+    """Whether the user gave the address of the file itself, not of a folder or a pattern."""
 
     @property
     def compression(self) -> str | None:
@@ -185,21 +192,24 @@ class Source(InputFile):
 
 
 class Range(NamedTuple):
-    """Records of a file that begin in bytes [`start`, `end`); see `ranges.cut_into_tasks`."""
+    """Range of a file: the records that begin at bytes [`start`, `end`). See `ranges.cut_into_tasks`."""
 
     path: str
-    """Path or s3://..."""
+    """Path, or s3:// address."""
     start: int
-    """Byte offset, or the index of a row group of Parquet."""
+    """Byte offset, or, for Parquet, the index of the first row group."""
     end: int
-    """Byte offset, index of a row group, or WHOLE for a file that is not cut."""
+    """Byte offset, or, for Parquet, the index after the last row group. WHOLE for a file that is not cut."""
     format: Format
     code: int | None
-    """Code of all records if the format names no value field."""
+    """Code of all records if the format has no value field."""
     test: bool
-    """Whether the texts are in the test set."""
+    """Whether the texts of the range are in the test set."""
     size: int | None = None
-    """Size of the file in bytes when it was inspected; None disables the check."""
+    """Size of the file in bytes when it was inspected.
+
+    The reader checks that the size is unchanged. Without a size, nothing is checked.
+    """
 
 
 def plain_size(name: str, size: int) -> int:
@@ -208,6 +218,6 @@ def plain_size(name: str, size: int) -> int:
 
 
 def digest_of_files(files: Sequence[InputFile]) -> str:
-    """Return a hash of the files' names, sizes and identities. It identifies input that is not a dataset."""
+    """Return a hash of the addresses, sizes and identities of files, to identify input that is not a dataset."""
     named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in files)
     return blake2b(named.encode(), digest_size=16).hexdigest()

@@ -1,7 +1,7 @@
-"""Reads and writes files at a path or an s3:// address: input files and the files between jobs.
+"""Reads and writes files at paths and s3:// addresses: input files, and files that one job writes for the next.
 
-Do not write to the final name: a task can die at any moment, and another attempt of it may be running. `writable` gives
-a temporary path. The complete file then gets the final name, by rename or by upload.
+Do not write to a file under its final name. A task can die at any moment, and another attempt of the same task might be
+running. `writable` yields a temporary path, and renames or uploads the file when it is complete.
 """
 
 import io
@@ -27,7 +27,7 @@ FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0
 _BUFFER_BYTES = 1 << 20
 PART_PREFIX = "part-"
-"""Prefix of the output files of a job's tasks, as Hadoop names them."""
+"""Prefix of the names of the files that the tasks of a job write, as in Hadoop."""
 
 
 def join(folder: str, name: str) -> str:
@@ -37,7 +37,7 @@ def join(folder: str, name: str) -> str:
 def check_writable(folder: str) -> None:
     """Raise DataError if the bucket of an S3 folder does not exist or is not accessible.
 
-    Call it before any work is done. A local folder is not checked.
+    Call this function before a command does any work. A local folder is not checked.
     """
     if is_s3(folder):
         s3.check_bucket(folder)
@@ -52,7 +52,7 @@ def exists(address: str) -> bool:
 
 
 def size_of(address: str) -> int:
-    """Return the size of a file in bytes. Raises DataError if there is no file."""
+    """Return the size of a file in bytes. Raises DataError if the file does not exist."""
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ContentLength"]
@@ -61,7 +61,10 @@ def size_of(address: str) -> int:
 
 
 def identity_of(address: str) -> str:
-    """Return a value that changes with a file's content; see `sources.InputFile`. Raises DataError without a file."""
+    """Return a value that changes if a file's content changes; see `sources.InputFile`.
+
+    Raises DataError for a missing file.
+    """
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ETag"].strip('"')
@@ -70,7 +73,10 @@ def identity_of(address: str) -> str:
 
 
 def list_files(folder: str) -> list[str]:
-    """Return the record files (`part-...`) of a folder, sorted by name; empty if there is no such folder."""
+    """Return the addresses of the files in a folder that a job's tasks wrote (`part-...`), sorted.
+
+    A missing folder is treated as an empty one.
+    """
     if not is_s3(folder):
         return sorted(str(path) for path in Path(folder).glob(f"{PART_PREFIX}*"))
     bucket, key = s3.place_of(folder)
@@ -80,11 +86,11 @@ def list_files(folder: str) -> list[str]:
 
 
 def open_range(address: str, start: int = 0, ahead: int | None = None) -> BinaryIO:
-    """Open a file at byte `start`. The caller closes it. `read(n)` returns n bytes except at the end.
+    """Open a file at byte `start`. The caller must close it. `read(n)` returns n bytes, except at the end of the file.
 
-    An S3 request asks for at least `ahead` bytes, or, without `ahead`, for the rest of the object. A small value
-    avoids transfer of bytes behind the range. After a lost connection, reading continues where it stopped. Raises
-    DataError if the file does not exist or is unreadable.
+    Each request to S3 asks for at least `ahead` bytes, or, by default, for the rest of the object. Set `ahead` to the
+    size of a range to avoid the transfer of bytes after the range. After a lost connection, reading continues at the
+    same position. Raises DataError if the file does not exist or is unreadable.
     """
     if is_s3(address):
         return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
@@ -95,9 +101,9 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
 
 
 def open_blocks(address: str) -> Iterator[bytes]:
-    """Yield the content of a file in blocks of at most 256 KiB, decompressed according to the suffix.
+    """Yield the content of a file in blocks of at most 256 KiB. A file with a suffix such as `.gz` is decompressed.
 
-    Raises DamagedArchiveError after all data before the damage, and DataError if the file is unreadable.
+    Raises DamagedArchiveError after it yielded all data before the damage, and DataError if the file is unreadable.
     """
     suffix = compression(address)
     with open_range(address) as file:
@@ -109,14 +115,17 @@ def open_blocks(address: str) -> Iterator[bytes]:
 
 
 def open_lines(address: str) -> Iterator[bytes]:
-    """Yield the lines of a file, with their newlines, as they are read."""
+    """Yield the lines of a file, with their newlines, without loading the whole file."""
     with open_range(address) as file:
         yield from file
 
 
 @contextmanager
 def readable(address: str) -> Iterator[Path]:
-    """Yield a local path to the file. For S3 it is a copy, which is deleted afterwards."""
+    """Yield a local path at which the file can be read.
+
+    An S3 object is copied to a temporary file, which is deleted afterwards.
+    """
     if not is_s3(address):
         yield Path(address)
         return
@@ -130,9 +139,9 @@ def readable(address: str) -> Iterator[Path]:
 
 @contextmanager
 def writable(address: str) -> Iterator[Path]:
-    """Yield a local path to write to. After the block, the complete file is at the address.
+    """Yield a local path to write to. After the `with` block, the complete file is stored at the address.
 
-    After an error neither the file nor a part of it remains.
+    If the block raises an error, nothing is stored.
     """
     if is_s3(address):
         place = s3.place_of(address)
@@ -143,7 +152,7 @@ def writable(address: str) -> Iterator[Path]:
                 s3.upload(s3.client(), path, place)
         return
     final = Path(address)
-    final.parent.mkdir(exist_ok=True)  # not its parents: the user may have removed them on purpose
+    final.parent.mkdir(exist_ok=True)  # not its parents, which the user might have removed on purpose
     with whole_file(final) as partial:
         yield partial
 
@@ -154,10 +163,11 @@ def write_text(address: str, text: str) -> None:
 
 
 class _Object(io.RawIOBase):
-    """Seekable stream of an S3 object. A request asks for at least `ahead` bytes, or, without `ahead`, for the rest.
+    """Seekable stream of the bytes of an S3 object.
 
-    The client's own retries cover only the request, but the connection may be lost hours later, during the body. Then
-    this class requests the rest again, on condition that the object is unchanged.
+    Each request asks for at least `ahead` bytes, or, without `ahead`, for all remaining bytes. The S3 client retries a
+    request only until the response begins. If the connection is lost later, this class requests the remaining bytes, on
+    condition that the object is unchanged.
     """
 
     def __init__(self, address: str, start: int, ahead: int | None) -> None:
@@ -190,7 +200,8 @@ class _Object(io.RawIOBase):
 
     def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
         cause: Exception | None = None
-        # One attempt may find a response that is fully read. The next attempt must return bytes.
+        # If the current response is already read to its end, the first attempt returns no bytes, and the next attempt
+        # sends a new request.
         for attempt in range(_ATTEMPTS):
             if self._position >= self._size:
                 return 0
@@ -227,7 +238,7 @@ class _Object(io.RawIOBase):
 
 @cache
 def _cut() -> tuple[type[Exception], ...]:
-    """Return the error types that a lost connection can raise."""
+    """Return the classes of exceptions that a lost connection can raise."""
     from botocore.exceptions import HTTPClientError, IncompleteReadError
     from urllib3.exceptions import HTTPError
 

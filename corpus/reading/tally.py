@@ -1,8 +1,9 @@
-"""Counts lines and malformed lines of a task. The sum over all tasks does not depend on how the input is cut.
+"""Counts the lines and malformed lines of a task.
 
-Jobs exchange a tally as records. Do not use the runner's counters: a retried task counts twice. The number of a
-malformed line is relative to its range, because a task does not know how many lines precede it. Each range reports its
-number of lines, and `malformed_lines` adds them up.
+The sum over all tasks does not depend on how the input is cut into ranges. Jobs exchange a tally as records. Do not use
+the runner's counters, because they count a retried task twice. A task does not know how many lines precede a range, so
+it stores the number of a malformed line relative to the range. It also stores the number of lines of each range, from
+which `malformed_lines` computes the line numbers in the file.
 """
 
 import json
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from common.display import plural, printable
 from corpus.reading.formats import MALFORMED_REASONS
 
-# A word never contains a colon, so these keys differ from the keys of word counts.
+# These keys differ from all keys of word counts, because a word never contains a colon.
 COUNTS_KEY = b":counts"
 PLACES_KEY = b":places"
 LINES_KEY = b":lines"
@@ -30,9 +31,9 @@ _Found = tuple[str, int, int, str]
 
 @dataclass(frozen=True, kw_only=True)
 class MalformedLine:
-    """Malformed line: its reason, the file's address, the line number from 1, and its first 80 characters.
+    """Malformed line: the reason, the address of its file, its line number from 1, and its first 80 characters.
 
-    In Parquet the line number is the row number; in csv it is the first line of the record.
+    For Parquet, the line number is the number of the row. For csv, it is the number of the record's first line.
     """
 
     reason: str
@@ -42,16 +43,16 @@ class MalformedLine:
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether it may be a part of a quoted record of several lines."""
+        """Whether the line might be a part of a record with a quoted newline."""
         return self.reason in ("too_few_columns", "bad_rating", "bad_label") and self.begins.count('"') % 2 > 0
 
 
 class Tally:
-    """Counts, the first malformed lines for each reason, the lines of each range, and the damaged files."""
+    """Counts of lines, excerpts of malformed lines, the number of lines of each range, and the damaged files."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        """Counts by flat names, such as `malformed_by_reason.not_json`."""
+        """Counts with flat names, such as `malformed_by_reason.not_json`."""
         self._found: dict[str, list[_Found]] = {}
         self._lines: dict[str, dict[int, int]] = {}
         self._damaged: set[str] = set()
@@ -59,7 +60,8 @@ class Tally:
     def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         """Count a malformed line.
 
-        `line` is its number, from 1, in the range of `address` at byte `start`. `excerpt` is its beginning.
+        `line` is the number of the line, from 1, in the range of `address` that begins at byte `start`. `excerpt` is
+        the beginning of the line.
         """
         for name in ("lines", "malformed", f"malformed_by_reason.{reason}"):
             self.counts[name] += 1
@@ -68,16 +70,16 @@ class Tally:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
 
     def add_range(self, address: str, start: int, lines: int, *, damaged: bool = False) -> None:
-        """Record the number of lines, with blank ones, of the range of `address` at byte `start`.
+        """Record the number of lines, including blank lines, of the range of `address` that begins at byte `start`.
 
-        If `damaged` is true, the range may have more lines.
+        Set `damaged` to true if the file is damaged, so that only the lines before the damage were counted.
         """
         self._lines.setdefault(address, {})[start] = lines
         if damaged:
             self._damaged.add(address)
 
     def records(self) -> list[tuple[bytes, bytes]]:
-        """Return the tally as records of ASCII, without tabs and newlines."""
+        """Return the tally as records of a key and a value, in ASCII without tabs and newlines."""
         parts = (
             (COUNTS_KEY, +self.counts),
             (PLACES_KEY, self._found),
@@ -102,7 +104,7 @@ class Tally:
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
-        """Number of malformed lines for each reason that occurs."""
+        """Number of malformed lines for each reason, without reasons that do not occur."""
         start = "malformed_by_reason."
         return {name.removeprefix(start): n for name, n in self.counts.items() if name.startswith(start) and n}
 
@@ -115,7 +117,7 @@ class Tally:
         ]
 
     def damage_reports(self) -> list[str]:
-        """Return a clause for each damaged file, with the number of lines before the damage."""
+        """Return a clause for each damaged file, which states the number of lines before the damage."""
         read = {address: sum(self._lines[address].values()) for address in sorted(self._damaged)}
         return [f"{address} is damaged after {plural(lines, 'line')}" for address, lines in read.items()]
 
@@ -131,5 +133,5 @@ def is_tally_key(key: bytes) -> bool:
 
 
 def excerpt_of(line: bytes) -> str:
-    """Return the first characters of a line, without unprintable ones."""
+    """Return the first characters of a line, with unprintable characters replaced."""
     return printable(line[:EXCERPT_BYTES].decode("utf-8", "replace")[:EXCERPT_CHARACTERS])

@@ -1,7 +1,7 @@
 """Reads all texts of some files in order, for prediction and for training on raw texts.
 
-Prediction answers each line of plain text. So do not read plain text as preprocessing does, which skips blank lines and
-lines that are not UTF-8.
+Prediction returns a result for each line of plain text. So do not read plain text as preprocessing does, because
+preprocessing skips blank lines and lines that are not UTF-8.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ from corpus.reading.storage import open_blocks
 from corpus.reading.tally import Tally
 
 _BLOCK_BYTES, _BLOCK_TEXTS = 4 << 20, 8192
-"""Size of a batch for a model. Twice as many texts are hardly faster, and the answers come later."""
+"""Size of a batch for a model, in bytes and in texts. Larger batches are hardly faster, and delay the first results."""
 
 
 def read_texts(sources: Sequence[Source], encoder: LabelEncoder, tally: Tally) -> Iterator[TextBatch]:
     """Yield the texts of the files, in order.
 
-    Counts lines and malformed lines in `tally`. Raises DataError if a file is damaged or unreadable, after all
-    texts before that.
+    Counts lines and malformed lines in `tally`. If a file is damaged or unreadable, yields all texts before the damage,
+    then raises DataError.
     """
     for source in sources:
         if source.format.kind == "text":
@@ -37,7 +37,7 @@ def read_texts(sources: Sequence[Source], encoder: LabelEncoder, tally: Tally) -
 
 
 def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
-    """Yield the same texts in larger batches. A DataError is raised after all texts before it."""
+    """Join batches into larger batches. If `batches` raises DataError, all texts before it are yielded first."""
     texts: list[str] = []
     codes: list[int] = []
     kept: list[tuple[object, ...]] = []
@@ -61,7 +61,10 @@ def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
 
 
 def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[TextBatch]:
-    """Yield the lines of plain text, one text per line. A line that is too long counts as malformed in `tally`."""
+    """Yield the lines of plain text as texts.
+
+    A line that is too long is skipped, and `tally` counts it as malformed.
+    """
     done = 0
     for lines in split_lines(blocks):
         if isinstance(lines, LongLine):
