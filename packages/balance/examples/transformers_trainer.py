@@ -3,8 +3,8 @@
     pip install "shoal-balance[transformers]"
     torchrun --nproc-per-node 2 examples/transformers_trainer.py OUTPUT
 
-Sentences and initial weights are random. To use your own texts and `from_pretrained`, replace only these. Without GPUs
-the ranks use the machine's CPU cores. `SLOW_RANK=1` slows rank 1 down.
+Texts and initial weights are random. Replace them with your own texts and `from_pretrained`. Without GPUs the ranks use
+the machine's CPU cores. `SLOW_RANK=1` slows rank 1 down.
 """
 
 import os
@@ -20,15 +20,15 @@ WORDS = ("the", "lamp", "book", "was", "very", "quite", "good", "fine", "poor", 
 LENGTH, TEXTS = 8, 1600
 
 
-def made_texts(seed: int) -> list[dict[str, Any]]:
+def random_texts(seed: int) -> list[dict[str, Any]]:
     """Return random texts, labelled positive if they have more good words than poor ones."""
-    chance, found = random.Random(seed), list[dict[str, Any]]()  # noqa: S311
-    while len(found) < TEXTS:
+    chance, results = random.Random(seed), list[dict[str, Any]]()  # noqa: S311
+    while len(results) < TEXTS:
         words = chance.choices(range(len(WORDS)), k=LENGTH)
         good, poor = (sum(word in pair for word in words) for pair in ((6, 7), (8, 9)))
         if good != poor:
-            found.append({"input_ids": words, "labels": int(good > poor)})
-    return found
+            results.append({"input_ids": words, "labels": int(good > poor)})
+    return results
 
 
 def main(output: str) -> None:
@@ -40,7 +40,7 @@ def main(output: str) -> None:
     )
     if os.environ.get("SLOW_RANK") == os.environ.get("RANK", "0"):
         slow_down(model)
-    test = made_texts(seed=1)
+    test = random_texts(seed=1)
     arguments = TrainingArguments(
         output_dir=output,
         per_device_train_batch_size=32,
@@ -52,20 +52,20 @@ def main(output: str) -> None:
         disable_tqdm=True,
     )
     trainer = BalancedTrainer(
-        model=model, args=arguments, train_dataset=made_texts(seed=0), eval_dataset=test, compute_metrics=accuracy
+        model=model, args=arguments, train_dataset=random_texts(seed=0), eval_dataset=test, compute_metrics=accuracy
     )
     trainer.train()
-    found = trainer.evaluate()
+    results = trainer.evaluate()
     if trainer.is_world_process_zero() and trainer.batches is not None:
-        print(f"accuracy {found['eval_accuracy']:.1%}, rows of each rank {trainer.batches.shares}")
+        print(f"accuracy {results['eval_accuracy']:.1%}, rows of each rank {trainer.batches.shares}")
 
 
-def accuracy(found: Any) -> dict[str, float]:
-    return {"accuracy": float((found.predictions.argmax(1) == found.label_ids).mean())}
+def accuracy(results: Any) -> dict[str, float]:
+    return {"accuracy": float((results.predictions.argmax(1) == results.label_ids).mean())}
 
 
 def slow_down(model: BertForSequenceClassification) -> None:
-    """Make a model compute each layer of its encoder five more times."""
+    """Make the model compute each layer of its encoder five more times, to slow down its rank."""
 
     def again(layer: torch.nn.Module, given: tuple[Any, ...], _result: Any) -> None:
         with torch.no_grad():

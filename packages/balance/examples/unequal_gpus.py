@@ -21,7 +21,8 @@ IMAGES, CLASSES, GLOBAL_BATCH, EPOCHS = 2048, 4, 64, 4
 
 
 class Block(nn.Module):
-    """Residual block with group normalisation: batch normalisation would use the statistics of one rank's rows."""
+    """Residual block with group normalisation, because batch normalisation would use the statistics of one rank's
+    rows."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -34,12 +35,12 @@ class Block(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        found: Tensor = (images + self.layers(images)).relu()
-        return found
+        outputs: Tensor = (images + self.layers(images)).relu()
+        return outputs
 
 
 def generated_images() -> TensorDataset:
-    """Return images of noise with one bright quarter, which is the class."""
+    """Return images of noise with one bright quarter. The label is the number of the bright quarter."""
     torch.manual_seed(0)
     labels = torch.randint(CLASSES, (IMAGES,))
     images = torch.randn(IMAGES, 1, 16, 16)

@@ -7,7 +7,7 @@
 | `shoal_balance.transformers` | `BalancedTrainer`, for Hugging Face's Trainer |
 | `shoal_balance.lightning` | `Balance`, a callback for Lightning's Trainer |
 
-Importing the package does not import torch, so a program that only orders and splits rows starts fast.
+`import shoal_balance` does not import torch, so a program that only orders and splits rows starts fast.
 """
 
 from shoal_balance.balancers import Balancer, EpochBalancer, FixedShares, StepBalancer, make_balancer, parse_balance

@@ -1,7 +1,7 @@
 """Balancers, which choose the split of each global batch over ranks of unequal speed. All ranks choose the same split.
 
-Give a balancer each rank's own compute time, without the wait for other ranks. With that wait all ranks look equally
-slow.
+Pass each rank's own compute time to the balancer, without the time that the rank waits for other ranks. Otherwise all
+ranks look equally slow.
 """
 
 from collections import deque
@@ -15,28 +15,29 @@ from shoal_balance.speed import TimeModel, fit_time_model
 from shoal_balance.split import FloatArray, IntArray, equal_finish_split, finish_time, proportional_split
 
 FIRST_REBALANCES = (3, 6)
-"""Numbers of observations after which to rebalance, before the regular interval. The first split is based on a single
-number of rows."""
+"""Observation counts at which `StepBalancer` rebalances early, before its regular interval has passed. The initial
+models need an early correction, because they are based on a single row count per rank."""
 
 _RECENT = 3
-"""Number of observations that must agree on a change of speed before the older history is dropped. Two are too few,
-because a stall may be longer than a step."""
+"""Number of consecutive observations that must show a change of speed before the older history is dropped. Two are too
+few, because a stall may last longer than one step."""
 
 _CHANGE = 1.15
-"""Factor by which recent times must differ from the fit to count as a change of speed. If times vary by 5%, one in 740
-exceeds it by chance, but never three in a row. Regular rebalances find smaller changes."""
+"""Factor by which recent times must differ from the predicted times to count as a change of speed. If times vary by 5%,
+one time in 740 exceeds the factor by chance, but never three in a row. Regular rebalances correct smaller changes."""
 
 _WORTHWHILE = 0.01
-"""Smallest predicted gain for which a split changes, so that noise does not move rows back and forth. By default a
-rank's history has twenty times. If they vary by 5%, their mean is uncertain by this much."""
+"""Smallest predicted gain, as a fraction of the step time, for which the split changes. It keeps noise from moving
+rows back and forth: by default a rank's history has 20 times. If these vary by 5%, their mean is uncertain by 1%."""
 
 _RETRY_AFTER, _MOST_RETRY_AFTER = 4, 64
-"""Number of rebalances without rows before a rank's next trial: initially, and at most. It doubles after each failed
-trial. So a temporary stall costs little, and so does a rank that never recovers: by default three steps of 640."""
+"""Number of rebalances after which a rank without rows gets a trial: the initial value and the maximum. The number
+doubles after each failed trial. So a temporary stall costs little. A rank that never recovers costs little, too: by
+default its trials take three of 640 steps."""
 
 _SPARE_TIME = 0.8
-"""Share of a step's time below which a trial gets more rows, because a rank may have a long fixed time and a short time
-per row. The rest of the step must exceed noise, which is some hundredths of a step."""
+"""Fraction of the predicted step time. If a trial takes less, the next trial gets more rows, because the rank may have
+a long fixed time and a short time per row. The rest of the step time must exceed the noise, which is a few percent."""
 
 
 class Balancer(Protocol):
@@ -46,23 +47,23 @@ class Balancer(Protocol):
     """
 
     def split(self, total: int) -> IntArray:
-        """Return the rows of each rank, (ranks,), for a global batch of `total` rows."""
+        """Return the number of rows for each rank, (ranks,), in a global batch of `total` rows."""
         ...
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Record one step's rows and own compute seconds, (ranks,) each; 0 seconds if unknown."""
+        """Record each rank's number of rows and compute time in one step, (ranks,) each. An unknown time is 0."""
         ...
 
 
 def make_balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: int, total: int) -> Balancer:
-    """Return the balancer that `how` names; see `parse_balance`.
+    """Create the balancer that `how` names.
 
     Args:
-        how: `steps` starts from the rates and rebalances every `every` steps.
-        rates: (ranks,) rows per second of each rank.
-        every: Steps between rebalances.
-        steps_per_epoch: Steps of an epoch.
-        total: Rows of a step. The last step of an epoch may have fewer.
+        how: A name that `parse_balance` accepts. `steps` starts from `rates` and rebalances every `every` steps.
+        rates: Rows per second of each rank, (ranks,).
+        every: Number of steps between rebalances, for `steps`.
+        steps_per_epoch: Number of steps of an epoch, for `epoch:X`.
+        total: Number of rows of a global batch. The last batch of an epoch may have fewer rows.
 
     Raises:
         ValueError: `how` is not valid, or its number of shares differs from the number of ranks.
@@ -82,8 +83,8 @@ def make_balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: i
 def parse_balance(how: str) -> tuple[list[float], float | None]:
     """Parse the name of a balancer: `steps`, `off`, `epoch:X`, or shares such as `3,1,1`.
 
-    Return the fixed shares (empty otherwise), and X of `epoch:X` (None otherwise). Raises ValueError for any other
-    text.
+    Return a pair. The first item is the list of fixed shares, or an empty list. The second is the X of `epoch:X`, or
+    None. Raises ValueError for any other name.
     """
     if how in ("steps", "off"):
         return [], None
@@ -102,38 +103,38 @@ def parse_balance(how: str) -> tuple[list[float], float | None]:
 
 
 class FixedShares:
-    """Splits every step in the same proportions."""
+    """Balancer that splits every global batch in the same proportions."""
 
     def __init__(self, shares: FloatArray) -> None:
-        """Split by `shares` (ranks,), at least one of them above 0."""
+        """Split in proportion to `shares` (ranks,). At least one share must be above 0."""
         self._shares = shares
 
     def split(self, total: int) -> IntArray:
-        """Return the rows of each rank, (ranks,), for a global batch of `total` rows."""
+        """Return the number of rows for each rank, (ranks,), in a global batch of `total` rows."""
         return proportional_split(total, self._shares)
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Do nothing."""
+        """Ignore the observation, because the shares are fixed."""
 
 
 class EpochBalancer:
-    """Balancer of the reference system. Every `every` steps it sets shares in proportion to previous share / time.
+    """Balancer that sets each rank's share in proportion to its rows per second over the last `every` steps.
 
-    The first splits are equal. Times are sums over the steps since the last rebalance.
+    Shares are equal for the first `every` steps. This balancer exists for comparison with the reference system.
     """
 
     def __init__(self, *, ranks: int, every: int) -> None:
-        """Rebalance every `every` steps."""
+        """Start with equal shares, and rebalance every `every` steps."""
         self._every = every
         self._shares = np.ones(ranks)
         self._rows, self._seconds, self._steps = np.zeros(ranks), np.zeros(ranks), 0
 
     def split(self, total: int) -> IntArray:
-        """Return the rows of each rank, (ranks,), for a global batch of `total` rows."""
+        """Return the number of rows for each rank, (ranks,), in a global batch of `total` rows."""
         return proportional_split(total, self._shares)
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Record one step's rows and own compute seconds, (ranks,) each."""
+        """Record each rank's number of rows and compute time in one step, (ranks,) each. An unknown time is 0."""
         self._rows += np.where(seconds > 0, rows, 0)
         self._seconds += seconds
         self._steps += 1
@@ -153,34 +154,36 @@ class _RankModel:
     fitted: TimeModel
     """Newest fit. It becomes `used` if the predicted gain is large enough."""
     history: deque[tuple[int, float]]
-    """(rows, seconds) of its latest steps at one speed."""
+    """(rows, seconds) of the rank's latest steps, all of them since its speed last changed."""
     ratios: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    """Its last times divided by the predicted times; 0 without rows."""
+    """Measured / predicted time of the rank's last steps; 0 for a step without rows."""
     min_rows: int = 1
-    """Smallest number of rows in a trial. It also applies at the start, because the measured rate may be too low."""
+    """Number of rows in the rank's current trial, which every split must assign at least; 0 without a trial. Each rank
+    starts with a trial of one row, because its measured rate may be too low."""
     idle_rounds: int = 0
-    """Number of consecutive rebalances without rows."""
+    """Number of consecutive rebalances that assigned no rows to the rank."""
     retry_after: int = _RETRY_AFTER
-    """Number of rebalances without rows after which a trial follows."""
+    """Value of `idle_rounds` after which a trial starts."""
 
     def observe(self, rows: int, seconds: float) -> None:
-        """Record a step; 0 seconds if unknown."""
+        """Record the rank's number of rows and compute time in one step. An unknown time is 0."""
         if rows > 0 and seconds > 0:
             self.history.append((rows, seconds))
         self.ratios.append(seconds / self.fitted.seconds(rows) if rows > 0 else 0.0)
 
     @property
     def has_finished_trial(self) -> bool:
-        """True if all of its last times are of a trial's number of rows, so that the result is certain."""
+        """Whether all of the rank's last times were measured with the trial's number of rows."""
         few, latest = max(self.min_rows, 1), list(self.history)[-_RECENT:]
         return len(latest) == _RECENT and all(rows == few for rows, _ in latest)
 
     def has_spare_time(self, finish: float) -> bool:
-        """Return whether its last times were well below `finish` seconds. Then more rows may take hardly longer."""
+        """Return whether the rank's last times were well below `finish` seconds, so that it may be able to compute more
+        rows."""
         return max([seconds for _, seconds in self.history][-_RECENT:], default=np.inf) < _SPARE_TIME * finish
 
     def refit(self) -> None:
-        """Fit its history again. Drop the older entries if the newest show another speed."""
+        """Fit the model to the history again. If the newest times show a change of speed, drop the older ones first."""
         if not self.history:
             return
         latest = list(self.history)[-_RECENT:]
@@ -192,8 +195,8 @@ class _RankModel:
         self.fitted = fit_time_model(list(self.history))
 
     def assign(self, rows: int) -> None:
-        """Record that a rebalance gave it `rows` rows. After enough rebalances without rows, start a trial of one
-        row."""
+        """Record that a rebalance assigned `rows` rows to the rank. After enough rebalances without rows, start a trial
+        of one row."""
         if rows > 1:
             self.retry_after = _RETRY_AFTER
         self.idle_rounds = self.idle_rounds + 1 if rows == 0 else 0
@@ -204,45 +207,42 @@ class _RankModel:
 
 
 def _agree_on_a_change(ratios: Sequence[float]) -> bool:
-    """Return whether enough measured times deviate from their predictions in the same direction.
-
-    `ratios` are times divided by predicted times.
-    """
+    """Return whether `ratios` (measured / predicted times) are enough, and all deviate in the same direction."""
     if len(ratios) < _RECENT:
         return False
     return min(ratios) > _CHANGE or 0 < min(ratios) <= max(ratios) < 1 / _CHANGE
 
 
 class StepBalancer:
-    """Adapts the split to the ranks' speeds from step to step.
+    """Balancer that measures the ranks' speeds in every step and adapts the split to them.
 
-    A rank's time for a step is modelled as a line in its rows (speed.py). The batch is split so that all ranks finish
-    together. The models start from the ranks' own rates.
+    Each rank's step time is modelled as a fixed time plus a time per row (speed.py). The global batch is split so that
+    all ranks finish together.
 
-    A rank gets no rows only if it was too slow for a single row. It then has no new times, so from time to time it gets
-    a trial of one row. After each trial that it finished early, the number of rows doubles.
+    A rank gets no rows only if it was too slow even for a single row. Without rows it has no new times, so from time to
+    time it gets a trial of one row. After each trial that finishes early, the next trial has twice as many rows.
     """
 
     def __init__(self, *, rates: FloatArray, every: int, total: int) -> None:
-        """Start from known rates.
+        """Create the initial models of all ranks from measured rates.
 
         Args:
-            rates: (ranks,) rows per second, above 0.
-            every: Observations between rebalances.
-            total: Rows of a global batch.
+            rates: Rows per second of each rank, (ranks,), above 0.
+            every: Number of observed steps between rebalances.
+            total: Number of rows of a global batch.
         """
         self._every, self._total = every, total
         self._observations = 0
         lines, longest = [TimeModel(0.0, per_row) for per_row in (1.0 / rates).tolist()], 2 * max(every, _RECENT)
         self._ranks = [_RankModel(used=line, fitted=line, history=deque(maxlen=longest)) for line in lines]
-        # The rates count as observed steps, so that they outweigh one or two slow first steps. But only a rank's own
-        # steps may leave it without rows.
+        # Enter the rates as if they were observed steps, so that they outweigh one or two slow first steps. Do not
+        # enter them for a rank with a single row, because only measured steps may leave a rank without rows.
         for rank, rows, rate in zip(self._ranks, self.split(total).tolist(), rates.tolist(), strict=True):
             if rows > 1:
                 rank.history.extend([(rows, rows / rate)] * _RECENT)
 
     def split(self, total: int) -> IntArray:
-        """Return the rows of each rank, (ranks,), for a global batch of `total` rows."""
+        """Return the number of rows for each rank, (ranks,), in a global batch of `total` rows."""
         split = self._equalised(total)
         short = [number for number, rank in enumerate(self._ranks) if split[number] < rank.min_rows]
         for number in short:
@@ -253,28 +253,28 @@ class StepBalancer:
         return split
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Record one step's rows and own compute seconds, (ranks,) each; 0 seconds if unknown."""
+        """Record each rank's number of rows and compute time in one step, (ranks,) each. An unknown time is 0."""
         if not self._observations and (not seconds.any() or rows.sum() < self._total):
-            return  # a GPU's times arrive some steps late
+            return  # the times of GPUs arrive a few steps late
         self._observations += 1
         for rank, count, duration in zip(self._ranks, rows.tolist(), seconds.tolist(), strict=True):
             rank.observe(count, duration)
         changed = any(_agree_on_a_change(rank.ratios) for rank in self._ranks)
         if changed:
             for rank in self._ranks:
-                rank.ratios.clear()  # the refit below accounts for this speed
+                rank.ratios.clear()  # the rebalance below refits the models to the new speed
         regular = self._observations in FIRST_REBALANCES or self._observations % self._every == 0
         if regular or changed or any(rank.min_rows and rank.has_finished_trial for rank in self._ranks):
             self._rebalance()
 
     def _rebalance(self) -> None:
-        """Fit the models of all ranks, use them if the gain is large enough, and decide on trials."""
+        """Refit the models of all ranks, use them if the predicted gain is large enough, and start or end trials."""
         for rank in self._ranks:
             rank.refit()
         tried = [rank.has_finished_trial for rank in self._ranks]
         fixed, per_row = _columns([rank.fitted for rank in self._ranks])
         best = equal_finish_split(self._total, fixed, per_row)
-        present = self._equalised(self._total) if any(tried) else self.split(self._total)  # the split after the trials
+        present = self._equalised(self._total) if any(tried) else self.split(self._total)  # without finished trials
         finish = finish_time(present, fixed, per_row)
         gains = finish_time(best, fixed, per_row) <= (1 - _WORTHWHILE) * finish
         for rank, was_tried, rows in zip(self._ranks, tried, best.tolist(), strict=True):
@@ -292,11 +292,11 @@ class StepBalancer:
             rank.assign(rows)
 
     def _equalised(self, total: int) -> IntArray:
-        """Return the split, (ranks,), with which all ranks finish together, without trials."""
+        """Return the split, (ranks,), with which all ranks should finish together. It ignores trials."""
         return equal_finish_split(total, *_columns([rank.used for rank in self._ranks]))
 
 
 def _columns(lines: Sequence[TimeModel]) -> tuple[FloatArray, FloatArray]:
-    """Return the models' fixed seconds and their seconds per row, (ranks,) each."""
+    """Return the fixed seconds and the seconds per row of the models, (ranks,) each."""
     fixed, per_row = np.array(lines, dtype=np.float64).T.copy()
     return fixed, per_row

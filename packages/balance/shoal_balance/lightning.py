@@ -1,9 +1,11 @@
 """`Balance`, a callback that balances GPUs of unequal speed in Lightning's Trainer with the DDP strategy.
 
-def train_dataloader(self):  # of the LightningModule or the LightningDataModule
-    return DataLoader(dataset, batch_sampler=BalancedBatches(len(dataset), global_batch=256))
+    def train_dataloader(self):  # in the LightningModule or the LightningDataModule
+        return DataLoader(dataset, batch_sampler=BalancedBatches(len(dataset), global_batch=256))
 
-trainer = Trainer(strategy="ddp", use_distributed_sampler=False, callbacks=[Balance()])
+    trainer = Trainer(strategy="ddp", use_distributed_sampler=False, callbacks=[Balance()])
+
+Each rank computes a part of each global batch in proportion to its speed.
 """
 
 from collections.abc import Mapping
@@ -20,8 +22,8 @@ from shoal_balance.torch import BalancedBatches, Step
 class Balance(Callback):  # type: ignore[misc]
     """Callback that measures the ranks, scales their losses, and stores the sampler's position in checkpoints.
 
-    `training_step` returns the mean loss over its rows, as usual. It must not wait for other ranks, as
-    `self.log(..., sync_dist=True)` does: all ranks would look equally slow.
+    `training_step` must return the mean loss over its rows, as usual. It must not wait for other ranks, as
+    `self.log(..., sync_dist=True)` does, because then all ranks look equally slow.
     """
 
     def __init__(self) -> None:
@@ -31,14 +33,15 @@ class Balance(Callback):  # type: ignore[misc]
         self._step: Step | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Find the sampler. Raises TypeError if it is not BalancedBatches, or the strategy is not DDP."""
+        """Find the sampler and start measuring. Raises TypeError if the sampler is not BalancedBatches, or if several
+        ranks train without DDP."""
         found = getattr(trainer.train_dataloader, "batch_sampler", None)
         if not isinstance(found, BalancedBatches):
             raise TypeError(
-                "the training DataLoader has no BalancedBatches as its batch_sampler; give it one, and "
+                "the batch_sampler of the training DataLoader must be a BalancedBatches; also pass "
                 "use_distributed_sampler=False to the Trainer"
             )
-        self._batches, self._open = found, ExitStack()  # a failed training may have left a step open
+        self._batches, self._open = found, ExitStack()  # an earlier, failed run may have left a step open
         if isinstance(trainer.strategy.model, DistributedDataParallel):
             found.measure(trainer.strategy.model)
         elif found.ranks > 1:
@@ -72,5 +75,5 @@ class Balance(Callback):  # type: ignore[misc]
         return self._batches.state_dict() if self._batches else {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Store a position, from which the next training continues."""
+        """Store a position from which the next training run continues."""
         self._state = state_dict or None

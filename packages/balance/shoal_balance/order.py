@@ -4,8 +4,8 @@ The training rows form blocks. An epoch takes the blocks in a random order and s
 consecutive blocks. So a streaming reader needs only one window in memory, and sees the same order as a reader that
 holds all rows.
 
-The order must never depend on the number of ranks. Every rank computes the whole global batch and takes its own part
-(balancers.py).
+The order must never depend on the number of ranks. Every rank computes the row numbers of the whole global batch and
+takes its own part of them (balancers.py).
 """
 
 from bisect import bisect_left, bisect_right
@@ -37,19 +37,19 @@ class BatchOrder:
 
     @property
     def steps(self) -> int:
-        """Global batches per epoch. The last may be short."""
+        """Number of global batches per epoch. The last batch may have fewer rows."""
         return steps_per_epoch(self.rows, self.global_batch)
 
     def size(self, step: int) -> int:
-        """Return the number of rows of global batch `step`, counted from 0. Raises IndexError if out of range."""
+        """Return the number of rows of global batch `step`, counted from 0. Raises IndexError if it is out of range."""
         if not 0 <= step < self.steps:
             raise IndexError(f"step {step} is out of range [0, {self.steps})")
         return min(self.global_batch, self.rows - step * self.global_batch)
 
     def batch(self, epoch: int, step: int) -> IntArray:
-        """Return the rows, (size(step),), of global batch `step` of `epoch`, both counted from 0.
+        """Return the row numbers, (size(step),), of global batch `step` of `epoch`, both counted from 0.
 
-        The result is a read-only view of its window, which has two megabytes, so that a step does not copy it.
+        The result may be a read-only view of a window of two megabytes, which avoids a copy in each step.
         """
         start = step * self.global_batch
         stop = start + self.size(step)
@@ -65,20 +65,22 @@ class BatchOrder:
 
 
 def steps_per_epoch(rows: int, global_batch: int) -> int:
-    """Return the number of global batches that hold every row exactly once."""
+    """Return the number of global batches that contain every row exactly once."""
     return -(-rows // global_batch)
 
 
 @lru_cache(maxsize=2)
 def _block_order(rows: int, seed: int, epoch: int, block_rows: int) -> IntArray:
-    """Return the blocks, (blocks,), in this epoch's order."""
+    """Return the block numbers, (blocks,), in the random order of this epoch."""
     return np.random.default_rng((seed, epoch, _OF_BLOCKS)).permutation(-(-rows // block_rows))
 
 
 @lru_cache(maxsize=2)
 def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blocks: int) -> list[int]:
-    """Return the start of each window in the epoch, and the end, (windows + 1,). Any window may hold the short
-    block."""
+    """Return the position in the epoch at which each window starts, and the end of the last one: windows + 1 integers.
+
+    The last block may have fewer rows, and any window may contain it.
+    """
     blocks = _block_order(rows, seed, epoch, block_rows)
     sizes = np.minimum(block_rows, rows - blocks * block_rows)  # (blocks,)
     ends = np.concatenate(([0], np.cumsum(sizes)))  # (blocks + 1,)
@@ -88,7 +90,10 @@ def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blo
 
 @lru_cache(maxsize=2)
 def _window_rows(rows: int, seed: int, epoch: int, window: int, block_rows: int, window_blocks: int) -> IntArray:
-    """Return the shuffled rows of a window, (rows of the window,). Read-only, because batches are views of it."""
+    """Return the shuffled row numbers of a window, (rows of the window,).
+
+    The array is read-only, because batches are views of it.
+    """
     blocks = _block_order(rows, seed, epoch, block_rows)[window * window_blocks : (window + 1) * window_blocks]
     numbers = blocks[:, None] * block_rows + np.arange(block_rows)  # (window_blocks, block_rows)
     inside = numbers[numbers < rows]  # (rows of the window,)

@@ -1,7 +1,7 @@
-"""Model of a rank's speed: the time of a step as a line in its rows, fitted to measured times.
+"""Model of a rank's speed: the time of a step as a linear function of its number of rows, fitted to measured times.
 
-`fixed` is the time of every step, `per_row` the time of every row. The arithmetic must give the same bits on every
-processor (split.py).
+A step takes `fixed` seconds, and `per_row` seconds more for each row. The arithmetic must give the same bits on every
+processor (see split.py).
 """
 
 import math
@@ -11,22 +11,23 @@ from statistics import median
 from typing import NamedTuple
 
 STALL = 1.2
-"""Factor above the fit's prediction, scaled to the median of all ratios, from which a time is excluded as a stall. With
-noise of 5%, one time in 30,000 is so large. Delays only increase times, so times far below the median stay."""
+"""Limit for stalls: a time is excluded if its ratio to the predicted time is above STALL times the median ratio. With
+noise of 5%, one time in 30,000 is so long. Short times are never excluded, because delays only increase times."""
 
 TRUST_IN_PROPORTION = 0.05
-"""Weight of the penalty on the fixed part, as a share of the weight of all observations. It matters while the observed
-row counts are too similar to separate both parts. The fit finds a sixth of the fixed part if their standard deviation
-is 10% of their mean, and half at 23%. Near the observed row counts the line is right in any case."""
+"""Weight of the penalty on `fixed`, relative to the weight of all observations. The penalty matters only while the
+observed row counts are too similar to separate `fixed` from `per_row`. The fit finds a sixth of the true fixed time if
+the standard deviation of the row counts is 10% of their mean, and half of it at 23%. Near the observed row counts the
+predictions are right in any case."""
 
 
 class TimeModel(NamedTuple):
     """Seconds of a step with `rows` rows: fixed + per_row * rows."""
 
     fixed: float
-    """Seconds of every step, at least 0."""
+    """Seconds for each step, at least 0."""
     per_row: float
-    """Seconds of every row, above 0."""
+    """Seconds for each row, above 0."""
 
     def seconds(self, rows: float) -> float:
         """Return the predicted seconds of a step with `rows` rows."""
@@ -34,12 +35,12 @@ class TimeModel(NamedTuple):
 
 
 def fit_time_model(points: Sequence[tuple[float, float]]) -> TimeModel:
-    """Fit a line to `points`, (rows, seconds) each, both above 0.
+    """Fit a TimeModel to `points`: pairs of rows and seconds, both above 0.
 
-    A penalty draws the fixed part towards 0. So with a single row count, time is proportional to rows.
+    A penalty draws `fixed` towards 0. So if all points have the same number of rows, time is proportional to rows.
 
-    The fit is robust to outliers. It uses the medians of observations with equal rows, and is repeated without
-    observations far above the line. Observations with few rows always stay, because there the fixed part dominates.
+    The fit is robust to outliers. It uses the median time for each number of rows, and is repeated without times far
+    above the line. Times for few rows are never excluded, because `fixed` dominates them.
     """
     line = _ridge(points)
     ratios = [time / line.seconds(count) for count, time in points]
@@ -48,7 +49,7 @@ def fit_time_model(points: Sequence[tuple[float, float]]) -> TimeModel:
 
 
 def _ridge(points: Sequence[tuple[float, float]]) -> TimeModel:
-    """Fit by least squares with a penalty on the fixed part (ridge regression), on the medians by row count."""
+    """Fit by ridge regression: least squares over the median time of each row count, with a penalty on `fixed`."""
     by_rows = defaultdict[float, list[float]](list)
     for count, time in points:
         by_rows[count].append(time)
@@ -59,7 +60,7 @@ def _ridge(points: Sequence[tuple[float, float]]) -> TimeModel:
     x, xx = math.fsum(w * x for x, _, w in scaled), math.fsum(w * x * x for x, _, w in scaled)
     y, xy = math.fsum(w * y for _, y, w in scaled), math.fsum(w * x * y for x, y, w in scaled)
     weight = (1 + TRUST_IN_PROPORTION) * len(points)
-    determinant = weight * xx - x * x  # above 0, because the penalty is
+    determinant = weight * xx - x * x  # positive, because the penalty is positive
     a, b = (xx * y - x * xy) / determinant, (weight * xy - x * y) / determinant
     if a < 0 or b <= 0:
         a, b = 0.0, xy / xx

@@ -1,7 +1,7 @@
 """`BalancedBatches`, a batch sampler for any PyTorch program with `torch.distributed`.
 
-A global batch has the same rows on any number of ranks. Each rank computes a part of them in proportion to its measured
-speed, so that no rank waits for another:
+A global batch has the same rows for any number of ranks. Each rank computes a part of the batch in proportion to its
+measured speed, so that the ranks need not wait for each other:
 
     batches = BalancedBatches(len(dataset), global_batch=256)
     loader = DataLoader(dataset, batch_sampler=batches)
@@ -15,7 +15,7 @@ speed, so that no rank waits for another:
             optimiser.step()
             optimiser.zero_grad()
 
-Multiply the loss by `loss_scale`: then DDP's mean over the ranks is the mean over the rows of the global batch.
+Multiply the loss by `loss_scale`, so that DDP's mean over the ranks is the mean over the rows of the global batch.
 """
 
 import time
@@ -40,41 +40,41 @@ from shoal_balance.split import FloatArray, IntArray, proportional_split
 
 @dataclass(eq=False)
 class Step:
-    """A step of this rank."""
+    """One training step on this rank."""
 
     number: int
-    """Number of the step over all epochs, from 0."""
+    """Index of the step, counted from 0 over all epochs."""
     rows: int
     """Number of rows that this rank computes."""
     of: int
     """Number of rows of the global batch."""
     loss_scale: float
-    """Factor for the mean loss of this rank's rows, applied before `backward`."""
+    """Factor by which to multiply the mean loss of this rank's rows before `backward`."""
     _started: float = 0.0
     _seconds: float = 0.0
     _events: list[Any] = field(default_factory=list)
 
     def computed(self) -> None:
-        """Record that this rank has computed its own gradients. The last call of a step counts.
+        """Record that this rank has computed its own gradients. If called several times, the last call counts.
 
-        Call it before your own all-reduce. With DDP, `BalancedBatches.measure` calls it.
+        Call it before your own all-reduce. With DDP you need not call it, because `BalancedBatches.measure` does.
         """
         self._seconds = time.perf_counter() - self._started
         if self._events:
             self._events[1].record()
 
     def seconds(self) -> float:
-        """Return the compute time of the rank in seconds; 0 while it is unknown, because a GPU still computes."""
+        """Return the compute time of this rank in seconds, or 0 while the GPU has not finished the step."""
         if not self._events or not self._seconds:
             return self._seconds
         return self._events[0].elapsed_time(self._events[1]) / 1000 if self._events[1].query() else 0.0
 
 
 class _CpuAllReduceHook:
-    """Communication hook of DDP that computes the mean over ranks with gloo.
+    """DDP communication hook that averages gradients over the ranks with gloo.
 
-    PyTorch's own hook runs Python in a thread of gloo at its end. A program that exits at that moment aborts, because
-    CPython ends threads by an exception that C++ does not expect.
+    PyTorch's own hook runs Python code in a gloo thread when an all-reduce completes. If the program exits at that
+    moment, it aborts, because CPython stops threads by an exception that C++ does not expect.
     """
 
     def __init__(self, group: Any) -> None:
@@ -85,7 +85,7 @@ class _CpuAllReduceHook:
         buffer = bucket.buffer().div_(self._group.size())
         mean = torch.futures.Future[Tensor]()
         self._sent.append((dist.all_reduce(buffer, group=self._group, async_op=True), mean, buffer))
-        if bucket.is_last():  # next DDP would wait for all buckets
+        if bucket.is_last():  # after the last bucket, DDP would wait for all buckets anyway
             for work, found, part in self._sent:
                 work.wait()
                 found.set_result(part)
@@ -96,7 +96,8 @@ class _CpuAllReduceHook:
 class BalancedBatches(Sampler[list[int]]):
     """Batch sampler that yields this rank's row numbers of each global batch, for a DataLoader's `batch_sampler`.
 
-    Each iteration is an epoch. After an interrupted iteration, or a loaded state, the next iteration continues there.
+    Each iteration is one epoch. After an interrupted iteration or `load_state_dict`, the next iteration continues from
+    that position.
     """
 
     def __init__(
@@ -113,23 +114,23 @@ class BalancedBatches(Sampler[list[int]]):
         """Create the sampler. Call it on every rank.
 
         Args:
-            rows: Rows of the dataset.
-            global_batch: Rows of a step over all ranks, at least one for each rank.
-            seed: Seed of the order.
+            rows: Number of rows of the dataset.
+            global_batch: Number of rows of a step over all ranks, at least one for each rank.
+            seed: Seed of the random order.
             shuffle: Whether to shuffle the rows in every epoch.
-            rebalance_every: Steps after which the ranks exchange their times.
-            max_rows: Largest number of rows that fit into this rank's memory. It may differ between ranks.
-            device: Device of this rank (default: the current GPU, or the CPU without one).
+            rebalance_every: Number of steps after which the ranks exchange their times and rebalance.
+            max_rows: Largest number of rows that fits into this rank's memory (default: no limit). Ranks may differ.
+            device: Device of this rank (default: the current GPU, or the CPU if there is no GPU).
 
         Raises:
-            ValueError: A number is below 1, or the global batch does not fit the ranks or their memory.
+            ValueError: A number is below 1, or the global batch has fewer rows than there are ranks, or more than
+                `max_rows` of all ranks together.
         """
         world = dist.get_world_size() if dist.is_initialized() else 1
         if rows < 1 or global_batch < world or rebalance_every < 1 or (max_rows is not None and max_rows < 1):
             raise ValueError(
-                f"{rows} rows in global batches of {global_batch} for {world} ranks, at most {max_rows} a rank, "
-                f"rebalanced every {rebalance_every} steps: all must be at least 1, and a global batch have a row for "
-                "each rank"
+                f"rows ({rows}), max_rows ({max_rows}) and rebalance_every ({rebalance_every}) must be at least 1, and "
+                f"global_batch ({global_batch}) at least the number of ranks ({world})"
             )
         self._order = BatchOrder(rows=rows, global_batch=global_batch, seed=seed, shuffled=shuffle)
         self._rank, self._world = (dist.get_rank(), world) if world > 1 else (0, 1)
@@ -140,8 +141,8 @@ class BalancedBatches(Sampler[list[int]]):
         self._most = self._gathered(max_rows or global_batch).astype(np.int64)
         if self._most.sum() < global_batch:
             raise ValueError(
-                f"the ranks have memory for {self._most.tolist()} rows, and a global batch has {global_batch}; make it "
-                "smaller, and accumulate gradients"
+                f"a global batch of {global_batch} rows does not fit into the memory of the ranks (max_rows "
+                f"{self._most.tolist()}); make global_batch smaller, and accumulate gradients"
             )
         self._balancer: StepBalancer | None = None
         self._done = self._given = 0
@@ -151,7 +152,7 @@ class BalancedBatches(Sampler[list[int]]):
         self._decisions = [(0, self._splits(np.ones(self._world)))]
 
     def __len__(self) -> int:
-        """Return the number of global batches of an epoch."""
+        """Return the number of global batches per epoch."""
         return self._order.steps
 
     @property
@@ -161,7 +162,7 @@ class BalancedBatches(Sampler[list[int]]):
 
     @property
     def epoch(self) -> int:
-        """Epoch of the next step, from 0."""
+        """Epoch of the next step, counted from 0."""
         return self._done // self._order.steps
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -175,17 +176,17 @@ class BalancedBatches(Sampler[list[int]]):
             rows = int(split[self._rank])
             self._given = number + 1
             self._ahead.append(Step(number, rows, len(batch), self._world * rows / len(batch)))
-            # A rank without rows still takes part in each collective, with a row of weight 0.
+            # A rank without rows must still take part in each collective, so it computes one row with loss_scale 0.
             yield batch[begin : begin + rows].tolist() if rows else batch[:1].tolist()
 
     @contextmanager
     def step(self) -> Iterator[Step]:
-        """Run a step on the next batch of the DataLoader, from its forward pass to the end of its backward pass.
+        """Return the context of one step: the forward and backward pass of the DataLoader's next batch.
 
-        Raises RuntimeError if no batch is left.
+        Raises RuntimeError if the DataLoader has yielded no batch for the step.
         """
         if not self._ahead:
-            raise RuntimeError("there is no batch for this step: iterate over the DataLoader, and take a step for each")
+            raise RuntimeError("there is no batch for this step: call step() once for each batch of the DataLoader")
         now = self._now = self._ahead.popleft()
         if self._makes_events:
             now._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
@@ -203,14 +204,14 @@ class BalancedBatches(Sampler[list[int]]):
             self._rebalance()
 
     def skip_to(self, number: int) -> None:
-        """Skip to the step of this number within the current epoch.
+        """Skip to the step with this index, counted over all epochs. It must be in the current epoch.
 
-        This is for programs that resume by drawing batches and dropping them: dropped batches have no steps. Raises
-        ValueError for a step of another epoch or an earlier one.
+        Call this in a program that resumes by drawing and dropping batches, because dropped batches have no steps.
+        Raises ValueError for a step of a different epoch or before the current step.
         """
         if number < self._done or number // self._order.steps != self.epoch:
             raise ValueError(
-                f"step {number} is out of range: skip_to takes a step from {self._done} to the end of its epoch"
+                f"step {number} is out of range: skip_to accepts steps from {self._done} to the end of its epoch"
             )
         while self._ahead and self._ahead[0].number < number:
             self._ahead.popleft()
@@ -219,10 +220,10 @@ class BalancedBatches(Sampler[list[int]]):
     def measure(
         self, model: DistributedDataParallel, hook: Callable[..., Any] | None = None, state: Any = None
     ) -> None:
-        """Measure the time until this rank has its own gradients, before DDP waits for the other ranks.
+        """Measure in each step how long this rank computes its own gradients, before DDP waits for the other ranks.
 
-        This registers a communication hook, and DDP accepts only one. So pass your own `hook` and `state` here
-        (default: DDP's all-reduce).
+        This registers a communication hook on `model`, and DDP accepts only one. If you have your own hook, pass it
+        here with its `state` (default: DDP's all-reduce).
         """
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
@@ -245,21 +246,22 @@ class BalancedBatches(Sampler[list[int]]):
 
     @property
     def shares(self) -> list[int]:
-        """Rows of each rank in a full global batch, by the latest decision."""
+        """Number of rows for each rank in a full global batch, after the latest rebalance."""
         found: list[int] = self._decisions[-1][1][self._order.global_batch].tolist()
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position in the training. It is the same on every rank, and valid for any number of ranks."""
+        """Return the position in the training run. It is the same on every rank. Any number of ranks can load it."""
         return {"done": self._done, **self._identity, "shares": self.shares}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state, also from another number of ranks.
+        """Continue from a state. It may come from a run with a different number of ranks.
 
-        Raises ValueError if its rows, global batch, seed or shuffling differ.
+        Raises ValueError if the state's `rows`, `global_batch`, `seed` or `shuffle` differ from this sampler's.
         """
         if wrong := [name for name, each in self._identity.items() if state.get(name) != each]:
-            raise ValueError(f"the state is of a training with another {wrong[0]}: {state.get(wrong[0])}")
+            name = wrong[0]
+            raise ValueError(f"the state has {name} {state.get(name)}, but this sampler has {self._identity[name]}")
         self._done = self._given = int(state["done"])
         self._ahead.clear()
         self._past.clear()
@@ -273,7 +275,7 @@ class BalancedBatches(Sampler[list[int]]):
         return {"rows": order.rows, "global_batch": order.global_batch, "seed": order.seed, "shuffle": order.shuffled}
 
     def _split(self, number: int, size: int) -> IntArray:
-        """Return the rows of each rank, (ranks,), in a step."""
+        """Return the number of rows for each rank, (ranks,), in step `number` with a global batch of `size` rows."""
         return next(splits for begin, splits in reversed(self._decisions) if begin <= number)[size]
 
     def _splits(self, weights: FloatArray) -> dict[int, IntArray]:
@@ -284,8 +286,8 @@ class BalancedBatches(Sampler[list[int]]):
         return {self._order.size(0), self._order.size(self._order.steps - 1), self._order.global_batch}
 
     def _rebalance(self) -> None:
-        """Exchange the times of the last steps, and choose new splits. They apply from the first step that no rank has
-        drawn yet."""
+        """Exchange the times of the last steps, and choose new splits. The new splits apply from the first step that no
+        rank has drawn yet."""
         if self._past[-1]._events:
             self._past[-1]._events[1].synchronize()  # the GPU may be many steps behind
         own = [[step.rows, step.seconds()] for step in self._past]
@@ -301,7 +303,10 @@ class BalancedBatches(Sampler[list[int]]):
         self._decisions = [*self._decisions[current:], (begin, splits)]
 
     def _observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Record a step, (ranks,) each. Balancing starts with the first step with known times of all ranks."""
+        """Record each rank's number of rows and compute time in one step, (ranks,) each.
+
+        Create the balancer at the first step for which the times of all ranks are known.
+        """
         if self._balancer is None:
             if not (seconds > 0).all() or not (rows > 0).all():
                 return
@@ -309,7 +314,7 @@ class BalancedBatches(Sampler[list[int]]):
         self._balancer.observe(rows, seconds)
 
     def _gathered(self, own: Any) -> FloatArray:
-        """Gather the numbers of each rank, (ranks, ...). All ranks must have the same shape."""
+        """Return the numbers of all ranks, (ranks, ...). `own` must have the same shape on each rank."""
         sent = torch.tensor(own, dtype=torch.float64)
         found = [torch.empty_like(sent) for _ in range(self._world)]
         if self._world == 1:
@@ -320,10 +325,9 @@ class BalancedBatches(Sampler[list[int]]):
 
 
 def bounded(split: IntArray, most: IntArray) -> IntArray:
-    """Return `split` (ranks,) within bounds: one row for each rank if there are enough rows, and at most `most`
-    (ranks,).
+    """Return `split` (ranks,) within bounds: at most `most` (ranks,) rows, and at least one if there is one per rank.
 
-    The sum of `most` must be at least the sum of `split`.
+    The sum does not change, so the sum of `most` must be at least as large.
     """
     total = int(split.sum())
     found: IntArray = np.clip(split, min(1, total // len(split)), most)

@@ -3,8 +3,8 @@
     trainer = BalancedTrainer(model=model, args=arguments, train_dataset=texts)
     trainer.train()
 
-As usual, a global batch has `per_device_train_batch_size` rows for each rank. Each rank computes a part of them in
-proportion to its speed.
+As usual, the size of a global batch is `per_device_train_batch_size` times the number of ranks. Each rank computes a
+part of the batch in proportion to its speed.
 """
 
 from typing import Any, cast
@@ -20,7 +20,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from shoal_balance.torch import BalancedBatches
 
 _IGNORED = -100
-"""Label of an ignored token, everywhere in transformers."""
+"""Label of a token that does not count in the loss, everywhere in transformers."""
 
 
 class BalancedTrainer(Trainer):  # type: ignore[misc]
@@ -33,7 +33,7 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
     """
 
     def __init__(self, *args: Any, max_rows: int | None = None, rebalance_every: int = 10, **kwargs: Any) -> None:
-        """Create the Trainer. `max_rows` and `rebalance_every` are those of BalancedBatches, all others Trainer's.
+        """Create the trainer. BalancedBatches gets `max_rows` and `rebalance_every`; Trainer gets all other arguments.
 
         Raises ValueError for arguments that do not support ranks of unequal speed.
         """
@@ -43,10 +43,11 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         self.batches: BalancedBatches | None = None
         if self.compute_loss_func is not None:
             raise ValueError(
-                "BalancedTrainer cannot scale compute_loss_func; override compute_loss, and multiply by loss_scale"
+                "BalancedTrainer cannot scale the loss of compute_loss_func; override compute_loss instead, and "
+                "multiply its loss by loss_scale"
             )
         if not self.args.average_tokens_across_devices:
-            raise ValueError("ranks of unequal speed need average_tokens_across_devices=True")
+            raise ValueError("BalancedTrainer needs average_tokens_across_devices=True in TrainingArguments")
         if self.args.train_sampling_strategy not in ("random", "sequential"):
             raise ValueError(
                 f"BalancedTrainer does not support train_sampling_strategy={self.args.train_sampling_strategy}; use "
@@ -56,16 +57,16 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
 
     @property
     def loss_scale(self) -> float:
-        """Factor for the mean loss of this rank in this step; 1 outside of training."""
+        """Factor by which to multiply this rank's mean loss in the current step; 1 outside of training."""
         return self._scale
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """Train like Trainer. It may be called more than once."""
-        self.model_wrapped = self.model  # the DDP of an earlier call has the hook of its own batches
+        """Train as `Trainer.train` does. Repeated calls are allowed."""
+        self.model_wrapped = self.model  # drop the DDP wrapper of an earlier call, because its hook has other batches
         return super().train(*args, **kwargs)
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """Return a DataLoader of this rank's rows of each global batch.
+        """Return a DataLoader that yields this rank's rows of each global batch.
 
         Raises ValueError if the last batch of an epoch has fewer rows than there are ranks.
         """
@@ -75,7 +76,7 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         if 0 < rows % batch < world:
             raise ValueError(
                 f"with {rows} rows in batches of {batch} the last batch has {rows % batch} rows, but {world} ranks "
-                "need one each; choose another per_device_train_batch_size, or leave out rows"
+                "need at least one each; choose a different per_device_train_batch_size, or leave out rows"
             )
         self.batches = BalancedBatches(
             rows,
@@ -98,7 +99,10 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         )
 
     def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: torch.device) -> tuple[list[Any], Any]:
-        """Return the parts of an accumulated batch, and count its tokens on all ranks."""
+        """Return the batches of one accumulated update and their number of items, as Trainer does.
+
+        Also count the labelled tokens of these batches on all ranks.
+        """
         parts, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._all_tokens = 0.0
         if parts and (own := [self._tokens(each) for each in parts])[0] is not None:
@@ -108,9 +112,9 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
     def training_step(
         self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """Run a step on this rank's rows. The loss is the mean over these rows, or over their tokens.
+        """Run one step on this rank's rows. Return the mean loss over these rows, or over their tokens.
 
-        `num_items_in_batch` is not passed on, because not every model divides by it.
+        `num_items_in_batch` is not passed to Trainer, because not every model divides its loss by it.
         """
         assert self.batches is not None
         with self.batches.step() as step:
@@ -125,27 +129,28 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         return cast(Tensor, found)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the loss. In training it is scaled, so that its mean over ranks is the mean over the global batch."""
+        """Return the loss. In training it is multiplied by `loss_scale`, so that its mean over the ranks is the mean
+        over the global batch."""
         found = super().compute_loss(*args, **kwargs)
         if isinstance(found, tuple):
             return (found[0] * self.loss_scale, *found[1:])
         return found * self.loss_scale
 
     def _tokens(self, inputs: dict[str, Any]) -> int | None:
-        """Return the number of labelled tokens in this rank's rows; None if each row, not each token, has a label."""
+        """Return the number of labelled tokens in this rank's rows, or None if rows have labels instead of tokens."""
         labels = inputs.get("shift_labels", inputs.get("labels"))
         if not isinstance(labels, Tensor) or labels.dim() < 2 or torch.is_floating_point(labels):
             return None
         named = type(self.model).__name__ in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
         if "shift_labels" not in inputs and (self._loss_shifts_labels or named):
-            labels = labels[..., 1:]  # the first word of a text is not predicted
+            labels = labels[..., 1:]  # the first token of a text is not predicted
         return int((labels != _IGNORED).sum())
 
 
 class _BalanceCallback(TrainerCallback):  # type: ignore[misc]
-    """Callback that makes DDP measure times, and continues from a checkpoint's position.
+    """Callback that makes DDP measure times, and moves the sampler to the position of a checkpoint.
 
-    On a resume, the Trainer draws the batches before that position and drops them.
+    When the Trainer resumes, it draws the batches before that position and drops them.
     """
 
     def __init__(self, trainer: BalancedTrainer) -> None:

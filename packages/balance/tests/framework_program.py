@@ -45,7 +45,7 @@ def train_with_transformers(options: dict[str, Any]) -> dict[str, Any]:
     size = {"n_positions": LENGTH, "n_embd": 16, "n_layer": 1, "n_head": 2}
     model = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **size))
     padded = torch.arange(LENGTH) >= 2 + torch.arange(ROWS)[:, None] % 5  # rows have unequal numbers of tokens
-    rows = [{"input_ids": text, "labels": text.moptions_fill(no, -100)} for text, no in zip(texts, padded, strict=True)]
+    rows = [{"input_ids": text, "labels": text.masked_fill(no, -100)} for text, no in zip(texts, padded, strict=True)]
     advance_clock(model, options.get("slow", []), "input_ids")
     arguments = TrainingArguments(
         output_dir=options["output"],

@@ -109,7 +109,7 @@ def test_skip_to_drops_batches_that_were_drawn() -> None:
     with batches.step() as step:
         assert step.number == 5
     for wrong in (2, 16):
-        with pytest.raises(ValueError, match=f"step {wrong} is out of range: skip_to takes a step from 6 "):
+        with pytest.raises(ValueError, match=f"step {wrong} is out of range: skip_to accepts steps from 6 "):
             batches.skip_to(wrong)
 
 
@@ -146,7 +146,7 @@ def test_invalid_sizes_are_refused(given: dict[str, int], why: str) -> None:
 
 def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused() -> None:
     batches = BalancedBatches(100, global_batch=10)
-    with pytest.raises(ValueError, match="the state is of a training with another seed: 1"):
+    with pytest.raises(ValueError, match="the state has seed 1, but this sampler has 0"):
         batches.load_state_dict(BalancedBatches(100, global_batch=10, seed=1).state_dict())
     with pytest.raises(RuntimeError, match="there is no batch for this step"), batches.step():
         pass

@@ -4,7 +4,7 @@
 
     Guard(stack, "Guard", max_hours=8, budget=20, mail="me@example.org", dollars_an_hour=0.05)
 
-The constructs need Node.js, as the CDK does; `left_of` needs only boto3. Each name is imported on first use.
+The constructs need the CDK and therefore Node.js; `left_of` needs only boto3. Each name is imported on first use.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
-"""`python -m shoal_guard STACK`: list what a stack left behind, with its cost per month.
+"""`python -m shoal_guard STACK`: list the resources that a stack left behind, with their cost per month.
 
-The exit status is 0 if nothing is left that costs money. It is 1 if something is left, or if a service does not answer.
-It is 2 if the arguments or the credentials are not valid.
+The exit status is 0 if no resource is left that costs money. It is 1 if such a resource is left, or if a service did
+not answer. It is 2 if the arguments or the credentials are not valid.
 """
 
 import argparse

@@ -26,7 +26,7 @@ def private(key: kms.IKey | None) -> dict[str, Any]:
 
 
 def accept_private(bucket: s3.Bucket) -> None:
-    """Acknowledge the findings that do not matter for a bucket that is deleted with its stack."""
+    """Acknowledge the findings of template rules that do not matter for a bucket that is deleted with its stack."""
     for rule in ("S1", "CKV_AWS_18"):
         accept(bucket, rule, "Access logs arrive hours late, and their bucket must be empty for the stack's deletion.")
     accept(bucket, "CKV_AWS_21", "Objects are written once and never changed, so versions would only add costs.")
@@ -35,9 +35,10 @@ def accept_private(bucket: s3.Bucket) -> None:
 class CleanBucket(s3.Bucket):
     """A bucket that its stack can always delete, with all objects, versions and unfinished uploads.
 
-    The CDK's own `auto_delete_objects` empties a bucket while machines still write to it. CloudFormation then fails to
-    delete the bucket. A `CleanBucket` is emptied after the writers that you name with `written_by` are deleted. The
-    function that empties the bucket also deletes it. This also happens if you remove only the bucket from the stack.
+    The CDK's own `auto_delete_objects` may empty a bucket while machines still write to it. CloudFormation then fails
+    to delete the bucket. A `CleanBucket` is emptied only after the resources that you pass to `written_by` are deleted.
+    The Lambda function that empties the bucket also deletes it. It does so, too, if an update removes only the bucket
+    from the stack.
 
     By default the bucket is encrypted and private, and it requires TLS. S3 deletes unfinished uploads after two days.
 
@@ -46,7 +47,7 @@ class CleanBucket(s3.Bucket):
     """
 
     _tag: ClassVar[str | None] = "shoal:clean"
-    """Key of the tag that permits the deletion. A replacement `s3.Bucket` does not have it, so its objects stay."""
+    """Key of the tag that permits the deletion. A replacement `s3.Bucket` does not have the tag, so it is kept."""
     emptied: CustomResource
     """Custom resource that empties the bucket on deletion. Everything that writes to the bucket must depend on it."""
 
@@ -82,16 +83,16 @@ class CleanBucket(s3.Bucket):
         if self._tag:
             Tags.of(self).add(self._tag, "true")
             allow(cleanup.role, ["s3:GetBucketTagging"], [self.bucket_arn])
-        if self.policy:  # CloudFormation could not delete the policy once the function has deleted the bucket
+        if self.policy:  # CloudFormation cannot delete the policy after the function has deleted the bucket
             self.written_by(self.policy)
 
     @property
     def _emptier(self) -> str:
-        """Construct id of `emptied`. Do not change it: CloudFormation would replace the resource of a deployed stack,
-        and the replacement empties the bucket."""
+        """Construct id of `emptied`. Do not change it, because CloudFormation would then replace the custom resource of
+        a deployed stack, and deleting the old one empties the bucket."""
         return f"{Names.unique_id(self)}Bucket"
 
     def written_by(self, *writers: IConstruct) -> None:
-        """Create these resources after the bucket, and delete them before it is emptied."""
+        """Declare that these resources write to the bucket, so that they are deleted before the bucket is emptied."""
         for writer in writers:
             writer.node.add_dependency(self.emptied)

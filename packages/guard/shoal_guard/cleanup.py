@@ -1,8 +1,9 @@
 """Custom resources that make a stack deletable. They empty and delete buckets, remove the rules between EMR's security
-groups, and delete the guard's parameters. The same function records the owner of a deployment.
+groups, and delete the guard's parameters. Their Lambda function also records the owner of a deployment.
 
-Get the dependencies right: CloudFormation deletes in reverse order of creation. Nodes and clusters must depend on these
-resources, and these resources on the buckets and groups. Then the function runs after the last write to a bucket.
+Set the dependencies with care, because CloudFormation deletes in reverse order of creation. Nodes and clusters must
+depend on these custom resources. The custom resources must depend on the buckets and security groups. Then the function
+runs after the last write to a bucket.
 """
 
 from collections.abc import Sequence
@@ -23,13 +24,13 @@ _LONGEST = Duration.minutes(15)
 
 
 class Cleanup(Construct):
-    """One function, and one custom resource for each thing that it cleans up when the stack is deleted."""
+    """One Lambda function, and one custom resource for each cleanup that the function does on the stack's deletion."""
 
     role: iam.Role
 
     @classmethod
     def of(cls, scope: Construct) -> "Cleanup":
-        """Return the stack's only `Cleanup`. The first call creates it."""
+        """Return the only `Cleanup` of the stack that contains `scope`. The first call creates it."""
         stack = Stack.of(scope)
         found = stack.node.try_find_child(_CHILD)
         return found if isinstance(found, cls) else cls(stack, _CHILD)
@@ -54,38 +55,44 @@ class Cleanup(Construct):
         unfetched: tuple[str, str] | None = None,
         tag: str | None = None,
     ) -> CustomResource:
-        """Add a resource that deletes the bucket with its content. CloudFormation then has nothing left to delete.
+        """Add a custom resource that deletes the bucket with its content before CloudFormation would delete it.
 
-        With `tag`, the resource deletes the bucket only if the bucket still has the tag. `unfetched` has two prefixes,
-        of runs and of the records of fetched runs. With it the bucket stays while it holds a run that was not fetched.
-
-        A bucket to keep needs this resource, too, with `keep`. Without it an update of a deployed stack would delete
-        the resource, and that would empty the bucket.
+        Args:
+            bucket: The bucket.
+            name: Construct id of the custom resource.
+            keep: Keep the bucket. Add the custom resource for a kept bucket, too: if an update removed it from a
+                deployed stack, the removal would empty the bucket.
+            unfetched: Prefixes of the runs, and of the records of fetched runs. The bucket is kept while it contains a
+                run that was not fetched.
+            tag: Key of a tag. The bucket is deleted only if it still has this tag.
         """
         runs = dict(zip(("Runs", "Fetched"), unfetched, strict=True)) if unfetched else {}
         tagged = {"Tag": tag} if tag else {}
         return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **runs, **tagged})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
-        """Add a resource that records owner and topology at creation. An update with other values fails."""
+        """Add a custom resource that records owner and topology at creation. An update with other values fails."""
         claim = {"Deployment": deployment, "Owner": owner, "Topology": topology}
         return self._resource("Claim", {"Claim": claim})
 
     def delete_parameters(self, parameters: Sequence[str]) -> CustomResource:
-        """Add a resource that deletes parameters of Systems Manager that CloudFormation did not create."""
+        """Add a custom resource that deletes Systems Manager parameters that CloudFormation did not create."""
         names = [name.lstrip("/") for name in parameters]
         arns = [Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
         allow(self.role, ["ssm:DeleteParameters"], arns)
         return self._resource("Parameters", {"Parameters": list(parameters)})
 
     def stop_jobs(self, deployment: str, tag: str, logs: str) -> CustomResource:
-        """Add a resource that stops the SageMaker training jobs of a Shoal deployment, found by this tag, and deletes
-        their streams from the log group `logs`."""
+        """Add a custom resource that stops the SageMaker training jobs of a Shoal deployment, and deletes their log
+        streams.
+
+        `tag` is the key of the tag by which the jobs are found, `logs` the name of their log group.
+        """
         stack, jobs = Stack.of(self), f"{job_prefix(deployment)}-*"
         job = stack.format_arn(service="sagemaker", resource="training-job", resource_name=jobs)
         group = stack.format_arn(service="logs", resource="log-group", resource_name=logs, arn_format=_COLON)
-        # A separate policy: if an update removes the jobs from a topology, CloudFormation changes the role's default
-        # policy before it asks the function to stop the jobs. It deletes this policy afterwards.
+        # Use a separate policy. If an update removes managed training from the topology, CloudFormation changes the
+        # role's default policy before it asks the function to stop the jobs. It deletes this policy afterwards.
         policy = iam.Policy(self, "JobsPolicy", roles=[self.role])
         for actions, resource in (
             (["sagemaker:ListTrainingJobs"], "*"),
@@ -108,7 +115,7 @@ class Cleanup(Construct):
         return stopped
 
     def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup], name: str) -> CustomResource:
-        """Add a resource that removes rules between security groups before the groups are deleted."""
+        """Add a custom resource that removes the rules between security groups before the groups are deleted."""
         return self._resource(name, {"SecurityGroups": [group.security_group_id for group in groups]})
 
     def allow_empty(self, bucket: s3.Bucket, *, fetched: str = "") -> None:
@@ -121,10 +128,10 @@ class Cleanup(Construct):
             allow_objects(self.role, bucket, READ, under=(fetched,))
 
     def allow_revoke_group_rules(self, tag: str, value: str) -> None:
-        """Allow the function to remove rules of security groups that have this tag.
+        """Allow the function to remove the rules of security groups that have this tag.
 
-        The permission is limited by tag because CloudFormation would remove permissions for single groups too early. It
-        would do so before it asks the function to remove their rules.
+        The permission is limited by tag, not by group. If an update removes a group, CloudFormation would remove the
+        permission for this group before it asks the function to remove the group's rules.
         """
         allow(self.role, ["ec2:DescribeSecurityGroups"], ["*"])
         allow(

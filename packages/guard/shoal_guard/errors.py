@@ -2,12 +2,13 @@
 
 
 class SweepError(Exception):
-    """The sweep cannot list, recognise or delete a resource. The text is one sentence for the user."""
+    """The sweep cannot list, recognise or delete a resource. The message is one sentence for the user."""
 
 
 class OwnershipUnknownError(SweepError):
-    """The owner of a resource is unknown. The text is the reason."""
+    """The owner of a resource is unknown. The message is the reason."""
 
 
 class NameOnlyError(OwnershipUnknownError):
-    """Only the name of a resource indicates its owner, for any credentials. The text says what to do."""
+    """Only the name of a resource indicates its owner, and other credentials would not help. The message says what to
+    do instead."""

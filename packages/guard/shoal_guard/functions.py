@@ -1,7 +1,7 @@
 """Creates Lambda functions and log groups.
 
-Do not use AWS's managed policy for functions. It allows creating log groups, so the last log lines of a function would
-create the log group again after the stack has deleted it.
+Do not use AWS's managed policy for Lambda functions, because it allows creating log groups. The last log lines of a
+function would create its log group again after CloudFormation has deleted it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,8 @@ def function(
     timeout: Duration,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[lambda_.Function, iam.Role]:
-    """Create a function from these files of `handlers/`, and a role that may only write the function's log."""
+    """Create a function from these files of `handlers/`, and its role. The role only allows writing the function's
+    log."""
     log = log_group(scope, "Log")
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     allow(role, ["logs:CreateLogStream", "logs:PutLogEvents"], [log.log_group_arn])
@@ -62,7 +63,7 @@ def function(
 
 
 def log_group(scope: Construct, construct_id: str) -> logs.LogGroup:
-    """Create a log group that keeps lines for a week and is deleted with the stack."""
+    """Create a log group that is deleted with the stack and keeps its lines for a week."""
     group = logs.LogGroup(
         scope, construct_id, retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
     )

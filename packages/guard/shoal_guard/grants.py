@@ -1,7 +1,6 @@
-"""Permissions of roles, and acknowledged findings of the template rules (cdk-nag's AWS Solutions, and checkov).
+"""Grants permissions to roles, and acknowledges findings of the template rules (cdk-nag's AWS Solutions, and checkov).
 
-AWS Solutions identifies a finding by its full id, which contains the resource. Acknowledge a finding where the resource
-is defined.
+The id of an AWS Solutions finding contains the resource. So acknowledge a finding where the resource is defined.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,14 +33,14 @@ def accept_pattern(role: iam.Role, resource: str, reason: str) -> None:
 
 
 def region_in_rule(stack: Stack) -> str:
-    """Return the stack's region as finding ids spell it; `<AWS::Region>` for a stack without a fixed region."""
+    """Return the stack's region as it is written in finding ids: `<AWS::Region>` for a stack without a fixed region."""
     return "<AWS::Region>" if Token.is_unresolved(stack.region) else stack.region
 
 
 def explain(role: iam.Role, grants: Sequence[str], reason: str) -> None:
-    """Record why the role has grants (actions or resource patterns) that no emulated deployment uses.
+    """Record why the role has `grants` (actions or resource patterns) that no emulated deployment uses.
 
-    The tests fail on a grant that is neither used nor explained.
+    The tests fail for a grant that is neither used nor explained.
     """
     policy = role.node.find_child("DefaultPolicy").node.default_child
     assert isinstance(policy, CfnResource)
@@ -63,9 +62,9 @@ def allow_objects(
     under: Sequence[str] = ("",),
     listing: Sequence[str] = LIST,
 ) -> None:
-    """Allow the actions on objects below the prefixes `under`, and listing of the whole bucket.
+    """Allow the role these actions on objects below the prefixes `under`, and listing of the whole bucket.
 
-    Do not limit listing to the prefixes: S3 would then answer 403 instead of 404 for a missing object, and Hadoop would
+    Do not limit listing to the prefixes. S3 would then answer 403 instead of 404 for a missing object, and Hadoop would
     fail.
     """
     allow(role, listing, [bucket.bucket_arn])
@@ -75,7 +74,7 @@ def allow_objects(
 
 
 def accept_keys(role: iam.Role, bucket: s3.IBucket, keys: str) -> None:
-    """Acknowledge that the role has permissions for objects with keys like this pattern."""
+    """Acknowledge that the role has permissions for all objects of the bucket that match the pattern `keys`."""
     resource = bucket.node.default_child
     name = f"arn:<AWS::Partition>:s3:::{bucket.bucket_name}"
     if isinstance(resource, s3.CfnBucket):

@@ -17,25 +17,27 @@ _TAG = "shoal:guarded"
 _MOST_HOURS = 720
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _LONGEST_NAME = 70
-"""Longest part of the stack's name in the name of its AWS budget, in characters."""
+"""Number of characters to which the stack's name is cut in the name of its AWS budget."""
 
 
 class Guard(StackGuard):
-    """A function that AWS runs every five minutes, and that deletes the stack at its end of life or budget.
+    """A Lambda function that deletes its stack at the end of the stack's life or when the budget is spent.
 
-    The guard first sends a warning by mail. At least ten minutes later it sets auto scaling groups to zero, terminates
-    EMR clusters, and deletes the stack. It terminates idle EMR clusters earlier.
+    AWS runs the function every five minutes. It first sends a warning by mail. At least ten minutes later it sets auto
+    scaling groups to zero instances, terminates EMR clusters, and deletes the stack. Idle EMR clusters are terminated
+    earlier.
 
     All other resources of the stack depend on the guard and get the tag `shoal:guarded`. So the guard also deletes a
     stack that was created only in part.
 
     CloudFormation does not delete:
 
-    - buckets that hold objects and do not have `auto_delete_objects`
-    - resources with the removal policy RETAIN, and the snapshots that SNAPSHOT leaves
-    - stacks with `termination_protection`, or deployed without a role for CloudFormation (the CDK sets one)
+    - buckets that contain objects and do not have `auto_delete_objects`
+    - resources with the removal policy RETAIN, and the snapshots of resources with the removal policy SNAPSHOT
+    - stacks with `termination_protection`, and stacks that were deployed without a role for CloudFormation (the CDK
+      sets one)
 
-    `shoal_guard.left_of` lists what stays.
+    `shoal_guard.left_of` lists the resources that remain.
     """
 
     def __init__(
@@ -49,20 +51,20 @@ class Guard(StackGuard):
         idle_minutes: int = 30,
         dollars_an_hour: float | None = None,
     ) -> None:
-        """Guard a stack.
+        """Create the guard of the stack `scope`.
 
         Args:
-            scope: The stack. The guard prices the resources that the stack has at synthesis.
+            scope: The stack. The guard uses the prices of all resources that the stack has at synthesis.
             construct_id: The construct's id.
-            max_hours: Life of the stack in whole hours, 1 to 720, from its first deployment with the guard. A parameter
-                of Systems Manager adds hours while the stack lives; the warning names it.
+            max_hours: Life of the stack in whole hours, 1 to 720, from its first deployment with the guard. To add
+                hours later, set the Systems Manager parameter that the warning names.
             budget: Dollars over the stack's life (default: no limit). The guard counts instances and EMR clusters at
-                on-demand prices with a public address each, NAT gateways, elastic addresses, interface endpoints, and
-                `dollars_an_hour`. It does not count volumes, requests and traffic.
+                on-demand prices, each machine with a public address. It also counts NAT gateways, elastic addresses,
+                interface endpoints, and `dollars_an_hour`. It does not count volumes, requests and traffic.
             mail: Address for warnings (default: no warnings).
             idle_minutes: Time after which an idle EMR cluster is terminated, 5 to 10,080 minutes.
-            dollars_an_hour: Cost of all other resources that run as long as the stack, such as a database. With a
-                budget, synthesis fails if the stack has such resources and this is missing.
+            dollars_an_hour: Dollars per hour of all other resources that run as long as the stack, such as a database.
+                Required if the stack has such resources and a budget; otherwise synthesis fails.
 
         Raises:
             ValueError: An argument is out of range.
@@ -118,19 +120,19 @@ def _is_whole(value: object, least: int, most: int) -> bool:
 
 
 def _is_finite(value: object) -> bool:
-    """Return whether the value is a finite number of at least 0."""
+    """Return whether the value is a finite number, and not negative."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 class _SynthesisPrices:
-    """Prices of a stack, computed once at synthesis, when all constructs exist."""
+    """Hourly prices of a stack, computed once during synthesis, when all constructs exist."""
 
     def __init__(self, stack: Stack, dollars_an_hour: float | None) -> None:
         self._stack, self._given = stack, dollars_an_hour
 
     @cached_property
     def prices(self) -> StackPrices:
-        """Prices of the stack. A given `dollars_an_hour` covers all resources without a price."""
+        """Prices of the stack. If `dollars_an_hour` is given, it replaces all unknown prices."""
         found = prices_of(self._stack)
         if self._given is not None:
             found.standing += self._given
@@ -143,7 +145,7 @@ class _SynthesisPrices:
 
 @jsii.implements(IStableAnyProducer)
 class _PriceField:
-    """One field of the prices, read at synthesis."""
+    """CDK token for one field of `StackPrices`, resolved during synthesis."""
 
     def __init__(self, found: _SynthesisPrices, field: str) -> None:
         self._found, self._field = found, field
@@ -155,8 +157,8 @@ class _PriceField:
 
 @jsii.implements(IAspect)
 class _DependOnGuard:
-    """Aspect that makes all other resources of the stack depend on the guard. With a budget it also reports resources
-    without a price as errors."""
+    """CDK aspect that makes all other resources of the stack depend on the guard. If there is a budget, it also reports
+    an error for resources with an unknown price."""
 
     def __init__(self, stack: Stack, guard: Guard, found: _SynthesisPrices | None) -> None:
         self._stack, self._guard, self._found = stack, guard, found

@@ -1,4 +1,4 @@
-"""`left_of`: list, and optionally delete, what a stack left behind in an AWS account, as plain data."""
+"""`left_of`, which lists the resources that a stack left behind in an AWS account and optionally deletes them."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,21 +14,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that is left, or a list that a service did not return."""
+    """A resource that a stack left behind, or a kind of resource that a service did not list."""
 
     kind: str
-    """Kind of the resource, such as `volume`, `log group` or `rds snapshot`. `other` is a resource that only AWS's
-    tagging service names."""
+    """Kind of the resource, such as `volume`, `log group` or `rds snapshot`. `other` means that only AWS's tagging
+    service lists the resource."""
     identifier: str
-    """Id, name or ARN that the service uses. `(all)` stands for a kind that a service did not list."""
+    """Id, name or ARN by which the service identifies the resource. `(all)` means that the service did not list the
+    kind."""
     dollars_a_month: float | None
-    """Cost per month at list prices; None if unknown."""
+    """Dollars per month at list prices; None if unknown."""
     bound: str
     """`at least` or `at most` if `dollars_a_month` is only a bound; empty otherwise."""
     costs: bool
-    """True if the resource exists and is billed by time or size. False for a deleted resource."""
+    """Whether the resource exists and is billed by time or size. False after its deletion."""
     is_certain: bool
-    """False if a service did not answer: the resource may not exist, or may belong to something else."""
+    """False if a service did not answer, so that the resource may not exist, or may not belong to the stack."""
     outcome: str
     """Outcome of the sweep: `goes`, `deleted`, `is left` and so on."""
     reason: str
@@ -38,32 +39,32 @@ class Leftover:
 def left_of(
     stack: str = "", *, tag: str = "", prefix: str = "", session: "boto3.Session | None" = None, delete: bool = False
 ) -> list[Leftover]:
-    """List what a stack, a tag or a name prefix left in an account and region, and optionally delete it.
+    """List the resources that are left of a stack, a tag or a name prefix in an account, and optionally delete them.
 
-    Give exactly one of `stack`, `tag` and `prefix`. Deletion includes data: databases without a final snapshot, and
-    buckets with all versions. It keeps buckets with the tag `shoal:keep` (`true` or `unfetched`) and buckets with
-    unreadable tags.
+    Pass exactly one of `stack`, `tag` and `prefix`. Deletion includes data: databases without a final snapshot, and
+    buckets with all versions. Buckets with the tag `shoal:keep` (`true` or `unfetched`) and buckets with unreadable
+    tags are not deleted.
 
     Args:
-        stack: Exact name of a CloudFormation stack. It may be deleted.
+        stack: Exact name of a CloudFormation stack, which may already be deleted.
         tag: Tag of the resources: KEY=VALUE, or KEY for any value.
-        prefix: Prefix of the names of resources, or of the names of their stacks.
-        session: Session of an account and region (default: AWS's configuration).
-        delete: Delete the resources in a safe order, and retry those that other resources still hold.
+        prefix: Prefix of the names of the resources, or of the names of their stacks.
+        session: Session for the account and region (default: AWS's configuration).
+        delete: Delete the resources in a safe order. Retry the deletion of resources that are still in use.
 
     Returns:
         All resources found, in the order of deletion.
 
     Raises:
-        ValueError: Not exactly one of the three is given, or its value is not valid.
-        SweepError: With `delete`, a matching stack exists or may exist: CloudFormation must delete it first. Also
-            raised if the price file of the region is broken.
+        ValueError: Not exactly one of `stack`, `tag` and `prefix` is given, or the value is not valid.
+        SweepError: With `delete`, a matching stack exists or may exist, and CloudFormation must delete it first. Also
+            raised if the price list of the region is broken.
         botocore.exceptions.BotoCoreError: Credentials, region or network are missing.
         botocore.exceptions.ClientError: AWS rejects the credentials.
     """
     account = Account(session)
     owner = StackOwner(account, stack=stack, tag=tag, prefix=prefix)
-    account.number()  # without credentials every service would be reported as not answering
+    account.number()  # without credentials fail here; otherwise every service would be reported as failed
     if delete:
         owner.check_deletable()
     things = find_owned(owner)

@@ -1,6 +1,7 @@
-"""Reads the price lists of `prices/`: dated prices of machines and services in a region.
+"""Reads the price lists in `prices/`: dated prices of instances and services in a region.
 
-A list may lack a price, because AWS does not offer the type in the region or because the price was never looked up.
+A price may be missing from a list, because AWS does not offer the instance type in the region or because the price was
+never looked up.
 """
 
 import datetime
@@ -18,12 +19,12 @@ PRICES = Path(__file__).with_name("prices")
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Prices in dollars of everything that is not an instance; None if unknown."""
+    """Prices of everything that is not an instance, in dollars per unit of the name; None if unknown."""
 
     interface_endpoint_hour: float | None = None
     nat_gateway_hour: float | None = None
     nat_gib: float | None = None
-    """Price of traffic through a NAT gateway."""
+    """Price of data that a NAT gateway processes."""
     public_ipv4_hour: float | None = None
     gp3_gib_month: float | None = None
     efs_gib_month: float | None = None
@@ -35,19 +36,19 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceList:
-    """Prices of a region, valid from `date`: dollars an hour, on demand, Linux."""
+    """Prices of a region, valid from `date`: dollars per hour, on demand, Linux."""
 
     region: str
     date: datetime.date
     source: str
     instances: Mapping[str, float]
     emr: Mapping[str, float] = field(default_factory=dict)
-    """Surcharge of EMR by instance type, added to `instances`."""
+    """Surcharge of EMR by instance type. Add it to the price in `instances`."""
     sagemaker: Mapping[str, float] = field(default_factory=dict)
-    """Price of SageMaker training by instance type, in place of `instances`."""
+    """Price of SageMaker training by instance type. It replaces the price in `instances`."""
     other: Prices = Prices()
     zones: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Ids of the zones that offer a type; empty if unknown."""
+    """Ids of the availability zones that offer an instance type, by type. Missing if unknown."""
 
     def __post_init__(self) -> None:
         prices = [*self.instances.values(), *self.emr.values(), *self.sagemaker.values(), *vars(self.other).values()]
@@ -64,9 +65,9 @@ class PriceList:
 
     @classmethod
     def lists(cls, region: str, folder: Path = PRICES) -> list[Self]:
-        """Return all lists of a region, the oldest first. The result is empty for a region without a file.
+        """Return all price lists of a region, the oldest first. The result is empty for a region without a file.
 
-        Raises ValueError with a sentence that names a broken file.
+        Raises ValueError for a broken file. The message names the file.
         """
         path = folder / f"{region}.yaml"
         if not path.exists():
@@ -81,7 +82,7 @@ class PriceList:
 
     @classmethod
     def newest(cls, region: str, folder: Path = PRICES) -> Self:
-        """Return the newest list of a region. For a region without a file the list has no prices."""
+        """Return the newest price list of a region. For a region without a file the list has no prices."""
         if lists := cls.lists(region, folder):
             return lists[-1]
         today = datetime.datetime.now(datetime.UTC).date()
@@ -90,5 +91,5 @@ class PriceList:
 
 @functools.cache
 def _read(path: Path, _changed: int) -> list[Any]:
-    """Return the YAML documents of a file, cached until its modification time changes."""
+    """Return the YAML documents of a file. The result is cached until the modification time `_changed` differs."""
     return list(yaml.safe_load_all(path.read_text("utf-8")))

@@ -1,8 +1,8 @@
-"""Base class of guards: a function that AWS runs every five minutes.
+"""`StackGuard`, the base class of guards: a Lambda function that AWS runs every five minutes.
 
-At the stack's end of life, or when its budget is spent, the guard ends the most expensive resources and deletes the
-stack. Every resource with an hourly price must depend on the guard. Then the guard exists first and is deleted last,
-and it also deletes a stack that was created only in part.
+At the stack's end of life, or when its budget is spent, the guard terminates the most expensive resources and deletes
+the stack. Every resource with an hourly price must depend on the guard, so that the guard is created first and deleted
+last. It then also deletes a stack that was created only in part.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from shoal_guard.grants import accept, accept_pattern, allow, region_in_rule
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
-"""Timeout of the function. It is shorter than the interval, so that two rounds do not overlap."""
+"""Timeout of the function. It is shorter than the interval between rounds, so that two rounds do not overlap."""
 _WARM_UP = cloudwatch.CfnAlarm.WarmUpConfigurationProperty(warm_up_period_duration_in_minutes=30)
 _MISSED = 3
 """Number of consecutive failed or missed rounds after which an alarm sends a mail."""
@@ -36,10 +36,10 @@ _MAIL_AT = (80, 100)
 
 
 class StackGuard(Construct):
-    """The guard's function, its schedule, and an SNS topic. Without a mail address there is no topic.
+    """The guard's function, its schedule and, with a mail address, an SNS topic for warnings.
 
-    With a mail address and a budget there is also an AWS budget. It only sends mails. It sees AWS's bills hours late,
-    and only if the account has activated the tag as a cost allocation tag.
+    With a mail address and a budget there is also an AWS budget, which only sends mails. AWS updates its costs with a
+    delay of hours, and only if the account has activated the tag as a cost allocation tag.
     """
 
     function: lambda_.Function
@@ -65,8 +65,8 @@ class StackGuard(Construct):
             scope: A construct in the stack.
             construct_id: The construct's id.
             name: Name of the stack or deployment in messages, and value of the tag.
-            budget: Dollars over the stack's life, or None.
-            mail: Address for warnings, or None.
+            budget: Dollars over the stack's life, or None for no limit.
+            mail: Address for warnings, or None for no warnings.
             tag: Key of the tag that all guarded resources have. The guard may change only tagged resources.
             groups: Name pattern of the auto scaling groups that the guard may change.
             budget_name: Name of the AWS budget.
@@ -116,7 +116,7 @@ class StackGuard(Construct):
         return topic
 
     def _alarms(self, topic: sns.Topic) -> None:
-        """Add alarms that send a mail if the guard fails or is not run."""
+        """Add alarms that send a mail if the guard fails repeatedly or does not run."""
         watching = []
         for child, metric, comparison, missing, problem in (
             (
@@ -185,7 +185,7 @@ class StackGuard(Construct):
         )
 
     def _allow(self, parameters: list[str], groups: str) -> None:
-        """Grant the function its permissions, limited to its own stack where AWS supports that."""
+        """Grant the function its permissions, limited to its own stack where AWS supports this."""
         stack = Stack.of(self)
         account, extension = (
             stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
@@ -231,6 +231,6 @@ class StackGuard(Construct):
         where: Mapping[str, object] | None = None,
         operator: str = "StringEquals",
     ) -> None:
-        """Allow the function these actions of a service on a resource, under the conditions `where`."""
+        """Allow the function the actions of a service on the resource `on`, if the condition `where` is true."""
         named = [f"{service}:{action}" for action in actions]
         allow(self.role, named, [on], {operator: where} if where else None)

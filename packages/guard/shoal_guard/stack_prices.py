@@ -1,5 +1,5 @@
-"""Computes the hourly prices of a stack's resources from its constructs. Call it at synthesis: constructs that are
-added later do not count."""
+"""Computes the hourly prices of a stack's resources from its constructs. Call this during synthesis, because constructs
+that are added later do not count."""
 
 import json
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from aws_cdk import aws_emr as emr
 from shoal_guard.price_lists import PriceList, Prices
 
 _REGION = "us-east-1"
-"""Region of the prices for a stack without a fixed region."""
+"""Region for which prices are used if the stack has no fixed region."""
 _ADDRESS_HOUR = 0.005
-"""Dollars an hour of a public IPv4 address, for price lists that lack it. The price is the same in every region since
+"""Dollars per hour of a public IPv4 address, for price lists that lack it. The price is the same in every region since
 2024-02-01 ("New - AWS Public IPv4 Address Charge + Public IP Insights", AWS News Blog, 2023-07-28)."""
 _BY_THE_HOUR = frozenset(
     {
         "AWS::AmazonMQ::Broker",
         "AWS::Batch::ComputeEnvironment",
-        "AWS::CloudFormation::Stack",  # the guard does not see the machines of a nested stack
+        "AWS::CloudFormation::Stack",  # the guard does not see the instances of a nested stack
         "AWS::DAX::Cluster",
         "AWS::DocDB::DBInstance",
         "AWS::EC2::EC2Fleet",
@@ -51,25 +51,25 @@ _BY_THE_HOUR = frozenset(
         "AWS::SageMaker::NotebookInstance",
     }
 )
-"""Resource types with an hourly price that the price lists cannot express."""
+"""Resource types with an hourly price that the price lists do not have."""
 
 
 @dataclass(kw_only=True)
 class StackPrices:
-    """Dollars an hour of a stack's resources."""
+    """Prices of a stack's resources in dollars per hour."""
 
     instances: dict[str, float] = field(default_factory=dict)
-    """Price of an instance by its type, with a public address."""
+    """Price of an EC2 instance with a public address, by instance type."""
     of_emr: dict[str, float] = field(default_factory=dict)
-    """Price of an EMR instance by its type, with EMR's surcharge and a public address."""
+    """Price of an EMR instance with EMR's surcharge and a public address, by instance type."""
     standing: float = 0.0
-    """Sum over the resources that run as long as the stack."""
+    """Sum of the prices of all resources that run as long as the stack."""
     unpriced: set[str] = field(default_factory=set)
-    """Resource and instance types that cost by the hour and have no known price."""
+    """Resource types and instance types that have an hourly price, but no known one."""
 
 
 def prices_of(stack: Stack) -> StackPrices:
-    """Return the hourly prices of all constructs of a stack."""
+    """Return the hourly prices of all resources of a stack."""
     found = StackPrices()
     known = PriceList.newest(_REGION if Token.is_unresolved(stack.region) else stack.region)
     address = _ADDRESS_HOUR if known.other.public_ipv4_hour is None else known.other.public_ipv4_hour
@@ -106,7 +106,7 @@ def _add_fixed_price(found: StackPrices, resource: CfnResource, known: Prices, a
 
 
 def _types(stack: Stack, resource: CfnResource) -> Iterator[str]:
-    """Yield the instance types that a resource names. A type from a parameter yields a token, which has no price."""
+    """Yield the instance types that a resource names. If a parameter sets the type, yield a token without a price."""
     if isinstance(resource, ec2.CfnInstance):
         yield str(stack.resolve(resource.instance_type))
     elif isinstance(resource, ec2.CfnLaunchTemplate):
@@ -120,7 +120,7 @@ def _types(stack: Stack, resource: CfnResource) -> Iterator[str]:
 
 
 def _named(value: Any) -> Iterator[str]:
-    """Yield each value of a key `instanceType` or `InstanceType`, at any depth."""
+    """Yield the value of each key `instanceType` or `InstanceType`, at any depth."""
     if isinstance(value, dict):
         for key, each in value.items():
             if key.lower() == "instancetype":
@@ -133,7 +133,7 @@ def _named(value: Any) -> Iterator[str]:
 
 
 def _names_machines(stack: Stack, group: autoscaling.CfnAutoScalingGroup) -> bool:
-    """Return whether a group's instance types are known: from the group itself or from a template in the stack."""
+    """Return whether the group itself, or a launch template of the stack that it uses, names instance types."""
     if any(_types(stack, group)):
         return True
     references = json.dumps(

@@ -1,1 +1,1 @@
-"""Lambda functions. Each is deployed separately: it may import only its own files and boto3."""
+"""Lambda functions. Each function is deployed alone, so it may import only its own files and boto3."""

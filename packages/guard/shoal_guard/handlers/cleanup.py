@@ -1,9 +1,10 @@
-"""Handles custom resources that clean up on deletion. They delete buckets with their content, stop training jobs,
-remove rules between security groups, and delete parameters. A bucket stays while it holds a run that was not fetched.
-A claim is another kind: it records the owner of a deployment and refuses updates by another owner.
+"""Lambda function of the custom resources that clean up when a stack is deleted. It deletes buckets with their content,
+stops training jobs, removes rules between security groups, and deletes parameters. It keeps a bucket that contains a
+run that was not fetched. The custom resource `Claim` records the owner of a deployment and refuses updates by another
+owner.
 
-The function must always answer, even when it fails: without an answer CloudFormation waits until its time limit. So the
-function stops before Lambda's own time limit.
+The function must always answer, even if it fails, because without an answer CloudFormation waits until its own time
+limit. So the function stops its work before Lambda would stop it.
 """
 
 import json
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _RESERVE_MS = 20_000
 _PAUSE_SECONDS = 2.0
 JOB = "-[0-9]{12}(-[0-9]{1,2})?"
-"""Pattern of a training job's name after `job_prefix`: the start time of its run, and the number of its launch."""
+"""Pattern for the rest of a training job's name after `job_prefix`: the start time of its run and the launch number."""
 JOB_LOGS = "/aws/sagemaker/TrainingJobs"
 """Log group of all training jobs of an account. It has one stream for each host."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -33,7 +34,8 @@ _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 
 
 class UnfinishedError(Exception):
-    """A bucket is not empty yet, for lack of time or because S3 refused. Deleting the stack again continues."""
+    """The cleanup is not complete, because the time ran out or S3 refused a deletion. Deleting the stack again
+    continues the cleanup."""
 
 
 class ClaimedError(Exception):
@@ -41,7 +43,7 @@ class ClaimedError(Exception):
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Answer CloudFormation's request. `Delete` cleans up; an `Update` of a claim may be refused."""
+    """Answer a request of CloudFormation. `Delete` cleans up. An `Update` of a claim with another owner is refused."""
     reason, name = "", event.get("PhysicalResourceId", event["LogicalResourceId"])
     try:
         properties = event["ResourceProperties"]
@@ -57,9 +59,9 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 
 def claim(requested: dict[str, str], current: str | None) -> str:
-    """Return the claim, OWNER/TOPOLOGY, as the resource's physical id. CloudFormation keeps it through rollbacks.
+    """Return the claim, OWNER/TOPOLOGY. It becomes the physical id of the custom resource, which survives rollbacks.
 
-    Raises ClaimedError if `current`, the recorded claim, is another one.
+    Raises ClaimedError if `current`, the recorded claim, has a different owner or topology.
     """
     claimed = f"{requested['Owner']}/{requested['Topology']}"
     if current in (None, claimed):
@@ -74,8 +76,8 @@ def claim(requested: dict[str, str], current: str | None) -> str:
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
     """Clean up the resources that the properties name: `Bucket`, `Jobs`, `SecurityGroups`, `Parameters`.
 
-    With the prefixes `Runs` and `Fetched`, a bucket stays while it holds a run that was not fetched. With `Tag`, a
-    bucket stays if it no longer has this tag, because the stack now keeps it as another construct.
+    With the prefixes `Runs` and `Fetched`, a bucket that contains a run that was not fetched is kept. With `Tag`, a
+    bucket without this tag is kept, because a different construct of the stack has replaced it.
     """
     if "Bucket" in properties:
         delete_bucket(properties, milliseconds_left)
@@ -88,10 +90,10 @@ def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> N
 
 
 def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Empty and delete a bucket. Repeat this while objects arrive: the last logs of a cluster come late.
+    """Empty and delete a bucket. Empty it again if objects have arrived since, such as the last logs of a cluster.
 
-    Do not leave the deletion to CloudFormation. After this resource is deleted, nothing empties the bucket again, and a
-    single late object would block its deletion forever.
+    Do not leave the deletion to CloudFormation. After this custom resource is deleted, nothing would empty the bucket
+    again, and a single late object would block its deletion forever.
     """
     s3, bucket = boto3.client("s3"), properties["Bucket"]
     if "Tag" in properties and properties["Tag"] not in tags(s3, bucket):
@@ -112,7 +114,7 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
 
 
 def tags(s3: "S3Client", bucket: str) -> set[str]:
-    """Return the keys of a bucket's tags; an empty set for a missing bucket."""
+    """Return the keys of a bucket's tags, or an empty set for a missing bucket."""
     try:
         return {each["Key"] for each in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]}
     except ClientError as error:
@@ -122,7 +124,7 @@ def tags(s3: "S3Client", bucket: str) -> set[str]:
 
 
 def is_kept(properties: dict[str, Any]) -> bool:
-    """Return whether a bucket holds runs that were not fetched. True also if that is unknown."""
+    """Return whether a bucket contains runs that were not fetched. Return True, too, if that is unknown."""
     try:
         runs = unfetched(boto3.client("s3"), properties["Bucket"], properties["Runs"], properties["Fetched"])
     except Exception as error:
@@ -135,7 +137,7 @@ def is_kept(properties: dict[str, Any]) -> bool:
 def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]:
     """Return the runs below the prefix `runs` with a result that was not fetched in its current version.
 
-    Results are all objects of a run, except the nodes' records of attempts and partial files.
+    Results are all objects of a run except partial files and the nodes' records of attempts.
     """
     found: dict[str, dict[str, str]] = {}
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs):
@@ -143,7 +145,7 @@ def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]
             run, _, name = each["Key"].removeprefix(runs).partition("/")
             of_attempts = name == "ended.json" or name.startswith("attempts/")
             of_attempts |= is_partial(name)
-            if not of_attempts and (each["Size"] or not each["Key"].endswith("/")):  # skip placeholders of folders
+            if not of_attempts and (each["Size"] or not each["Key"].endswith("/")):  # skip folder placeholders
                 found.setdefault(run, {})[name] = each["ETag"]
     return [
         run
@@ -153,12 +155,13 @@ def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]
 
 
 def is_partial(name: str) -> bool:
-    """Return whether the name is that of an unfinished file. SageMaker copies such files to the bucket, too."""
+    """Return whether a name belongs to an unfinished file. SageMaker copies such files to the bucket, too."""
     return any(part.startswith(".") and part.endswith(".partial") for part in name.split("/"))
 
 
 def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
-    """Return the ETags of a run's objects at the last fetch, by name. Empty if the record is broken or missing."""
+    """Return the ETags that a run's objects had at the last fetch, by name. Return an empty dictionary if the record of
+    the fetch at `key` is broken or missing."""
     try:
         found = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     except ClientError as error:
@@ -196,7 +199,7 @@ def _require_time(milliseconds_left: Callable[[], float], what: str) -> None:
 
 
 def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[ObjectIdentifierTypeDef]]":
-    """Yield batches of objects to delete. A key that XML cannot represent is a batch of its own.
+    """Yield the objects in batches, one for each delete request. A key that XML cannot represent gets its own batch.
 
     S3 refuses a whole request that contains such a key, and anyone who may write objects can create one.
     """
@@ -211,7 +214,7 @@ def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[Obje
 
 
 def delete(s3: "S3Client", bucket: str, batch: "list[ObjectIdentifierTypeDef]") -> "Sequence[ErrorTypeDef]":
-    """Delete a batch of at most 1000 objects. Return S3's errors, which it lists in a successful response."""
+    """Delete a batch of at most 1000 objects. Return the errors that S3 lists in its response."""
     if _NOT_IN_XML.search(batch[0]["Key"]):
         named: dict[str, Any] = {**batch[0]}
         s3.delete_object(Bucket=bucket, **named)  # this request has the key in its URL, percent-encoded
@@ -222,7 +225,7 @@ def delete(s3: "S3Client", bucket: str, batch: "list[ObjectIdentifierTypeDef]") 
 def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]:
     """Yield the key and the id of each unfinished upload of a bucket.
 
-    botocore requests URL encoding of keys for all lists except this one. So request it here, and decode the keys and
+    For all other list calls, botocore requests URL-encoded keys and decodes them. So do this here, for the keys and for
     the marker of the next page.
     """
     marker: dict[str, Any] = {}
@@ -236,9 +239,9 @@ def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]
 
 
 def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -> None:
-    """Stop a deployment's training jobs of SageMaker, wait for their end, and delete their log streams.
+    """Stop a deployment's SageMaker training jobs, wait until they have stopped, and delete their log streams.
 
-    Wait because running jobs write checkpoints into the data bucket.
+    The wait is necessary because jobs write checkpoints into the data bucket while they stop.
     """
     sagemaker = boto3.client("sagemaker")
     while jobs := jobs_at_work(sagemaker, deployment, tag):
@@ -257,7 +260,7 @@ def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -
 
 
 def stop_job(sagemaker: Any, name: str) -> None:
-    """Ask a training job to stop with a checkpoint. Do nothing if it has already ended."""
+    """Ask a training job to write a checkpoint and stop. Do nothing if it is no longer running."""
     try:
         sagemaker.stop_training_job(TrainingJobName=name)
     except ClientError as error:
@@ -266,7 +269,7 @@ def stop_job(sagemaker: Any, name: str) -> None:
 
 
 def jobs_at_work(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, Any]]:
-    """Return a deployment's training jobs, by name and tag, that have not ended."""
+    """Return the running training jobs that have the name and the tag of this deployment."""
     found = []
     for status in ("InProgress", "Stopping"):
         pages = sagemaker.get_paginator("list_training_jobs").paginate(
@@ -280,7 +283,7 @@ def jobs_at_work(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, An
 
 
 def job_prefix(deployment: str) -> str:
-    """Return the prefix of a deployment's training job names, in lower case because SageMaker's ARNs are."""
+    """Return the prefix of a deployment's training job names. It is in lower case, as SageMaker's ARNs are."""
     return f"shoal-{deployment.lower()}"
 
 
@@ -303,7 +306,8 @@ def streams_of_jobs(logs: Any, deployment: str) -> Iterator[str]:
 
 
 def revoke_group_rules(groups: list[str]) -> None:
-    """Remove rules that refer to other groups: EC2 does not delete two groups that refer to each other."""
+    """Remove the rules of these groups that refer to other groups, because EC2 does not delete groups that refer to
+    each other."""
     ec2 = boto3.client("ec2")
     for group in groups:
         try:
@@ -325,9 +329,9 @@ def revoke_group_rules(groups: list[str]) -> None:
 
 
 def between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPermissionTypeDef]":
-    """Yield a separate rule for each permission that names a group. A rule for all protocols has no ports.
+    """Yield a separate rule for each security group that `rules` name. A rule for all protocols has no ports.
 
-    Revoke them one by one: if one of several no longer exists, EC2 revokes none.
+    Revoke them one by one, because EC2 revokes none of several rules if one of them no longer exists.
     """
     for rule in rules:
         for pair in rule.get("UserIdGroupPairs", ()):
@@ -341,7 +345,7 @@ def between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPerm
 
 
 def answer(event: dict[str, Any], name: str, reason: str) -> None:
-    """Send the result to CloudFormation. An empty `reason` means success."""
+    """Send the result of a request to CloudFormation. An empty `reason` means success."""
     body = {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason[:1000] or "Done.",

@@ -1,1 +1,2 @@
-"""Finds, prices and deletes the resources of a stack, a tag or another owner, by each service's own list."""
+"""Finds and deletes the resources of an owner (such as a stack or a tag) in each service's own list, and prices
+them."""

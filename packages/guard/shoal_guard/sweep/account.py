@@ -1,7 +1,7 @@
-"""An AWS account in one region: its clients, the lists of its services, and the tags in these lists.
+"""An AWS account in one region: its boto3 clients, the items of list operations, and their tags.
 
-Reuse these clients, because creating one takes longer than most calls. Keep the short timeouts: with botocore's
-defaults a call without a network fails only after minutes.
+Reuse these clients, because creating a client takes longer than most calls. Keep the short timeouts, because with
+botocore's defaults a call without a network fails only after minutes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,15 +13,15 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 
 ResourceRecord = Mapping[str, Any]
-"""A resource in the answer of a service's list operation."""
+"""A resource as a service's list operation returns it."""
 SHORT_TIMEOUTS = Config(connect_timeout=5, read_timeout=20)
 
 
 class Account:
-    """Cached clients of an account, and its services' lists, page by page."""
+    """Cached boto3 clients of an account and region."""
 
     def __init__(self, session: boto3.Session | None = None) -> None:
-        """Use a session, or by default the credentials and the region of AWS's configuration."""
+        """Use the credentials and the region of `session` (default: those of AWS's configuration)."""
         if session is None:
             core = botocore.session.get_session()
             core.set_default_client_config(SHORT_TIMEOUTS)
@@ -40,10 +40,10 @@ class Account:
         return self._clients[key]
 
     def number(self) -> str:
-        """Return the account's id, 12 digits.
+        """Return the account's id of 12 digits.
 
-        Raises CredentialRetrievalError, a BotoCoreError, where botocore raises bare Python errors: for expired
-        credentials in the environment, or a missing `credential_process`.
+        Raises CredentialRetrievalError, a BotoCoreError, for expired credentials in the environment or a missing
+        `credential_process`. For these, botocore itself raises plain Python errors.
         """
         try:
             if credentials := self.session.get_credentials():
@@ -62,13 +62,13 @@ class Account:
             yield getattr(client, operation)(**parameters)
 
     def items(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
-        """Yield the items under `key` of all pages of an operation."""
+        """Yield the items under `key` from all pages of a list operation."""
         for page in self.pages(service, operation, **parameters):
             yield from page.get(key) or ()
 
 
 def read_tags(tags: Iterable[Mapping[str, Any]] | Mapping[str, str] | None) -> dict[str, str]:
-    """Return tags as a dictionary, from any of the forms that AWS's services use."""
+    """Return tags as a dictionary, from any of the formats that AWS's services use."""
     if isinstance(tags, Mapping):
         return dict(tags)
     pairs = ({key.lower(): value for key, value in tag.items()} for tag in tags or ())
@@ -76,13 +76,13 @@ def read_tags(tags: Iterable[Mapping[str, Any]] | Mapping[str, str] | None) -> d
 
 
 def reason_of(error: BotoCoreError | ClientError) -> str:
-    """Return AWS's message for a refusal, or the reason why there was no answer."""
+    """Return AWS's error message, or the reason why AWS did not answer."""
     message = error.response["Error"].get("Message") if isinstance(error, ClientError) else None
     return (message or str(error)).rstrip(".")
 
 
 def describe_stack(cloudformation: Any, name: str) -> Mapping[str, Any] | None:
-    """Return the stack of this name or ARN; None if it does not exist."""
+    """Return the stack with this name or ARN, or None if it does not exist."""
     try:
         found: Mapping[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:

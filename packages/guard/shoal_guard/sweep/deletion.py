@@ -1,7 +1,7 @@
-"""Deletes resources, each kind with its dependents.
+"""Functions that delete a resource with its dependents, one for each kind.
 
-A function deletes what AWS allows now and raises AWS's error otherwise. `sweeping` calls it again. Do not trust a
-response without an error: some EC2 calls report in the response what they did not delete.
+A function raises AWS's error if AWS does not allow the deletion yet; `sweeping` then calls it again later. A response
+without an error is no proof, because some EC2 calls report in their response that they did not delete a resource.
 """
 
 import math
@@ -16,13 +16,14 @@ from shoal_guard.handlers import cleanup
 from shoal_guard.sweep.account import Account, ResourceRecord
 
 Delete = Callable[[Account, str, ResourceRecord], None]
-"""Function that deletes a resource, given the account, its identifier, and its record in the service's list."""
+"""Function that deletes a resource. Its arguments are the account, the resource's identifier and its record."""
 
 
 def delete_call(service: str, operation: str, **parameters: str | list[str] | bool) -> Delete:
-    """Return a function that deletes a resource by one call.
+    """Return a function that deletes a resource with one call of an operation.
 
-    A value of `parameters` is a key of the record, or `id`. In a list, the call gets a list. True stays True.
+    A value in `parameters` is a key of the resource's record, or `id` for its identifier. `[key]` passes a list with
+    the value. True is passed unchanged.
     """
 
     def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
@@ -34,7 +35,7 @@ def delete_call(service: str, operation: str, **parameters: str | list[str] | bo
                 continue
             field = key if isinstance(key, str) else key[0]
             value = fields.get(field)
-            if value is None:  # only the tagging service named the resource, so it has no record
+            if value is None:  # only the tagging service lists the resource, so it has no record
                 raise SweepError(f"its deletion needs its {field}, and no list has it")
             values[name] = value if isinstance(key, str) else [value]
         answer = getattr(account.client(service), operation)(**values)
@@ -59,16 +60,16 @@ def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
 
 
 def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Terminate an EMR cluster, even with termination protection."""
+    """Terminate an EMR cluster, even if it has termination protection."""
     emr = account.client("emr")
     emr.set_termination_protection(JobFlowIds=[identifier], TerminationProtected=False)
     emr.terminate_job_flows(JobFlowIds=[identifier])
 
 
 def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete a security group. First remove its rules that name groups, and the rules of other groups that name it.
+    """Delete a security group. First remove its rules that refer to groups, and other groups' rules that refer to it.
 
-    These rules have no effect, because no interface uses the group. Raises SweepError if an interface uses it.
+    The rules have no effect if no interface uses the group. Raises SweepError if an interface uses it.
     """
     ec2 = account.client("ec2")
     interfaces = account.items("ec2", "describe_network_interfaces", "NetworkInterfaces")
@@ -91,7 +92,8 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
 
 
 def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete a subnet. Raises SweepError with the interfaces that block it: AWS's own error does not name them."""
+    """Delete a subnet. Raises SweepError that names the interfaces that block the deletion, because AWS's own error
+    does not name them."""
     ec2 = account.client("ec2")
     try:
         ec2.delete_subnet(SubnetId=identifier)
@@ -115,7 +117,7 @@ def internet_gateway(account: Account, identifier: str, record: ResourceRecord) 
 
 
 def elastic_ip(account: Account, identifier: str, record: ResourceRecord) -> None:
-    """Disassociate and release an address."""
+    """Disassociate and release an elastic IP address."""
     ec2 = account.client("ec2")
     if association := record.get("AssociationId"):
         with suppress(ClientError):  # AWS itself disassociates the address of a NAT gateway
@@ -152,7 +154,7 @@ def instance_profile(account: Account, name: str, record: ResourceRecord) -> Non
 
 
 def rule(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete an event rule with its targets."""
+    """Delete an EventBridge rule with its targets."""
     events = account.client("events")
     if targets := [target["Id"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]:
         events.remove_targets(Rule=name, Ids=targets)
@@ -164,6 +166,6 @@ def budget(account: Account, name: str, _record: ResourceRecord) -> None:
 
 
 def layer(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete all versions of a layer."""
+    """Delete all versions of a Lambda layer."""
     for version in account.items("lambda", "list_layer_versions", "LayerVersions", LayerName=name):
         account.client("lambda").delete_layer_version(LayerName=name, VersionNumber=version["Version"])

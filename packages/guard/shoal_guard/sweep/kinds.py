@@ -1,7 +1,8 @@
-"""Kinds of resources that a stack can leave in an account: the rows of `kinds.yaml`, in the order of deletion.
+"""Kinds of resources that a stack can leave behind in an account: the entries of `kinds.yaml`, in the order of
+deletion.
 
-AWS lists terminated instances and clusters, deleted NAT gateways and deleted stacks for a while. They cost nothing and
-are left out.
+For a while, AWS still lists terminated instances and clusters, deleted NAT gateways and deleted stacks. They cost
+nothing, so they are left out.
 """
 
 import re
@@ -30,7 +31,7 @@ _BEING_DELETED = (
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """One row of `KINDS`: the columns of `kinds.yaml`, with functions in place of their names."""
+    """One entry of `kinds.yaml`, which documents the fields, with functions in place of their names."""
 
     listing: Callable[[Account], Iterator[ResourceRecord]]
     identifier: str
@@ -47,13 +48,13 @@ class ResourceKind:
     is_foreign: bool = False
 
     def records(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
-        """Yield identifier and record of each existing resource of this kind."""
+        """Yield the identifier and the record of each existing resource of this kind."""
         for record in self.listing(account):
             if _state(record) not in _DELETED:
                 yield str(record[self.identifier]), record
 
     def identifier_in(self, arn: str) -> str | None:
-        """Return the identifier in an ARN of this kind; None for an ARN of another kind."""
+        """Return the identifier in an ARN of this kind, or None for an ARN of a different kind."""
         _arn, _partition, service, _region, _account, rest = arn.split(":", 5)
         found = re.fullmatch(self.arn, f"{service}:{rest}") if self.arn else None
         if not found:
@@ -61,9 +62,9 @@ class ResourceKind:
         return found[1] if found.re.groups else arn
 
     def billed(self, record: ResourceRecord) -> bool:
-        """Return whether a resource costs money, by use or by the hour.
+        """Return whether AWS bills a resource, by use or by the hour.
 
-        An auto scaling group costs money only with instances. A gateway endpoint is free.
+        An auto scaling group costs money only if it has instances. A gateway endpoint is free.
         """
         if self.cost == "group":
             return bool(record.get("DesiredCapacity") or record.get("Instances"))
@@ -71,7 +72,7 @@ class ResourceKind:
 
 
 def is_being_deleted(record: ResourceRecord) -> bool:
-    """Return whether AWS is already deleting the resource. It then costs nothing and needs no call."""
+    """Return whether AWS is already deleting the resource. Such a resource costs nothing and needs no delete call."""
     return _state(record) in _BEING_DELETED
 
 

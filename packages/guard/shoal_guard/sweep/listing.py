@@ -1,6 +1,6 @@
-"""Functions that `kinds.yaml` names: they list resources, or decide their ownership, where a single call is not enough.
+"""Functions for `kinds.yaml` that list resources or decide their ownership where a single call is not enough.
 
-AWS lists terminated instances and clusters, deleted NAT gateways and deleted stacks for a while.
+For a while, AWS still lists terminated instances and clusters, deleted NAT gateways and deleted stacks.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def instances(account: Account) -> Iterator[ResourceRecord]:
 
 
 def training_jobs(account: Account) -> Iterator[ResourceRecord]:
-    """Yield training jobs that have not ended. Ended jobs cost nothing, and SageMaker lists them forever."""
+    """Yield the training jobs that have not ended. Ended jobs cost nothing, and SageMaker lists them forever."""
     for status, state in (("InProgress", "running"), ("Stopping", "terminating")):
         for job in account.items("sagemaker", "list_training_jobs", "TrainingJobSummaries", StatusEquals=status):
             yield {**job, "State": state}
@@ -40,8 +40,8 @@ def access_points(account: Account) -> Iterator[ResourceRecord]:
 
 
 def buckets(account: Account) -> Iterator[ResourceRecord]:
-    """Yield the buckets of this region. The request filters by region, because S3 otherwise lists the buckets of all
-    regions, and does not name the regions."""
+    """Yield the buckets of this region. The request filters by region, because otherwise S3 lists the buckets of all
+    regions and does not say in which region a bucket is."""
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
@@ -55,15 +55,15 @@ def budgets(account: Account) -> Iterator[ResourceRecord]:
 
 
 def roles(account: Account) -> Iterator[ResourceRecord]:
-    """Return the account's own roles, without the service-linked roles of AWS."""
+    """Return the account's roles without AWS's service-linked roles."""
     roles = account.items("iam", "list_roles", "Roles")
     return (role for role in roles if not role["Path"].startswith(_SERVICE_ROLES))
 
 
 def customer_keys(account: Account) -> Iterator[ResourceRecord]:
-    """Yield customer managed keys. AWS managed keys are left out: AWS creates them, and they cost nothing.
+    """Yield the customer managed KMS keys. AWS managed keys are left out, because they cost nothing.
 
-    A key's policy can forbid reading its state. Such a key counts as existing. So does a key that is pending deletion.
+    A key counts as existing if its policy forbids reading its state, or if it is pending deletion.
     """
     for key in account.items("kms", "list_keys", "Keys"):
         with suppress_error("NotFoundException"):
@@ -78,7 +78,7 @@ def customer_keys(account: Account) -> Iterator[ResourceRecord]:
 
 
 def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[ResourceRecord]:
-    """Yield the resources that belong to each file system, such as mount targets, with the file system's tags."""
+    """Yield the resources of all EFS file systems, such as mount targets, each with the tags of its file system."""
     for system in account.items("efs", "describe_file_systems", "FileSystems"):
         with suppress_error("FileSystemNotFound"):
             for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
@@ -86,7 +86,7 @@ def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[Res
 
 
 def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a load balancer's tags are the owner's. No list of load balancers includes tags."""
+    """Return whether a load balancer's tags are the owner's. This needs a call, because AWS's list has no tags."""
     try:
         found = owner.account.client("elbv2").describe_tags(ResourceArns=[record["LoadBalancerArn"]])
     except (BotoCoreError, ClientError) as error:
@@ -95,19 +95,21 @@ def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
 
 
 def owns_security_group(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a security group is the owner's. False for a default group: AWS deletes it with its VPC."""
+    """Return whether a security group is the owner's. Return False for a default group, because AWS deletes it with its
+    VPC."""
     return record["GroupName"] != "default" and in_vpc(listed_tags)(owner, record)
 
 
 def owns_unused_interface(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether an unused network interface is the owner's. An interface in use is deleted with its user."""
+    """Return whether an unused network interface is the owner's. Return False for an interface in use, because AWS
+    deletes it with the resource that uses it."""
     return record.get("Status") == "available" and in_vpc(listed_tags)(owner, record)
 
 
 def owns_log_group(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a log group is the owner's, by its function's name or its tags.
+    """Return whether a log group is the owner's, by its tags or by the name of its Lambda function.
 
-    Log groups that Lambda creates have the name of the function and no tags.
+    A log group that Lambda created has no tags, and its name contains the name of the function.
     """
     lambdas, _, name = record["logGroupName"].rpartition("/")
     of_function = lambdas == "/aws/lambda" and generated_by(owner.stack, name)
@@ -119,20 +121,21 @@ def owns_parameter(owner: Owner, record: ResourceRecord) -> bool:
 
 
 def owns_budget(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a budget is the owner's, by name alone: budgets have no tags, and any budget may filter by the
+    """Return whether the name of a budget is the owner's. Budgets have no tags, and any budget may filter by the
     owner's tag."""
     return owner.has_name("AWS::Budgets::Budget", record["BudgetName"])
 
 
 def owns_subscription(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether the tags of a subscription's topic are the owner's. False for a topic of another account, because
-    its tags are unreadable."""
+    """Return whether the tags of a subscription's topic are the owner's. Return False for a topic in a different
+    account, because its tags are unreadable."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
     return bool(topic == subscriber) and _TOPIC_TAGS(owner, record)
 
 
 def owns_instance_profile(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether an instance profile is the owner's, by the stack's resources or by its roles' tags.
+    """Return whether an instance profile is the owner's, by CloudFormation's list or by the tags of the profile's
+    roles.
 
     CloudFormation does not tag instance profiles.
     """
@@ -142,7 +145,7 @@ def owns_instance_profile(owner: Owner, record: ResourceRecord) -> bool:
 
 @contextmanager
 def suppress_error(code: str) -> Iterator[None]:
-    """Ignore this error code, with which a service reports that a listed resource no longer exists."""
+    """Suppress a ClientError with this code, by which a service reports that a listed resource no longer exists."""
     try:
         yield
     except ClientError as error:

@@ -1,7 +1,8 @@
-"""Monthly prices of leftover resources, at the list prices of their region: the column `cost` of `kinds.yaml`.
+"""Monthly prices of leftover resources, at the list prices of their region: the field `cost` of `kinds.yaml`.
 
-Prices that `prices/` lacks are here. They are of us-east-1 in November 2026, from AWS's pricing pages of EBS, RDS, ELB,
-DynamoDB and ECR. A price is unknown if it depends on data that the service's list does not include.
+This module has the prices that are missing from `prices/`. They are of us-east-1 in November 2026, from AWS's pricing
+pages of EBS, RDS, ELB, DynamoDB and ECR. A price is unknown if it depends on data that the service's list does not
+include.
 """
 
 from collections.abc import Mapping
@@ -24,23 +25,26 @@ _VOLUMES = {"gp2": 0.10, "io1": 0.125, "io2": 0.125, "st1": 0.045, "sc1": 0.015,
 _RDS_GIB, _RDS_SNAPSHOT_GIB, _TABLE_GIB, _IMAGE_GIB = 0.115, 0.095, 0.25, 0.10
 _BALANCER_HOUR = {"application": 0.0225, "network": 0.0225, "gateway": 0.0125}
 _CLUSTER_ENGINES = ("aurora", "docdb", "neptune")
-"""Engines of RDS that report no storage size, because their storage grows automatically."""
+"""RDS engines that report no storage size, because their storage grows automatically."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MonthlyPrice:
-    """Price of a resource in dollars a month; None if unknown. `bound` is `at least` or `at most`, or empty."""
+    """Price of a resource in dollars per month; None if unknown.
+
+    `bound` is `at least` or `at most` if the price is only a bound, and empty otherwise."""
 
     dollars: float | None
     bound: str = ""
     of: str = ""
-    """Basis of the price, such as a size or a type, or the reason why it is unknown."""
+    """Basis of the price, such as a size or an instance type, or the reason why the price is unknown."""
 
 
 def price_of(account: Account, thing: FoundResource) -> MonthlyPrice:
-    """Return the monthly price of a resource. For a bucket, a table or a repository this queries its size.
+    """Return the monthly price of a resource. For a bucket, a table or a repository this needs calls that read its
+    size.
 
-    Raises SweepError if the price file of the region is broken.
+    Raises SweepError if the price list of the region is broken.
     """
     kind = KINDS.get(thing.kind)
     if not thing.billed or kind is None:
@@ -63,7 +67,8 @@ def price_of(account: Account, thing: FoundResource) -> MonthlyPrice:
 
 
 def _by_size(record: ResourceRecord, cost: Mapping[str, Any]) -> MonthlyPrice:
-    """Return the price by a size in the record. `gib` is dollars a GiB and month, `unit` the size's units per GiB."""
+    """Return the price for a size in the record. In `cost`, `gib` is dollars per GiB and month, and `unit` is the
+    number of the size's units per GiB."""
     if (size := record.get(cost["size"])) is None:
         return MonthlyPrice(dollars=None, of="AWS reports no size")
     gib = size / cost.get("unit", 1)
@@ -135,7 +140,7 @@ _FUNCTIONS = {
 
 
 def _bucket(account: Account, name: str, prices: PriceList) -> MonthlyPrice:
-    """Return the price of a bucket by the versions on its first ten pages of a thousand versions each."""
+    """Return the price of a bucket's object versions. At most the first 10,000 versions are counted."""
     pages = account.pages("s3", "list_object_versions", Bucket=name)
     size = sum(each["Size"] for page in islice(pages, _PAGES) for each in page.get("Versions", ()))
     more, price = next(iter(pages), None) is not None, prices.other.s3_gib_month

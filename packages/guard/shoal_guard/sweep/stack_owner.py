@@ -1,6 +1,6 @@
-"""`StackOwner`: a CloudFormation stack, a tag, or a name prefix as the owner of resources, for `left_of`.
+"""`StackOwner`, the owner of resources for `left_of`: a CloudFormation stack, a tag, or a name prefix.
 
-A stack's name is compared whole: `web-2` is not part of `web`. A prefix matches the names of stacks and of resources.
+A stack matches only by its whole name: `web-2` is not part of `web`. A prefix matches names of stacks and of resources.
 """
 
 import re
@@ -19,24 +19,27 @@ if TYPE_CHECKING:
 _STACK_TAG = "aws:cloudformation:stack-name"
 _GONE = "DELETE_COMPLETE"
 _NEVER_MADE = re.compile(r"CREATE_FAILED|IMPORT_(?!COMPLETE).+")
-"""Statuses of resources that the stack may never have had: another owner's bucket of the same name, a failed import."""
+"""Statuses of resources that may never have belonged to the stack, such as another owner's bucket of the same name."""
 _STACKS, _TAGS = "CloudFormation's list of stacks", "the tagging service"
 _OTHERS = "CloudFormation's lists of other stacks' resources"
 _IDENTIFIER = re.compile(r"[a-z]+-[0-9a-f]{8,17}|j-[0-9A-Z]+")
-"""Identifiers that EC2, EFS and EMR generate."""
+"""Pattern of the identifiers that EC2, EFS and EMR generate."""
 _LONGEST_TAG = 128
 _STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
 
 class StackOwner(Owner):
-    """The resources of a stack, a tag, or a name prefix: exactly one of the three.
+    """Owner of the resources of a stack, of a tag, or of a name prefix.
 
-    A resource belongs to the owner by its tag or by CloudFormation's record. A matching generated name alone is
-    uncertain. A resource with the tag of another stack belongs to that stack.
+    A tag or CloudFormation's record assigns a resource to the owner. If only the generated name of a resource matches,
+    its ownership is uncertain. A resource with the tag of another stack belongs to that stack.
     """
 
     def __init__(self, account: Account, *, stack: str = "", tag: str = "", prefix: str = "") -> None:
-        """Check the arguments. `tag` is KEY=VALUE, or KEY for any value. Raises ValueError if they are not valid."""
+        """Create the owner from exactly one of `stack`, `tag` (KEY=VALUE, or KEY for any value) and `prefix`.
+
+        Raises ValueError if the arguments are not valid.
+        """
         super().__init__(account)
         self._key, self._equals, self._value = tag.partition("=")
         if sum(map(bool, (stack, tag, prefix))) != 1:
@@ -50,7 +53,7 @@ class StackOwner(Owner):
         """Description of the owner for messages."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
-        """Return whether these tags, in any of AWS's forms, match the stack, the tag or the prefix."""
+        """Return whether these tags, in any of AWS's formats, match the stack, the tag or the prefix."""
         read = read_tags(tags)
         if self._key:
             return read.get(self._key) == self._value if self._equals else self._key in read
@@ -59,10 +62,10 @@ class StackOwner(Owner):
         )
 
     def owns_by_name(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
-        """Return whether CloudFormation's record or the name prefix assigns a resource to the owner.
+        """Return whether a resource is the owner's according to CloudFormation's record or the name prefix.
 
-        A log or a snapshot belongs to the owner of its source. Raises NameOnlyError if the only evidence is a generated
-        name or a failed creation.
+        A log group or a snapshot belongs to the owner of its source. Raises NameOnlyError if the only evidence is a
+        generated name or a failed creation.
         """
         if self._key:
             return False
@@ -86,9 +89,9 @@ class StackOwner(Owner):
         return False
 
     def _is_of_another(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
-        """Return whether a resource has the tag of another stack, such as one that imported it.
+        """Return whether a resource has the tag of another stack, for example because that stack imported it.
 
-        Raises OwnershipUnknownError if no list has its tags and the tagging service does not answer.
+        Raises OwnershipUnknownError if the record has no tags and the tagging service does not answer.
         """
         if not self._name:
             return False
@@ -100,17 +103,17 @@ class StackOwner(Owner):
         return named is not None and not self._is_stack(named)
 
     def _tagged_stack(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> str | None:
-        """Return the stack that a resource's tags name; None if no tag does."""
+        """Return the name of the stack in a resource's tags, or None if no tag names a stack."""
         listed = next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None)
         return read_tags(listed).get(_STACK_TAG) or next(
             (tags.get(_STACK_TAG) for arn, tags in self._tagged if kind.identifier_in(arn) == identifier), None
         )
 
     def stack_of(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> tuple[str, bool]:
-        """Return the stack of a resource, by its tag or by the lists of stacks, and whether that is another stack.
+        """Return the name of a resource's stack, and whether this is an existing stack that does not match the owner.
 
-        Another stack is an existing one that the owner does not match. Raises OwnershipUnknownError if no tag names a
-        stack and the lists are unreadable.
+        The name comes from a tag or from CloudFormation's lists of resources. Raises OwnershipUnknownError if no tag
+        names a stack and the lists are unreadable.
         """
         tagged = self._tagged_stack(kind, identifier, record) or ""
         if self._is_stack(tagged):
@@ -124,12 +127,12 @@ class StackOwner(Owner):
 
     @property
     def _others(self) -> list[ResourceRecord]:
-        """Existing stacks that the owner does not match."""
+        """Existing stacks that do not match the owner."""
         return [each for each in self._every_stack if each["StackStatus"] != _GONE and each not in self._stacks]
 
     @cached_property
     def _others_resources(self) -> dict[tuple[str, str], str]:
-        """Name of the stack of each resource of these stacks, by type and identifier."""
+        """Stack name for each resource of the stacks that do not match the owner, by resource type and identifier."""
 
         def listed() -> dict[tuple[str, str], str]:
             return {
@@ -142,7 +145,7 @@ class StackOwner(Owner):
         return self.try_source(_OTHERS, listed, {})
 
     def _is_created_by_stack(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
-        """Return whether a resource is a log or a snapshot of a current or former resource of the owner's stacks."""
+        """Return whether a resource is a log group or a snapshot of a resource that the owner's stacks have or had."""
         return any(
             (of, match[1]) in self._created_resources
             for key, pattern, of in kind.made_of
@@ -150,9 +153,9 @@ class StackOwner(Owner):
         )
 
     def _is_given(self, kind: "ResourceKind", name: str) -> bool:
-        """Return whether CloudFormation would generate this name, STACK-LOGICALID-LETTERS, for this kind.
+        """Return whether `name` is one that CloudFormation generates for this kind: STACK-LOGICALID-LETTERS.
 
-        Names of S3 and RDS are in lower case. Final snapshots of RDS instances have `snapshot` after the stack.
+        Names in S3 and RDS are in lower case. The name of an RDS final snapshot has `snapshot` after the stack's name.
         """
         stack = self._name.lower() if kind.lower_case else self._name
         if kind.is_snapshot:
@@ -161,15 +164,15 @@ class StackOwner(Owner):
 
     @cached_property
     def arns(self) -> list[str]:
-        """ARNs of the resources that AWS's tagging service lists with the owner's tags."""
+        """ARNs of the resources with the owner's tags that AWS's tagging service lists."""
         return [arn for arn, tags in self._tagged if self.of(tags)]
 
     @cached_property
     def _tagged(self) -> list[tuple[str, dict[str, str]]]:
-        """ARN and tags of the resources in the tagging service.
+        """ARNs and tags of the resources that AWS's tagging service lists.
 
-        For a tag these are the resources with the tag, for a stack those with the tag of any stack, and for a prefix
-        all.
+        For a tag as the owner, these are the resources with this tag. For a stack, these are the resources with the tag
+        of any stack. For a prefix, these are all resources.
         """
         key = {"Key": self._key, **({"Values": [self._value]} if self._equals else {})} if self._key else None
         filters = [] if self._prefix else [key or {"Key": _STACK_TAG}]
@@ -183,9 +186,9 @@ class StackOwner(Owner):
         return self.try_source(_TAGS, listed, [])
 
     def check_deletable(self) -> None:
-        """Raise SweepError if a stack of the owner exists, or if that is unknown.
+        """Raise SweepError if a stack of the owner exists, or if its existence is unknown.
 
-        CloudFormation must delete an existing stack, because it knows the order of its resources.
+        CloudFormation must delete an existing stack, because it knows in which order to delete the resources.
         """
         living = self.living
         for source in (_STACKS, *((_TAGS,) if self._key else ())):
@@ -202,25 +205,26 @@ class StackOwner(Owner):
 
     @property
     def living(self) -> list[str]:
-        """Names of the owner's existing stacks. For a tag these are the stacks with tagged resources."""
+        """Names of the owner's existing stacks. For a tag, these are the stacks that have resources with the tag."""
         return [stack["StackName"] for stack in self._stacks if stack["StackStatus"] != _GONE]
 
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
-        """Types and identifiers of the resources that the owner's stacks have or kept, including stacks deleted within
-        90 days."""
+        """Types and identifiers of the resources that the owner's stacks have, or kept when they were deleted within
+        the last 90 days."""
         return {resource for resource in self._created_resources if self._recorded[resource] != _GONE}
 
     @property
     def _created_resources(self) -> set[tuple[str, str]]:
-        """Types and identifiers of all current and former resources of the owner's stacks."""
+        """Types and identifiers of all resources that the owner's stacks have or had."""
         return {resource for resource, status in self._recorded.items() if not _NEVER_MADE.fullmatch(status)}
 
     @cached_property
     def _recorded(self) -> dict[tuple[str, str], str]:
-        """Last status of each resource of the owner's stacks, by type and identifier, including deleted resources.
+        """Last status of each resource of the owner's stacks, including deleted resources, by type and identifier.
 
-        An existing stack lists its resources. Events of 90 days show what it, or a deleted stack, kept.
+        CloudFormation lists the resources of existing stacks. The events of the last 90 days show which resources a
+        stack kept, even if the stack is deleted.
         """
         if self._key:
             return {}
@@ -234,7 +238,7 @@ class StackOwner(Owner):
                     self._list_stack(*each, stack["StackId"])
                     for each in (*lists, ("describe_stack_events", "StackEvents"))
                 )
-                for record in chain.from_iterable(records):  # events: the newest first
+                for record in chain.from_iterable(records):  # events start with the newest
                     if identifier := record.get("PhysicalResourceId"):
                         found.setdefault((record["ResourceType"], identifier), record["ResourceStatus"])
             return found
@@ -246,14 +250,15 @@ class StackOwner(Owner):
 
     @cached_property
     def _every_stack(self) -> list[ResourceRecord]:
-        """All stacks of the region, including those deleted within 90 days."""
+        """All stacks of the region, including stacks deleted within the last 90 days."""
         return self.try_source(
             _STACKS, lambda: list(self.account.items("cloudformation", "list_stacks", "StackSummaries")), []
         )
 
     @cached_property
     def _stacks(self) -> list[ResourceRecord]:
-        """The owner's stacks, with their nested stacks. For a tag these are the stacks with tagged resources."""
+        """The owner's stacks and their nested stacks. For a tag, these are the stacks that have resources with the
+        tag."""
         wanted = {tags.get(_STACK_TAG) for _arn, tags in self._tagged} if self._key else set()
         every = self._every_stack
         named = [each for each in every if each["StackName"] in wanted or self._is_named(each["StackName"])]
@@ -261,9 +266,9 @@ class StackOwner(Owner):
         return [*named, *(each for each in every if each.get("RootId") in roots and each not in named)]
 
     def is_of_this_region(self, kind: "ResourceKind", identifier: str) -> bool:
-        """Return whether a global resource belongs to this region's stack.
+        """Return whether a global resource belongs to the stack in this region.
 
-        Raises NameOnlyError for a tag or a prefix, because without a stack's name the region is unknown.
+        Raises NameOnlyError for a tag or a prefix, because the region is unknown without the name of a stack.
         """
         if self._name or (kind.cloudformation, identifier) in self.stack_resources:
             return super().is_of_this_region(kind, identifier)

@@ -1,8 +1,9 @@
-"""Finds all resources of an owner that are left in an account, whatever the state of its stack, and deletes them.
+"""Finds all resources of an owner that are left in an account, even without their stack, and deletes them.
 
-Two sources decide the ownership of a resource, each service's own list and the tagging service, because each misses
-some. The sweep retries failed deletions while anything else changes: AWS deletes a network only minutes after its
-contents. An unlisted resource does not count as deleted: it is `UNVERIFIED`.
+Resources come from two sources, each service's own list and the tagging service, because each misses some resources.
+The sweep retries failed deletions as long as others succeed, because AWS deletes a network only minutes after the
+resources in it. If a service does not list a kind of resource, its resources do not count as deleted, but as
+`UNVERIFIED`.
 """
 
 import time
@@ -22,16 +23,16 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
 FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
 UNVERIFIED = "unknown"
-"""Outcome of a resource with unknown existence or unknown owner. The sweep does not delete it."""
+"""Outcome of a resource if its existence or its owner is unknown. The sweep does not delete such a resource."""
 ALL = "(all)"
 """Identifier that stands for all resources of a kind that AWS did not list."""
 _STILL_LISTED = "it was deleted, but is still listed"
-# A stack belongs to the owner by its name, a rule is deleted with its group, and a spot request stays listed long
-# after its end.
+# Do not report these if only the tagging service lists them. A stack is found by its name, a rule is deleted with its
+# group, and a spot request is listed long after its end.
 _NOT_REPORTED = (":stack/", ":security-group-rule/", ":spot-instances-request/")
 BUCKET = "s3 bucket"
 UNKNOWN = "other"
-"""Kind of a resource that only the tagging service names and that no row of `KINDS` lists."""
+"""Kind of a resource that only the tagging service lists, and that has no entry in `KINDS`."""
 
 
 @dataclass(kw_only=True)
@@ -44,12 +45,12 @@ class FoundResource:
     outcome: str = FOUND
     why: str = ""
     runs: Sequence[str] = ()
-    """Runs that were not fetched and therefore keep this bucket."""
+    """Runs in this bucket that were not fetched, for which the bucket is kept."""
     record: ResourceRecord = field(default_factory=dict, repr=False)
 
     @property
     def costs(self) -> bool:
-        """True if the resource is left and still costs money."""
+        """Whether the resource still exists and costs money."""
         return self.billed and self.outcome in (FOUND, LEFT)
 
     @property
@@ -65,11 +66,11 @@ class FoundResource:
 def find_owned(
     owner: Owner, kinds: Iterable[str] = KINDS, *, progress: Callable[[str], None] = lambda _kind: None
 ) -> list[FoundResource]:
-    """Return the owner's resources of these kinds in the order of deletion, then those that only the tagging service
-    names.
+    """Return the owner's resources of these kinds in the order of deletion, and then the resources that only the
+    tagging service lists.
 
-    Kept resources have the outcome KEPT. A list that a service does not return is one entry with the outcome
-    UNVERIFIED. `progress` is called with each kind before it is listed.
+    Resources that must be kept have the outcome KEPT. If a service does not list a kind, the result has one entry for
+    it, with the outcome UNVERIFIED. `progress` is called with the name of each kind before the kind is listed.
     """
     found: list[FoundResource] = []
     for name in kinds:
@@ -87,7 +88,8 @@ def delete_found(
 ) -> list[FoundResource]:
     """Delete the resources that `find_owned` found, and return them with their outcomes.
 
-    `progress` is called with the numbers deleted and found. The sweep gives up if nothing changes for `stuck_seconds`.
+    `progress` is called with the number of finished resources and the number of all resources. The sweep gives up if no
+    outcome changes for `stuck_seconds`.
     """
     found = {thing.key: thing for thing in things}
     end = time.monotonic() + LONGEST_SECONDS
@@ -124,7 +126,7 @@ def of_kind(owner: Owner, name: str) -> Iterator[FoundResource]:
 
 
 def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) -> Iterator[FoundResource]:
-    """Yield the resource if it belongs to the owner or if its owner is unknown."""
+    """Yield the resource with its outcome if it belongs to the owner or if its owner is unknown."""
     kind = KINDS[name]
     thing = FoundResource(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
     try:
@@ -151,12 +153,12 @@ def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) 
 
 
 def _is_ours(owner: Owner, kind: ResourceKind, identifier: str, record: ResourceRecord) -> bool:
-    """Return whether a resource belongs to the owner, by its service's list or by the tagging service.
+    """Return whether a resource belongs to the owner, according to its service's list or the tagging service.
 
-    Raises OwnershipUnknownError if neither names it and one of them does not answer.
+    Raises OwnershipUnknownError if neither source assigns it to the owner and one of them does not answer.
     """
     unknown = None
-    try:  # without a record, only the tagging service can name the resource
+    try:  # without a record, only the tagging service can assign the resource
         ours = bool(record) and (kind.owned(owner, record) or owner.owns_by_name(kind, identifier, record))
     except OwnershipUnknownError as error:
         ours, unknown = False, error
@@ -168,7 +170,7 @@ def _is_ours(owner: Owner, kind: ResourceKind, identifier: str, record: Resource
 
 
 def _unlisted(owner: Owner) -> Iterator[FoundResource]:
-    """Yield resources that only the tagging service names, and an entry for each source that did not answer."""
+    """Yield the resources that only the tagging service lists, and one entry for each source that did not answer."""
     for arn in owner.arns:
         if not any(part in arn for part in _NOT_REPORTED) and not any(
             kind.identifier_in(arn) for kind in KINDS.values()
@@ -181,7 +183,7 @@ def _unlisted(owner: Owner) -> Iterator[FoundResource]:
 
 
 def _mark_if_kept(owner: Owner, thing: FoundResource) -> None:
-    """Mark a bucket as KEPT if its data must stay. Raises OwnershipUnknownError if that is unknown."""
+    """Mark a bucket as KEPT if its data must be kept. Raises OwnershipUnknownError if this is unknown."""
     if thing.kind != BUCKET:
         return
     why, thing.runs = owner.why_kept(thing.identifier)
@@ -194,7 +196,7 @@ def _delete(owner: Owner, thing: FoundResource) -> None:
     assert delete is not None
     thing.outcome = LEFT
     try:
-        _mark_if_kept(owner, thing)  # again, because runs may have arrived since it was found
+        _mark_if_kept(owner, thing)  # check again, because runs may have arrived since the first check
         if thing.outcome == KEPT:
             return
         if thing.kind == BUCKET and not owner.may_empty(thing.identifier):
@@ -220,7 +222,7 @@ def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
             listed = dict(KINDS[name].records(account))
         except (BotoCoreError, ClientError) as error:
             for thing in those:
-                if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # a refused deletion keeps its reason
+                if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # else keep the refusal
                     thing.outcome, thing.why = (
                         UNVERIFIED,
                         f"it was deleted, but AWS did not list it ({reason_of(error)})",
@@ -235,7 +237,7 @@ def _update_outcome(thing: FoundResource, listed: Mapping[str, ResourceRecord]) 
         thing.outcome, thing.why = DELETED, ""
     elif is_being_deleted(listed[thing.identifier]):
         thing.outcome, thing.why = BEING_DELETED, ""
-    elif thing.outcome == BEING_DELETED:  # its deletion failed
+    elif thing.outcome == BEING_DELETED:  # AWS started the deletion, but it failed
         thing.outcome = LEFT
     else:
         thing.record = listed[thing.identifier]

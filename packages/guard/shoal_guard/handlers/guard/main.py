@@ -1,7 +1,7 @@
-"""Observes a deployment and carries out the actions that `rules` decides. AWS runs it every five minutes.
+"""Lambda handler of the guard: observes a deployment and carries out the actions that `rules` decides.
 
-A failing service must not stop the guard from using the others. So each read and each action may fail separately, and
-an unreadable node or cluster counts as busy.
+AWS runs it every five minutes. One failing service must not prevent the guard from using the other services. So each
+read and each action may fail separately. An unreadable node or cluster counts as busy.
 """
 
 import json
@@ -25,15 +25,16 @@ from .rules import Action, GuardSettings, GuardState, decide
 _DELETED_STATUSES = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDED_STATES = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _BILLED_STATES = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
-# A service that does not answer must leave time for the others; the next round asks it again.
+# Keep timeouts short, so that a service that does not answer leaves time for the other services. The next round calls
+# it again.
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _MOST_BYTES = 1 << 20
 _UNKNOWN_EXTENSION = 1.0
-"""Extension in hours while the guard can read it neither from Systems Manager nor from the copy. It delays the end of
-life, but does not remove it."""
+"""Extension in hours that the guard assumes while it can read the true value neither from Systems Manager nor from the
+copy. It delays the end of life, but does not remove it."""
 _RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 _UNBILLED_STATUSES = ("Pending", "Starting")
-"""Secondary statuses of a training job that AWS does not bill yet: a spot job may wait for hours."""
+"""Secondary statuses of a training job that AWS does not bill yet. A spot job may wait for hours."""
 _JOB = "-[0-9]{12}(-[0-9]{1,2})?"
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
@@ -41,17 +42,17 @@ Found = TypeVar("Found")
 
 
 class GuardRoundError(Exception):
-    """Some reads or actions of a round failed. All others were done."""
+    """Some reads or actions of a round failed. The round completed all other reads and actions."""
 
 
 class Round:
-    """Runs reads and actions that may fail separately, and collects the failures."""
+    """One round of the guard. Its reads and actions may fail separately, and it collects their failures."""
 
     def __init__(self) -> None:
         self.failures: list[str] = []
 
     def attempt(self, what: Callable[[], Found], otherwise: Found) -> Found:
-        """Return the result of the call, or `otherwise` if it fails."""
+        """Return the result of `what()`. If the call fails, record the failure and return `otherwise`."""
         try:
             return what()
         except Exception as error:
@@ -75,14 +76,14 @@ def handler(event: dict[str, Any], context: object) -> None:
     account, extension = _read_stored(settings, now, created, guard_round)
     observed = _observe(settings, now, guard_round, created, _UNKNOWN_EXTENSION if extension is None else extension)
     after, actions = decide(settings, now, account, observed)
-    # Keep this order: send warnings, store the account, then delete. An interrupted round may send a warning twice,
-    # but it never deletes without a warning, and it writes nothing after the stack's deletion has started.
+    # Keep this order: send warnings, store the state, then delete. An interrupted round may send a warning twice. But
+    # it never deletes without a warning, and it writes nothing after the stack's deletion has started.
     for action in actions:
         if action.kind == "notify":
             guard_round.attempt(partial(_notify, settings, action), None)
     if after is not None and after != account:
         _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
-        if extension is not None:  # otherwise the parameter was unreadable, and may hold a higher count than `after`
+        if extension is not None:  # otherwise it was unreadable, and may contain a higher amount than `after`
             guard_round.attempt(partial(_store_account, settings, after), None)
         if settings.copy:
             guard_round.attempt(partial(_copy, settings, after, extension), None)
@@ -98,7 +99,7 @@ def handler(event: dict[str, Any], context: object) -> None:
 
 
 def _created(settings: GuardSettings) -> datetime | None:
-    """Return the creation time of the stack; None if the stack does not exist or is being deleted."""
+    """Return the creation time of the stack, or None if the stack does not exist or is being deleted."""
     try:
         (stack,) = _client("cloudformation").describe_stacks(StackName=settings.stack)["Stacks"]
     except ClientError as error:
@@ -112,11 +113,11 @@ def _created(settings: GuardSettings) -> datetime | None:
 def _read_stored(
     settings: GuardSettings, now: datetime, created: datetime, guard_round: Round
 ) -> tuple[GuardState | None, float | None]:
-    """Return the account and the extension in hours, from the parameters or from their copy; None for each if unknown.
+    """Return the guard's state and the extension in hours, from the parameters or their copy; None for unknown values.
 
-    A value that is invalid, or older than the stack, counts as missing. Of two accounts the one with the higher count
-    is used, because a write of the other may have failed. The copy's hours are used only while Systems Manager does not
-    answer.
+    A value that is invalid or older than the stack counts as missing. If parameter and copy have different states, the
+    one with the higher amount spent is used, because a write of the other may have failed. The copy of the extension is
+    used only while Systems Manager does not answer.
     """
     names = [settings.account, settings.extension]
     found = guard_round.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
@@ -148,7 +149,7 @@ def _store_account(settings: GuardSettings, account: GuardState) -> None:
 
 
 def _copy(settings: GuardSettings, account: GuardState, extension: float | None) -> None:
-    """Copy the account and the extension to the data bucket, so that the guard works while Systems Manager fails.
+    """Copy the guard's state and the extension to the data bucket, so that the guard works while Systems Manager fails.
 
     Write nothing while the stack is being deleted, because the deletion empties the bucket.
     """
@@ -190,7 +191,7 @@ def _observe(
 
 
 def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
-    """Return type and name of the stack's resources. DescribeStackResources would return only a hundred."""
+    """Return the types and names of all resources of the stack. DescribeStackResources would return only 100."""
     pages = _client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=settings.stack)
     return [
         (resource["ResourceType"], resource["PhysicalResourceId"])
@@ -201,8 +202,8 @@ def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
 
 
 def _groups_with_nodes(settings: GuardSettings, groups: Sequence[str]) -> dict[str, bool]:
-    """Return the groups with a desired capacity above 0, each with whether its nodes also run between trainings."""
-    if not groups:  # without names AWS would return all groups
+    """Return the groups with a desired capacity above 0, each with True if it keeps its nodes between runs."""
+    if not groups:  # without names AWS would return the groups of the whole account
         return {}
     pages = _client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=groups)
     return {
@@ -216,10 +217,10 @@ def _groups_with_nodes(settings: GuardSettings, groups: Sequence[str]) -> dict[s
 
 
 def _runs(settings: GuardSettings) -> tuple[str, bool]:
-    """Return the last requested run if all runs have ended and no run keeps its nodes, and whether a run is active.
+    """Return the name of the last run if all runs have ended and no run keeps its nodes, and whether a run is active.
 
-    The first value is empty otherwise. A run with an unreadable end counts as active. An attacker on a node could fake
-    the end of a run, but the only effect is that the nodes end.
+    Otherwise the name is empty. A run with an unreadable end counts as active. An attacker on a node could fake the end
+    of a run, but would only terminate the nodes.
     """
     if not settings.bucket:
         return "", False
@@ -227,7 +228,7 @@ def _runs(settings: GuardSettings) -> tuple[str, bool]:
     last, keeps, running = "", False, False
     for each in runs if isinstance(runs, list) else ():
         if not isinstance(each, dict) or not _RUN.fullmatch(str(each.get("run"))):
-            return "", False  # agents ignore an invalid document
+            return "", False  # agents ignore an invalid request
         last, keeps = str(each["run"]), keeps or bool(each.get("keep"))
         ended = _read(settings.bucket, f"runs/{last}/ended.json") or {}
         running = running or ended.get("token") != each.get("token")
@@ -235,9 +236,9 @@ def _runs(settings: GuardSettings) -> tuple[str, bool]:
 
 
 def _read(bucket: str, key: str, since: datetime | None = None) -> dict[str, Any] | None:
-    """Return a document of the data bucket; None if it is missing, broken, or older than `since`.
+    """Return a JSON document of the data bucket, or None if it is missing, broken, or older than `since`.
 
-    List the key first: without permission to list the whole bucket, S3 answers 403 for a missing key, too.
+    The key is listed first, because without permission to list the whole bucket, S3 answers 403 for a missing key.
     """
     s3 = _client("s3")
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", ())
@@ -254,7 +255,7 @@ def _read(bucket: str, key: str, since: datetime | None = None) -> dict[str, Any
 def _nodes(
     settings: GuardSettings, now: datetime, guard_round: Round, groups: Sequence[str], single_instances: Sequence[str]
 ) -> list[ObservedNode]:
-    """Return the instances of the groups, and the instances that are resources of the stack."""
+    """Return the instances of the auto scaling groups, and the stack's instances that belong to no group."""
     pages = _client("ec2").get_paginator("describe_instances")
     living = {"Name": "instance-state-name", "Values": ["pending", "running"]}
     instances = [
@@ -279,7 +280,7 @@ def _nodes(
 
 
 def _last_reports(settings: GuardSettings) -> dict[str, datetime]:
-    """Return when each node last reported its boot or its work, by instance id, from the objects that nodes write."""
+    """Return the time of each node's last report of boot or work, by instance id, from the objects that nodes write."""
     found: dict[str, datetime] = {}
     if not settings.bucket:
         return found
@@ -292,7 +293,7 @@ def _last_reports(settings: GuardSettings) -> dict[str, datetime]:
 
 
 def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> ObservedCluster | None:
-    """Return the state of a cluster; None if it has terminated or is terminating."""
+    """Return the state of an EMR cluster, or None if it has terminated or is terminating."""
     emr = _client("emr")
     status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
     if status["State"] in _ENDED_STATES:
@@ -319,7 +320,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
 
 
 def _jobs(settings: GuardSettings) -> list[ObservedJob]:
-    """Return the deployment's training jobs of SageMaker, by name, that have not ended."""
+    """Return the SageMaker training jobs that have a name of this deployment and have not ended."""
     named = re.compile(re.escape(settings.jobs) + _JOB)
     return [
         ObservedJob(
@@ -358,7 +359,7 @@ def _stop_runs(key: str) -> None:
 
 
 def _stop_job(name: str) -> None:
-    """Ask a training job to stop with a checkpoint. Do nothing if it has already ended."""
+    """Ask a training job to write a checkpoint and stop. Do nothing if it has already ended."""
     try:
         _client("sagemaker").stop_training_job(TrainingJobName=name)
     except ClientError as error:
@@ -367,14 +368,14 @@ def _stop_job(name: str) -> None:
 
 
 def _scale_to_zero(group: str) -> None:
-    """Set the group to zero nodes. Try an update second, because it may need the permission to start nodes."""
+    """Set a group to zero nodes. UpdateAutoScalingGroup comes second, because it may need permission to start nodes."""
     scaling = _client("autoscaling")
     try:
         scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=0)
     except ClientError as error:
         if error.response["Error"]["Code"] != "ValidationError":
             raise
-        # A user has set a minimum size. Shoal never does.
+        # A user has set a minimum size, which Shoal never does.
         scaling.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
 
 
@@ -388,6 +389,6 @@ _ACTIONS: dict[str, Callable[[str], None]] = {
     "stop job": _stop_job,
     "scale to zero": _scale_to_zero,
     "terminate": lambda cluster: _client("emr").terminate_job_flows(JobFlowIds=[cluster]),
-    # CloudFormation uses the role of the deployment, so the guard needs no permissions on its resources.
+    # CloudFormation deletes with the role of the deployment, so the guard needs no permission to delete resources.
     "delete": lambda stack: _client("cloudformation").delete_stack(StackName=stack),
 }

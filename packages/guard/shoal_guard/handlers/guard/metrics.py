@@ -1,6 +1,6 @@
-"""Reads CloudWatch metrics: whether a cluster was idle, and the bytes of resources that are billed by use.
+"""Reads CloudWatch metrics: whether a cluster was idle, and how many bytes AWS bills for file systems and NAT gateways.
 
-CloudWatch's newest values arrive late. So each round reads all bytes since the stack's creation.
+CloudWatch's newest values arrive late. So each round reads the byte counts since the stack's creation again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,8 @@ from .rules import GuardSettings
 
 _GIB = 2**30
 _DAY = timedelta(days=1)
-"""Period of byte counts, long enough that one request returns all values: CloudWatch returns at most 1,440."""
+"""Period of a byte count. It is so long that one request returns all values, because CloudWatch returns at most
+1,440."""
 BYTES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "AWS::EFS::FileSystem": (
         "AWS/EFS",
@@ -29,7 +30,8 @@ BYTES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
         {"BytesInFromSource": "nat_gib", "BytesInFromDestination": "nat_gib"},
     ),
 }
-"""Namespace, dimension and metrics by resource type. Each metric has the name of its price in `GuardSettings.by_use`.
+"""CloudWatch namespace, dimension and metrics by resource type. A metric's key is the name of its price in
+`GuardSettings.by_use`.
 
 Sources, read 2026-11-29: "How do I estimate Elastic Throughput mode costs for Amazon EFS" (AWS re:Post), and "Monitor
 NAT gateways with Amazon CloudWatch". A gateway is billed for the traffic that it processes, in both directions.
@@ -39,7 +41,7 @@ NAT gateways with Amazon CloudWatch". A gateway is billed for the traffic that i
 def dollars_by_use(
     cloudwatch: Any, settings: GuardSettings, resources: Iterable[tuple[str, str]], since: datetime, now: datetime
 ) -> float:
-    """Return the dollars billed by use from `since` until now for the stack's resources (type and name of each)."""
+    """Return the dollars that AWS bills for the use of `resources` (type and name of each) from `since` to `now`."""
     spent = 0.0
     for kind, name in resources:
         namespace, dimension, metrics = BYTES.get(kind, ("", "", {}))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 BOOT, METAL_BOOT = timedelta(minutes=20), timedelta(minutes=40)
-"""Time in which a node may boot before it first reports. It is slightly longer than `shoal train` waits."""
+"""Time that a node, or a bare-metal node, may take until its first report. `shoal train` waits slightly less long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedMachine:
-    """A running machine: its price in dollars an hour and its start time."""
+    """A running machine, with its price in dollars per hour and its start time."""
 
     price: float
     since: datetime
@@ -18,11 +18,11 @@ class ObservedMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedNode(ObservedMachine):
-    """A node that trains or reads. `last_report` is the time of its last report of boot or work."""
+    """A GPU node or a reader. `last_report` is the time at which it last reported its boot or its work."""
 
     last_report: datetime | None = None
     boot: timedelta = BOOT
-    """Time that the node may take to its first report."""
+    """Time that the node may take until its first report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +32,15 @@ class ObservedCluster:
     identifier: str
     state: str
     idle_since: datetime
-    """Time at which the cluster became ready or its newest step ended."""
+    """Time at which the newest step ended or, without steps, the cluster became ready."""
     idle_values: Sequence[float] = ()
-    """Values of EMR's metric `IsIdle`, 1 for idle. A short step may run between two values."""
+    """Values of EMR's metric `IsIdle`, 1 for idle. They may miss a short step between two values."""
     machines: Sequence[ObservedMachine] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedJob(ObservedMachine):
-    """A training job of SageMaker that has not ended."""
+    """A SageMaker training job that has not ended."""
 
     name: str
 
@@ -54,18 +54,18 @@ class Observation:
     groups: Sequence[str] = ()
     """Auto scaling groups with a desired capacity above 0."""
     persistent_groups: Sequence[str] = ()
-    """Groups with nodes that also run between trainings."""
+    """Those of `groups` that keep their nodes between runs."""
     run_is_active: bool = False
     """Whether a requested run has not ended."""
     ended_run: str = ""
-    """Last requested run, if all runs have ended and no run keeps its nodes; empty otherwise."""
+    """Name of the last requested run if all runs have ended and none keeps its nodes; otherwise empty."""
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
     jobs: Sequence[ObservedJob] = ()
     by_use: float = 0.0
-    """Dollars billed by use since the stack's creation."""
+    """Dollars that AWS has billed by use since the stack's creation."""
     complete: bool = True
-    """Whether every read succeeded."""
+    """Whether all reads of the round succeeded."""
 
     @property
     def machines(self) -> list[ObservedMachine]:

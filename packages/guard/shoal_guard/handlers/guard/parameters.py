@@ -1,7 +1,7 @@
-"""Reads and writes the parameters that keep the guard's state between rounds: its account, and the extension in hours.
+"""Parses and formats the parameters that store the guard's state between rounds, and the extension in hours.
 
-Do not trust the text, because others may write a parameter. An invalid number or a time in the future would disable the
-guard forever, so all values are checked here.
+Do not trust their text, because other programs may write a parameter. An invalid number or a time in the future would
+disable the guard forever, so all values are checked here.
 """
 
 import json
@@ -17,13 +17,16 @@ MOST_HOURS = 100_000.0
 """Largest total extension in hours."""
 _MOST_DOLLARS = 1e12
 _NOTICES = "told"
-"""Field of the sent warnings in the stored JSON. Deployed guards have stored it under this name."""
+"""Name of the field for sent warnings in the stored JSON. Do not change it, because deployed guards have stored it."""
 _AHEAD = timedelta(days=1)
-"""AWS retries a failed round for hours, so an account may be newer than the round, but by less than a day."""
+"""How far a stored time may lie ahead of the round. AWS repeats a failed round with its old time, hours later."""
 
 
 def read_account(text: str, now: datetime) -> GuardState:
-    """Parse the text of `write_account`. Raises ValueError; its text follows the parameter's name in a sentence."""
+    """Parse the text that `write_account` returned.
+
+    Raises ValueError. Its message continues a sentence that begins with the parameter's name.
+    """
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):
@@ -54,7 +57,10 @@ def write_account(account: GuardState) -> str:
 
 
 def read_extension(text: str) -> float:
-    """Parse the extension in hours. Raises ValueError; its text follows the parameter's name in a sentence."""
+    """Parse the extension in hours.
+
+    Raises ValueError. Its message continues a sentence that begins with the parameter's name.
+    """
     try:
         hours = float(text)
     except ValueError:

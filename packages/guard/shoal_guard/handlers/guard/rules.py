@@ -1,7 +1,7 @@
 """Decides the guard's actions from its observations. Nothing here calls AWS.
 
-The guard deletes nothing without a warning about the same limit that is at least ten minutes old. A limit that has
-changed since then needs a new warning.
+The guard deletes the stack only if it sent a warning about the same limit at least ten minutes before. If the limit has
+changed since the warning, it needs a new warning.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,59 +14,59 @@ from .observation import Observation, ObservedCluster, ObservedNode
 NOTICE = timedelta(minutes=30)
 """Time from the warning to the end of life."""
 SHORTEST_NOTICE = timedelta(minutes=10)
-"""Shortest time from a warning to the deletion, also after a late warning."""
+"""Shortest time from a warning to the deletion, even if the warning is sent late."""
 NEAR = 0.9
-"""Share of the budget at which the owner gets a warning."""
+"""Fraction of the budget at which the owner gets a warning."""
 _LONGEST_SUBJECT = 99
 """Longest subject that SNS accepts, in characters."""
 STOPPING = timedelta(minutes=10)
-"""Time that runs have to stop with a checkpoint before the stack is deleted."""
+"""Time that runs get to stop with a checkpoint before the stack is deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings:
-    """Settings of the guard, stored as JSON in its environment.
+    """Settings of the guard, stored as JSON in the function's environment.
 
-    `gpu` and `emr` are dollars an hour by instance type, including a node's volumes. They are on-demand prices, the
-    upper limit of spot prices.
+    `gpu` and `emr` are dollars per hour by instance type, including a node's volumes. They are on-demand prices, which
+    are the upper limit of spot prices.
     """
 
     deployment: str
     stack: str
-    """Id of the stack, not its name, because a later stack of the same name has its own guard."""
+    """Id of the stack. Its name would not do, because a later stack of the same name has its own guard."""
     account: str
-    """Parameter of Systems Manager in which the guard stores its account."""
+    """Name of the Systems Manager parameter in which the guard stores its state between rounds."""
     extension: str
-    """Parameter of Systems Manager with the extension in hours."""
+    """Name of the Systems Manager parameter with the extension in hours."""
     max_hours: float
     idle_minutes: float
     gpu: Mapping[str, float]
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of the resources that run until the stack is deleted."""
+    """Dollars per hour of the resources that run until the stack is deleted."""
     by_use: Mapping[str, float] = field(default_factory=dict)
-    """Dollars a GiB: `efs_read_gib`, `efs_write_gib`, `nat_gib`. A missing price counts as 0."""
+    """Dollars per GiB: `efs_read_gib`, `efs_write_gib`, `nat_gib`. A missing price counts as 0."""
     jobs: str = ""
-    """Prefix of the names of the deployment's SageMaker training jobs; empty without such jobs."""
+    """Name prefix of the deployment's SageMaker training jobs; empty without such jobs."""
     job: float = 0.0
-    """Dollars an hour of one training job with all its instances."""
+    """Dollars per hour of one training job with all its instances."""
     bucket: str = ""
-    """Data bucket, in which nodes report their work. Empty for a stack that is not a Shoal deployment; its nodes never
-    count as idle."""
+    """Name of the data bucket, in which nodes report their work. It is empty for a stack that is not a Shoal
+    deployment. The nodes of such a stack never count as idle."""
     nodes_prefix: str = ""
     requests: str = ""
     """Key of the document with the requested runs."""
     copy: str = ""
-    """Key of the copy of both parameters, where nodes may not write; empty without a copy."""
+    """Key of the copy of both parameters, which nodes must not be able to write; empty without a copy."""
     start_tag: str = ""
-    """Tag of an auto scaling group that states when its nodes start."""
+    """Key of the tag of an auto scaling group that says when the nodes of the group start."""
     unpriced: str = ""
-    """Resources without a known price, as a list for messages. They count as 0."""
+    """Resources without a known price, as a list for messages. Their price counts as 0."""
     keep: bool | None = None
-    """Whether the data bucket outlives the stack. With None it does if it holds runs that were not fetched."""
+    """Whether the data bucket outlives the stack. If None, it does if it contains runs that were not fetched."""
     budget: float | None = None
     topic: str = ""
-    """SNS topic for warnings; empty without one."""
+    """ARN of the SNS topic for warnings; empty without warnings."""
 
     @property
     def title(self) -> str:
@@ -75,11 +75,11 @@ class GuardSettings:
 
     @property
     def age_event(self) -> str:
-        """Event from which the age counts, as a participle."""
+        """Participle for messages that names the event from which the age of the stack counts."""
         return "created" if self.bucket else "first guarded"
 
     def price(self, of: Mapping[str, float], instance_type: str) -> float:
-        """Return the dollars an hour of an instance type.
+        """Return the price of an instance type in dollars per hour, from the prices `of`.
 
         In a stack that is not a Shoal deployment, an unknown type costs as much as the most expensive known type.
         """
@@ -87,30 +87,30 @@ class GuardSettings:
 
     @property
     def extend_command(self) -> str:
-        """Shell command that extends the life."""
+        """Shell command that extends the life of the stack."""
         if self.bucket:
             return f"shoal extend {self.deployment} --hours 4"
         return f"aws ssm put-parameter --overwrite --name {self.extension} --value HOURS_TO_ADD_IN_ALL"
 
     @property
     def budget_place(self) -> str:
-        """Place at which the owner sets the budget, as the end of a sentence."""
+        """Phrase for messages that names where the owner sets the budget."""
         return "in the topology's `guard`" if self.bucket else "of its Guard"
 
     @property
     def idle(self) -> timedelta:
-        """Time after which idle nodes and clusters end."""
+        """Time after which idle nodes and clusters are terminated."""
         return timedelta(minutes=self.idle_minutes)
 
     @property
     def period(self) -> timedelta:
-        """Period of an `IsIdle` value: EMR's five minutes, or longer so that one request returns all values."""
+        """Period of an `IsIdle` value: EMR's five minutes, or so much longer that one request returns all values."""
         return timedelta(minutes=5 * (1 + self.idle_minutes // 7200))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentNotice:
-    """A sent warning: its time, and the value of the limit that it named."""
+    """A sent warning: when it was sent, and the value that the limit had at that time."""
 
     value: str
     at: datetime
@@ -118,18 +118,20 @@ class SentNotice:
 
 @dataclass(frozen=True, kw_only=True)
 class GuardState:
-    """The guard's account: the state that it keeps between rounds."""
+    """State that the guard stores between rounds. `spent` is in dollars, up to the time `as_of`."""
 
     spent: float = 0.0
     as_of: datetime | None = None
     rate: float = 0.0
-    """Dollars an hour at the last round."""
+    """Dollars per hour in the last round."""
     by_use: float = 0.0
     """Part of `spent` that is billed by use."""
     since: datetime | None = None
-    """Time of the guard's first round, for a stack that is not a Shoal deployment: it may be older than its guard."""
+    """Time of the guard's first round, for a stack that is not a Shoal deployment. Such a stack may be older than its
+    guard."""
     notices: Mapping[str, SentNotice] = field(default_factory=dict)
-    """Sent warnings by limit: `end`, `budget`, `deletion`. `stop` has the time at which runs were asked to stop."""
+    """Sent warnings by limit: `end`, `budget`, `deletion`. The entry `stop` has the time at which the guard asked runs
+    to stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +149,10 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """A limit that ends the deployment when it is reached. A new `value` requires a new warning."""
+    """A limit of the stack's life or budget. When it is `reached`, the guard deletes the stack.
+
+    If `value` has changed since the warning, a new warning is required.
+    """
 
     name: str
     value: str
@@ -161,13 +166,14 @@ class Limit:
 def decide(
     settings: GuardSettings, now: datetime, account: GuardState | None, observed: Observation
 ) -> tuple[GuardState | None, list[Action]]:
-    """Return the account after this round, and the actions in their order.
+    """Return the guard's state after this round, and the actions in their order. `account` is the state before.
 
-    Without an account the guard ends only idle nodes and clusters. It does not delete the stack, because it cannot know
-    whether the owner was warned. A Shoal deployment has no account only while both Systems Manager and S3 fail.
+    If the state is unknown, the guard only terminates idle nodes and clusters. It does not delete the stack, because it
+    may not have warned the owner. The state of a Shoal deployment is unknown only while both Systems Manager and S3
+    fail.
 
-    Before a deletion the guard asks runs to stop with a checkpoint, and waits `STOPPING`. It does so, too, if it cannot
-    read whether any node runs.
+    Before a deletion the guard asks active runs to stop with a checkpoint, and waits `STOPPING`. It does so, too, if it
+    cannot read whether any node runs.
     """
     if account is None:
         return None, _end_idle(settings, now, observed)
@@ -178,7 +184,7 @@ def decide(
     actions: list[Action] = []
     reached = None
     for limit in _limits(settings, now, account, observed):
-        if not limit.near:  # forget the warning: the limit needs a new one when it is near again
+        if not limit.near:  # forget the warning, because the limit needs a new one when it is near again
             kept = {name: notice for name, notice in account.notices.items() if name != limit.name}
             account = replace(account, notices=kept)
             continue
@@ -195,7 +201,7 @@ def decide(
     if stops:
         account, _ = _notify_once(now, account, "stop", reached.value, stops[0])
         if now - account.notices["stop"].at < STOPPING:
-            return account, [*actions, *stops]  # repeat them in each round, because one may fail
+            return account, [*actions, *stops]  # repeat these actions in each round, because one may fail
     text = f"The guard is deleting {settings.title}, because {reached.reason}.\n{_closing_lines(settings, account)}"
     message = _notify(f"{settings.deployment} is being deleted", text)
     account, messages = _notify_once(now, account, "deletion", reached.value, message)
@@ -206,10 +212,10 @@ def decide(
 
 
 def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
-    """Return the account with an upper limit of the dollars spent since it was written.
+    """Return the guard's state, with the dollars spent since `account` was written added to it as an upper limit.
 
-    A machine that has ended since then counts until now. A new machine counts from its start. A round that is not later
-    than the account, such as a repeated one, changes nothing.
+    A machine that has terminated since then is charged until now. A new machine is charged from its start. A round that
+    is not later than `account`, such as a repeated round, changes nothing.
     """
     last = max(account.as_of or observed.created, observed.created)
     if now <= last:
@@ -230,9 +236,9 @@ def charged(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> bool:
-    """Return whether a node's start and its last report of boot or work are too long ago.
+    """Return whether a node's start and its last report of boot or work are both too long ago.
 
-    False for a stack that is not a Shoal deployment, because its nodes do not report.
+    Return False for a stack that is not a Shoal deployment, because its nodes do not report.
     """
     if not settings.bucket:
         return False
@@ -241,9 +247,9 @@ def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> 
 
 
 def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedCluster) -> bool:
-    """Return whether a cluster waits, no step ended recently, and all `IsIdle` values are 1.
+    """Return whether a cluster waits for steps, no step ended recently, and all `IsIdle` values are 1.
 
-    Two values may be missing, because the newest arrive late.
+    Two values may be missing, because the newest values arrive late.
     """
     expected = max(1, settings.idle // settings.period - 2)
     is_idle = len(cluster.idle_values) >= expected and min(cluster.idle_values) >= 1
@@ -282,9 +288,9 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> list[Action]:
-    """Return the actions that end idle nodes and clusters, and nodes after their run has ended.
+    """Return the actions that terminate idle nodes and clusters, and nodes after their run has ended.
 
-    All node groups end together, because a training needs the nodes of all of them.
+    All node groups are scaled to zero together, because a run needs the nodes of all groups.
     """
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     restart = " `shoal preprocess` prints how to start another one." if settings.bucket else ""
@@ -324,8 +330,9 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
 def _notify_once(
     now: datetime, account: GuardState, name: str, value: str, message: Action
 ) -> tuple[GuardState, list[Action]]:
-    """Return the state that records the message, and the message to send. The list is empty if it was already sent for
-    this value."""
+    """Return the guard's state with a record of the message, and a list of the message.
+
+    If the message was already sent for this `value` of the limit `name`, return an empty list."""
     sent = account.notices.get(name)
     if sent and sent.value == value:
         return account, []
