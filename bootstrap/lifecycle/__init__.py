@@ -1,1 +1,1 @@
-"""Commands on a deployment from its plan to its bill: price, creation, status, guard, logs and results."""
+"""Operations on a deployment from its plan to its bill: prices, creation, status, guard, logs and results."""

@@ -1,7 +1,7 @@
-"""Reads the costs of a deployment from AWS Cost Explorer.
+"""Query of the costs of a deployment in AWS Cost Explorer.
 
-Zero does not mean free: Cost Explorer lags by a day, and counts costs by the deployment's tag only from the day on
-which an administrator activated it as a cost allocation tag.
+A cost of zero does not mean that the deployment was free. Cost Explorer lags by a day. It attributes costs to the
+deployment only from the day on which an administrator activated the tag as a cost allocation tag.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from bootstrap.aws.account import Account
 from infra import topology
 
 _COST_EXPLORER_REGION = "us-east-1"
-"""The only region with an endpoint of Cost Explorer. It covers all regions."""
+"""Only region with a Cost Explorer endpoint. The endpoint returns the costs of all regions."""
 _NO_TAG = "nothing yet: bills lag by a day, and the tag must be active in Billing, Cost allocation tags"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Dollars by service since the day `since`; `why` is the reason if they are missing."""
+    """Costs in dollars, by AWS service, since the day `since`. If they are missing, `why` is the reason."""
 
     since: str
     services: Mapping[str, float]
@@ -28,12 +28,13 @@ class Bill:
 
     @property
     def total(self) -> float | None:
-        """Sum in dollars; None if unknown."""
+        """Total cost in dollars, or None if it is unknown."""
         return sum(self.services.values()) if self.services else None
 
 
 def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
-    """Query Cost Explorer, which costs a cent. If it does not answer, the bill has the reason."""
+    """Query Cost Explorer. Each query costs one cent. If Cost Explorer does not answer, the bill contains the reason in
+    `why`."""
     start, end = since.date().isoformat(), (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
     try:
         answer = account.client("ce", _COST_EXPLORER_REGION).get_cost_and_usage(

@@ -1,7 +1,7 @@
-"""Runs `cdk deploy`: continues an earlier deployment, shows progress by resource, and explains failures.
+"""Execution of `cdk deploy`: continue an interrupted deployment, show progress by resource, and explain failures.
 
-CloudFormation continues when the CDK is interrupted, so read the stack's state before and afterwards. Module `failure`
-handles failed deployments.
+CloudFormation continues even if the CDK is interrupted. Therefore read the stack's state before and after `cdk` runs.
+The module `failure` handles failed deployments.
 """
 
 import datetime
@@ -36,11 +36,11 @@ _LAST_LOOKS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class DeployRequest:
-    """Topology to deploy, name of the deployment, and its owner."""
+    """Request to deploy a topology under a name for an owner."""
 
     topology: Topology
     source: str
-    """Name of the topology, or path of its file, for the CDK app."""
+    """Topology as passed to the CDK app: its name, or the path of its file."""
     deployment: str
     owner: str
 
@@ -57,7 +57,7 @@ class DeployRequest:
         return Account(connect(self.region))
 
     def context(self, generation: int) -> list[str]:
-        """Return the context arguments for the CDK app."""
+        """Return the context arguments of `cdk` for the app."""
         boundary = policies.boundary(self.account)
         values = {
             "topology": self.source,
@@ -71,18 +71,19 @@ class DeployRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployResult:
-    """Deployment after `cdk deploy`: its outputs, generation and end of life."""
+    """Result of `cdk deploy`: the deployment's outputs, generation and end of life."""
 
     outputs: dict[str, str]
     changed: bool
     """True if CloudFormation changed anything."""
     generation: int
     ends: datetime.datetime | None
-    """End of life; None without a guard, or if its parameters are invalid."""
+    """End of life, at which the guard deletes the stack. None if no guard exists or its parameters are invalid."""
 
 
 def require_libraries(wanted: Topology) -> None:
-    """Raise ShoalError, with the command that makes it, if an archive that the topology's nodes install is missing."""
+    """Raise ShoalError if an archive that the topology's nodes install is missing. The message contains the command
+    that builds the archive."""
     for archive in libraries.missing(wanted, cdk.ROOT):
         raise ShoalError(libraries.describe_missing(archive))
 
@@ -90,7 +91,8 @@ def require_libraries(wanted: Topology) -> None:
 def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
-    Raises ShoalError if it belongs to another owner. If it fails, the error names the resource and AWS's reason.
+    Raises ShoalError if the deployment belongs to a different owner, or if it fails. In the second case the message
+    names the failed resource and AWS's reason.
     """
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
@@ -123,18 +125,18 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
             )
         bars.stage("synthesise, upload", 0)
         first = stacks.owner_and_topology(before) is None
-        # CloudFormation rolls back a failed update. A failed creation is deleted only after its logs were read.
+        # CloudFormation rolls back a failed update. Shoal deletes a failed creation itself, after reading its logs.
         rollback = ["--no-rollback"] if first else []
         cdk.run(
             ["deploy", *request.context(generation), "--require-approval", "never", *rollback],
             environment=_environment(request),
             assembly=assembly,
             log=log,
-            # An update changes only some resources, so only a first deployment has a total.
+            # An update changes only some resources, so the total number is known only for a first deployment.
             watch=lambda: view.look(_resources(assembly / f"{request.stack_name}.template.json") if first else 0),
         )
     except ShoalError:
-        shutil.rmtree(assembly, ignore_errors=True)  # the log stays
+        shutil.rmtree(assembly, ignore_errors=True)  # the log is kept
         why = failure.explain(request.deployment, view.all(), log)
         if why is None:
             raise
@@ -163,19 +165,19 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
 
 
 class _StackView:
-    """Shows the stack's events since the start of the deployment."""
+    """Display of the stack's events since the start of the deployment."""
 
     def __init__(self, cloudformation: Any, name: str, known: set[str], bars: Bars) -> None:
         self._cloudformation, self._name, self._known, self._bars = cloudformation, name, known, bars
         self._shown = False
 
     def all(self) -> list[Event]:
-        """Return these events, oldest first."""
+        """Return the stack's events since the start of the deployment, oldest first."""
         found = stacks.events(self._cloudformation, self._name)
         return [event for event in reversed(found) if event["EventId"] not in self._known]
 
     def look(self, total: int) -> None:
-        """Show the number of complete resources; `total` is 0 if unknown."""
+        """Show the number of complete resources. `total` is the number of all resources, or 0 if it is unknown."""
         happened = [event for event in self.all() if event.get("PhysicalResourceId") != event["StackId"]]
         if not happened:
             self._bars.tick()
@@ -199,7 +201,8 @@ def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
 
 
 def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
-    """Raise ShoalError if an existing bucket would replace the deployment's own, which would delete its data."""
+    """Raise ShoalError if the topology now names an existing data bucket, and the bucket that the stack created would
+    be deleted with its data."""
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if stack is None or bucket is None or request.topology.data.bucket in (None, bucket):
         return
@@ -215,7 +218,8 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
 
 
 def _refuse_during_training(request: DeployRequest) -> None:
-    """Raise ShoalError if GPU nodes run: CloudFormation moves a changed group to its first zone and replaces nodes."""
+    """Raise ShoalError if GPU nodes run, because CloudFormation would move a changed node group to its first zone and
+    replace the nodes."""
     running = [
         group["AutoScalingGroupName"]
         for group, tags in fleet.scaling_groups(request.account.client("autoscaling"), request.deployment)
@@ -229,7 +233,8 @@ def _refuse_during_training(request: DeployRequest) -> None:
 
 
 def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]:
-    """Return the generation to deploy, and whether it is new because the current cluster terminated."""
+    """Return the generation to deploy, and whether it is a new generation. It is new if the current EMR cluster has
+    terminated."""
     outputs = stacks.outputs(stack) if stack else {}
     present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
     cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
@@ -240,7 +245,8 @@ def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]
 
 
 def _environment(request: DeployRequest) -> dict[str, str]:
-    """Return the environment variables that the CDK also needs: its tools, and the region."""
+    """Return environment variables for the CDK, in addition to those of this process: the path of its tools, and the
+    region."""
     tools = str(Path(sys.executable).parent)
     return {
         "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
@@ -258,7 +264,7 @@ def _resources(template: Path) -> int:
 
 
 def _stack_after_interrupt(cloudformation: Any, name: str) -> Stack | None:
-    """Return the stack, after a wait for the effect of the interrupted CDK's last request."""
+    """Return the stack, after waiting until the last request of the interrupted CDK can have taken effect."""
     for _ in range(_LAST_LOOKS):
         if stacks.owner_and_topology(stack := stacks.describe(cloudformation, name)):
             break

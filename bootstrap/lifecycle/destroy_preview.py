@@ -1,7 +1,8 @@
-"""Previews the deletion of a deployment: the resources to delete, the buckets that stay, and the unfetched runs.
+"""Preview of the deletion of a deployment: the resources to delete, the buckets to keep, and the runs that were not
+fetched.
 
-An existing data bucket stays. It lacks the deployment's tags, so only the stack's outputs name it. Resources that the
-user may not read do not prevent a deletion; the notes name them.
+A data bucket that existed before the deployment is kept. It does not have the deployment's tags, so only the stack's
+outputs name it. A resource that the user is not allowed to read does not prevent the deletion, and is named in `notes`.
 """
 
 from collections import Counter
@@ -27,20 +28,23 @@ from infra import topology
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyPreview:
-    """Deployment before its deletion; `unfetched` are the runs in `bucket` that were not completely fetched."""
+    """State of a deployment before its deletion. `unfetched` lists the runs in `bucket` that were not completely
+    fetched."""
 
     stack: str | None
     things: Sequence[FoundResource]
     running: list[str]
     trains: list[str] | None
-    """Names of the trainings that run or wait, except those that are stopping; None if Shoal cannot read them."""
+    """Names of the training runs that are active or waiting, except those that are stopping. None if Shoal cannot read
+    them."""
     rate: float | None
     guard: GuardReport | None
     kept: list[KeptBucket]
     unfetched: list[str]
     bucket: str | None
     unknown: bool = False
-    """True if the region has nothing of the deployment: it is in another region, or never existed."""
+    """True if the region contains no resource of the deployment, because the deployment is in a different region or
+    never existed."""
     notes: list[str]
     """Messages about unreadable resources and invalid parameters of the guard."""
 
@@ -50,7 +54,7 @@ class DestroyPreview:
 
     @property
     def loses_runs(self) -> bool:
-        """True if the deletion also deletes the unfetched runs."""
+        """True if the deletion also deletes the runs in `unfetched`."""
         return self.bucket is not None and all(kept.bucket != self.bucket for kept in self.kept)
 
     @property
@@ -60,7 +64,7 @@ class DestroyPreview:
 
 
 def preview(deployment: str, account: Account) -> DestroyPreview:
-    """Return the preview, without deleting anything. Raises AWS's error if it does not describe the stack."""
+    """Return the preview, without deleting anything. Raises botocore's error if AWS refuses to describe the stack."""
     described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     things, notes = find_resources(deployment, account), list[str]()
     now = _read_status(deployment, account, notes) if described else None
@@ -121,7 +125,8 @@ def _trains(
 
 
 def _exists(account: Account, bucket: str) -> bool:
-    """Return whether a bucket may exist; an earlier, failed deletion of the stack may have deleted it."""
+    """Return False only if a bucket certainly does not exist. A failed deletion of the stack can have deleted the
+    bucket before."""
     try:
         account.client("s3").head_bucket(Bucket=bucket)
     except ClientError as error:

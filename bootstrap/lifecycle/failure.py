@@ -1,8 +1,8 @@
-"""Explains why a deployment failed, and deletes the resources of a failed creation.
+"""Explanation of failed deployments, and deletion of the resources of a failed creation.
 
-A first deployment runs without CloudFormation's rollback, which would delete the logs before anybody reads them. So the
-stack is deleted here, after its logs were shown. Delete a stack only after its creation failed and ended: any other
-stack may be in use.
+A first deployment runs without CloudFormation's rollback, which would delete the logs before anybody can read them.
+This module therefore shows the logs and then deletes the stack. It only deletes a stack in the state CREATE_FAILED,
+because any other stack might be in use.
 """
 
 import re
@@ -25,7 +25,7 @@ from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_from
 
 LOG_SECONDS = 360.0
-"""EMR uploads a node's logs every five minutes."""
+"""Seconds to wait for a node's log, which EMR uploads every five minutes."""
 _LOOK_SECONDS = 5.0
 _LINES = 20
 
@@ -35,7 +35,8 @@ _LOG = re.compile("(^|/)bootstrap-actions/[^/]*/stderr[.]gz$")
 
 
 def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None:
-    """Return a message about the first resource that failed, or None. Cancelled resources do not count."""
+    """Return a message about the first resource that failed, or None if no resource failed. Cancelled resources do not
+    count as failed."""
     for event in happened:
         reason = event.get("ResourceStatusReason", "")
         if event["ResourceStatus"].endswith("_FAILED") and "cancelled" not in reason:
@@ -47,7 +48,8 @@ def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None
 
 
 def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Bars, say: Callable[[str], None]) -> str:
-    """Show the logs of a stack's nodes, and delete the stack if its creation failed. Returns a message on its state."""
+    """If the creation of a stack failed, show the logs of the stack's nodes and delete the stack. Return a message
+    about the stack's state."""
     if stack is None or stack["StackStatus"].endswith("ROLLBACK_COMPLETE"):
         return "CloudFormation rolled everything back; correct the cause and deploy again"
     if stack["StackStatus"].endswith("_IN_PROGRESS"):
@@ -73,7 +75,7 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
 
 
 def _boot_log(account: Account, stack: Stack, bars: Bars) -> list[str]:
-    """Return the lines of `first_boot`, or the reason why they are unreadable."""
+    """Return the lines of `first_boot`, or one line with the reason why the log is unreadable."""
     try:
         return first_boot(account, stack, bars=bars)
     except (BotoCoreError, ClientError) as error:
@@ -81,7 +83,8 @@ def _boot_log(account: Account, stack: Stack, bars: Bars) -> list[str]:
 
 
 def _remaining(deployment: str, stack: Stack, reason: str = "") -> str:
-    """Return the message about a stack that was not deleted; `reason` is why its deletion failed."""
+    """Return the message about a stack that still exists. `reason` is the reason why its deletion failed, or empty if
+    there was no deletion."""
     failed = f"The deletion of the created resources failed: {reason.rstrip('.')}. " if reason else ""
     return (
         f"{failed}The created resources still exist ({stack['StackStatus']}); delete them: shoal destroy {deployment}"
@@ -89,9 +92,10 @@ def _remaining(deployment: str, stack: Stack, reason: str = "") -> str:
 
 
 def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = LOG_SECONDS) -> list[str]:
-    """Return the log of a node of the stack's EMR cluster on which the first boot failed, or no lines if none failed.
+    """Return the log of a node of the stack's EMR cluster on which the first boot failed. If no first boot failed,
+    return no lines.
 
-    Waits up to `seconds` for the log. Raises AWS's errors.
+    Waits up to `seconds` for the log. Raises botocore's errors.
     """
     cluster = _failed_cluster(account, stack["StackName"], stack["CreationTime"])
     if cluster is None:
@@ -113,7 +117,8 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
 
 
 def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, str] | None:
-    """Return the newest cluster of this name with a failed bootstrap action."""
+    """Return the newest EMR cluster with this name that failed in a bootstrap action since a time, or None. A cluster
+    without logs is not returned."""
     emr = account.client("emr")
     ended = list(clusters.ENDED)
     for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=ended, CreatedAfter=since):
@@ -124,7 +129,8 @@ def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, s
 
 
 def _logs(account: Account, nodes: S3Path) -> dict[S3Path, str]:
-    """Return the non-empty standard error of the bootstrap actions of all nodes, by address."""
+    """Return the standard error of the bootstrap actions of all nodes, by the address of the log. Empty logs are left
+    out."""
     s3 = account.client("s3")
     keys = [key for key in sorted(objects.sizes(s3, nodes)) if _LOG.search(key)]
     places = [S3Path(nodes.bucket, key) for key in keys]

@@ -1,4 +1,4 @@
-"""Copies the results of runs from a data bucket, also after the deletion of its deployment."""
+"""Copying of run results from a data bucket, even after the deletion of its deployment."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,8 @@ from trainer.output.run_files import CHECKPOINTS
 
 @dataclass(frozen=True, kw_only=True)
 class FetchResult:
-    """Number of copied files, of files that were present already, and a message for each refused object."""
+    """Result of a fetch: names of runs, number of copied files and of files that were already present, bytes copied,
+    and a message for each object that was not copied."""
 
     runs: list[str]
     copied: int
@@ -32,7 +33,8 @@ class FetchResult:
 
 
 def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
-    """Return the files of every run in a data bucket, by run and name, without checkpoints; the oldest run is first.
+    """Return the files of all runs in a data bucket, by run name and file name, without checkpoints. Runs are sorted by
+    name, so the oldest run of a deployment is its first.
 
     Raises ShoalError if the bucket does not exist.
     """
@@ -51,12 +53,12 @@ def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
 
 
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
-    """Copy all runs, or one of them, to `output`/RUN/, except unchanged files that are present already.
+    """Copy all runs, or only `run`, to the folders `output`/RUN/. Unchanged files that are already present are skipped.
 
-    The bucket records the fetched files. Checkpoints are not copied: those of a finished run are deleted, and a run
-    with checkpoints still counts as not fetched, because it may be resumed.
+    The fetched files are recorded in the bucket. Checkpoints are not copied. The checkpoints of a finished run are
+    deleted. A run with checkpoints counts as not fetched, because it might be resumed.
 
-    Raises ShoalError if `run` does not exist. Without any runs the result is empty.
+    Raises ShoalError if `run` does not exist. If the bucket has no runs, the result is empty.
     """
     found = runs(s3, bucket)
     if run is not None and run not in found:
@@ -85,9 +87,10 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
 
 
 def find_data_bucket(deployment: str, account: Account) -> str:
-    """Return the data bucket of a deployment: from its stack or, after its deletion, by the bucket's tags.
+    """Return the name of a deployment's data bucket, from the stack's outputs or, after the stack's deletion, by the
+    bucket's tags.
 
-    Raises ShoalError if there is no such bucket or several, or if AWS does not answer.
+    Raises ShoalError if no such bucket exists, if several exist, or if Shoal cannot check a bucket.
     """
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None

@@ -1,7 +1,7 @@
-"""Reads the state of a deployment's guard: end of life, dollars spent, and its prices.
+"""State of a deployment's guard: end of life, dollars spent, and the guard's prices.
 
-Do not compute the end of life from the topology: it follows from the settings with which the guard was deployed, the
-stack's creation, and the added hours. The parameters are read by the guard's own code.
+Do not compute the end of life from the topology file. It depends on the settings with which the guard was deployed, the
+creation time of the stack, and the added hours. The parameters are parsed by the guard's own code.
 """
 
 import json
@@ -28,24 +28,25 @@ _QUOTED_CHARACTERS = 80
 
 @dataclass(frozen=True, kw_only=True)
 class GuardReport:
-    """Settings of the guard, and its account after its last invocation."""
+    """Settings of the guard, and the spending that its last invocation recorded."""
 
     created: datetime
     max_hours: float
     added_hours: float
     budget: float | None
     spent: float | None
-    """Dollars; None before the guard's first invocation."""
+    """Dollars spent so far; None before the guard's first invocation."""
     as_of: datetime | None
     gpu: Mapping[str, float]
-    """Dollars an hour of a node that trains or reads, with its volume, by instance type; `emr` is that of EMR nodes."""
+    """Dollars per hour of one training node or reader with its volume, by instance type. `emr` is the same for EMR
+    nodes."""
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of everything that runs as long as the stack exists."""
+    """Dollars per hour of all resources that run as long as the stack exists."""
     job: float = 0.0
-    """Dollars an hour of a SageMaker training job."""
+    """Dollars per hour of one SageMaker training job."""
     unpriced: str = ""
-    """Names of the items without a known price, which count as 0."""
+    """Names of the items without a known price. Their price counts as 0."""
 
     @property
     def ends(self) -> datetime:
@@ -54,7 +55,8 @@ class GuardReport:
 
 
 def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
-    """Return the guard of a stack, or None if it does not exist. Raises ShoalError if a parameter is invalid."""
+    """Return the report on a stack's guard, or None if the guard does not exist. Raises ShoalError if a parameter or
+    the guard's settings are invalid."""
     function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
     if function is None:
         return None
@@ -92,9 +94,9 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
 
 
 def extend(account: Account, deployment: str, guard: GuardReport, hours: float) -> datetime:
-    """Add hours to the deployment's life, and return its new end.
+    """Add hours to a deployment's life, and return the new end of life.
 
-    Raises ShoalError if the end has passed, or if the added hours exceed the guard's maximum.
+    Raises ShoalError if the end of life has passed, or if the total of added hours exceeds the guard's maximum.
     """
     if guard.ends <= datetime.now(UTC):
         raise ShoalError(
@@ -114,7 +116,8 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
 
 
 def _read_parameters(account: Account, deployment: str, created: datetime) -> dict[str, str]:
-    """Return the guard's parameters, except those of an earlier stack, which the guard also ignores."""
+    """Return the values of the guard's SSM parameters by name. Parameters of an earlier stack are left out, because the
+    guard ignores them, too."""
     names = [topology.extension_parameter(deployment), topology.guard_parameter(deployment)]
     found = account.client("ssm").get_parameters(Names=names)["Parameters"]
     return {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
@@ -131,9 +134,9 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
 
 
 def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read, again: str) -> Read:
-    """Return a parameter's value, or `otherwise` if it is missing.
+    """Return the parsed value of a parameter, or `otherwise` if the parameter is missing.
 
-    Raises ShoalError if the value is invalid, with the remedy `again`.
+    Raises ShoalError if the value is invalid. `again` is the end of the message, which says what to do.
     """
     try:
         return read(kept[name]) if name in kept else otherwise

@@ -1,4 +1,4 @@
-"""Finds the buckets that outlive a deployment's stack, and the monthly cost of their content."""
+"""Buckets that outlive a deployment's stack, and the monthly cost of their content."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,20 +16,21 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, kw_only=True)
 class KeptBucket:
-    """Bucket that outlives the stack."""
+    """Bucket that outlives the stack of its deployment."""
 
     bucket: str
     objects: int | None
-    """Number of object versions; None, like `bytes`, if Shoal cannot list them."""
+    """Number of object versions. If Shoal cannot list the versions, the values of `objects` and `bytes` are unknown
+    (None)."""
     bytes: int | None
     monthly: float | None
-    """Dollars a month; None if Shoal cannot list the content, or has no price list for the region."""
+    """Dollars per month. None if Shoal cannot list the content, or has no price for the region."""
     why: str
-    """Why it stays."""
+    """Reason why the bucket is kept."""
 
 
 def find_kept(deployment: str, account: Account) -> tuple[list[KeptBucket], list[str]]:
-    """Return the buckets that outlive the deployment's stack, and a message for each that Shoal cannot check."""
+    """Return the buckets that outlive a deployment's stack, and a message for each bucket that Shoal cannot check."""
     return measure_kept(account, found := find_buckets(deployment, account)), [
         f"Shoal cannot tell whether {'a bucket' if each.identifier == ALL else f's3://{each.identifier}'} stays: "
         f"{each.why}"
@@ -43,7 +44,7 @@ def measure_kept(account: Account, found: Sequence[FoundResource]) -> list[KeptB
 
 
 def kept_bucket(account: Account, bucket: str, why: str) -> KeptBucket:
-    """Return a bucket that stays, with its size and price."""
+    """Return a kept bucket with its measured size and monthly cost. `why` is the reason why it is kept."""
     count, size = 0, 0
     try:
         for each in account.items("s3", "list_object_versions", "Versions", Bucket=bucket):

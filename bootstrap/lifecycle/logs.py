@@ -1,6 +1,7 @@
-"""Reads the logs of a deployment's newest steps, its nodes' first boots, its runs and its guard.
+"""Logs of a deployment: of the newest EMR steps, the first boots of nodes, the runs and the guard.
 
-Do not wait for the log of a step: EMR uploads it minutes after the step's end. Until then, return its future address.
+Do not wait for the log of a step, because EMR uploads it minutes after the step has ended. Until then, return the
+address where the log will be.
 """
 
 import time
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 _DAY_MS = 86_400_000
 _PIECE_BYTES = 4 << 20
 _LAMBDA_PREFIXES = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
-"""Prefixes of lines that Lambda itself writes."""
+"""Prefixes of log lines that Lambda itself writes, not the guard."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
-    """Last lines of a log, with its source and the state of that source."""
+    """Last lines of a log. `who` names the source of the log, and `state` is the state of the source."""
 
     who: str
     state: str
@@ -40,7 +41,8 @@ class LogExcerpt:
 
 
 def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogExcerpt]:
-    """Return the newest steps of the cluster, newest first; failed steps have the end of their log."""
+    """Return the newest steps of the EMR cluster, newest first. Only failed steps have lines: the end of the step's
+    log."""
     if now.cluster is None:
         return []
     try:
@@ -53,9 +55,10 @@ def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogE
 
 
 def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[LogExcerpt]:
-    """Return the reports of the nodes' first boots, sorted by instance ID.
+    """Return the reports of the nodes' first boots, sorted by instance id. With `only`, return the report of this node
+    alone.
 
-    Raises ShoalError if the node `only` did not report.
+    Raises ShoalError if the node `only` has not reported.
     """
     bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
     if bucket is None:
@@ -65,7 +68,7 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
-        return []  # deleted with its stack
+        return []  # the bucket was deleted with its stack
     reported = sorted(
         key.removeprefix(topology.NODES_PREFIX).removesuffix(".json") for key in keys if key.endswith(".json")
     )
@@ -83,20 +86,20 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
 
 
 class RunLogs:
-    """Output of a run's ranks and readers, read from its growing logs in the data bucket."""
+    """Output of a run's ranks and readers, read from the growing logs in the data bucket."""
 
     def __init__(self, s3: "S3Client", bucket: str, run: str) -> None:
-        """Raise ShoalError if `run` is not a valid name, or the bucket has no files of this run."""
+        """Raises ShoalError if `run` is not a valid name, or if the bucket has no files of this run."""
         self._s3, self._folder = s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(run)}/")
         self._read: dict[str, int] = {}
         if not objects.sizes(s3, self._folder):
             raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
 
     def more(self, rank: int | None = None) -> Iterator[str]:
-        """Yield the complete lines since the last call, of all ranks or of one.
+        """Yield the complete lines that were added since the last call. With `rank`, yield only the lines of this rank.
 
-        The prefix of a line, such as `node-0 attempt 2 rank 2 | `, names its node, the attempt from the second on, and
-        the rank.
+        Each line has a prefix such as `node-0 attempt 2 rank 2 | `, which names the node, the attempt and the rank. The
+        first attempt is not named.
         """
         for key, size in sorted(objects.sizes(self._s3, self._folder).items()):
             name = key.removeprefix(self._folder.key)
@@ -111,7 +114,7 @@ class RunLogs:
                     yield f"{where}{of} | {text}"
 
     def _lines(self, name: str, place: S3Path, size: int) -> Iterator[str]:
-        """Yield the complete, unread lines of a log. A line longer than _PIECE_BYTES is cut."""
+        """Yield the complete, unread lines of a log. A line that is longer than _PIECE_BYTES is split."""
         while (before := self._read.get(name, 0)) < size:
             piece = read_from(self._s3, place, before, _PIECE_BYTES)
             whole = piece[: piece.rfind(b"\n") + 1] or (piece if len(piece) == _PIECE_BYTES else b"")
@@ -122,7 +125,7 @@ class RunLogs:
 
 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
-    """Return the last lines of the guard's log of the last 24 hours; None without a guard."""
+    """Return the last lines of the guard's log from the last 24 hours, or None if no guard exists."""
     function = now.outputs.get(topology.OUTPUT_GUARD)
     if function is None:
         return None

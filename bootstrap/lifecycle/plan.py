@@ -1,7 +1,7 @@
-"""Plans a deployment: price by part, actions of its guard, and findings of the preflight.
+"""Plan of a deployment: prices of its resources, actions of its guard, and findings of the preflight.
 
-Errors of the offline rules stop deployments on AWS only, because the emulator also runs retired types. Errors of the
-online rules stop both.
+Errors of the offline rules prevent only deployments on AWS, because the emulator also runs retired instance types.
+Errors of the online rules prevent all deployments.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DeploymentPlan:
-    """Topology with its estimate and findings. If prices are `unknown`, its dollars are lower bounds."""
+    """Topology with its cost estimate and the preflight's findings. If `unknown` is not empty, all dollars are lower
+    bounds."""
 
     topology: Topology
     hours: float
@@ -28,27 +29,27 @@ class DeploymentPlan:
     offline: Sequence[Finding]
     online: Sequence[Finding]
     account: str
-    """Account that the online rules checked, or the reason why none was checked."""
+    """Description of the account that the online rules checked, or the reason why no account was checked."""
     emulated: bool
 
     @property
     def hourly(self) -> float:
-        """Dollars an hour while everything runs."""
+        """Dollars per hour while everything runs."""
         return sum(row.hourly for row in self.bill)
 
     @property
     def resting(self) -> float:
-        """Dollars an hour while no training runs."""
+        """Dollars per hour while no training runs."""
         return sum(row.hourly for row in self.bill if row.since != "train")
 
     @property
     def unknown(self) -> list[str]:
-        """Items that are charged by the hour at an unknown price."""
+        """Items that are charged per hour and have no known price."""
         return cost.unknown(self.topology)
 
     @property
     def findings(self) -> list[Finding]:
-        """Offline and online findings, errors first."""
+        """Findings of the offline and online rules, errors first."""
         return sorted([*self.offline, *self.online], key=lambda finding: finding.level != "error")
 
     @property
@@ -66,7 +67,7 @@ def make_plan(
     session: "boto3.Session | None" = None,
     endpoint: str | None = None,
 ) -> DeploymentPlan:
-    """Price and check a topology; without a session the online rules are skipped."""
+    """Return the price and the preflight's findings for a topology. Without a session, the online rules are skipped."""
     account, found = "not asked", list[Finding]()
     if session is not None:
         from bootstrap.lifecycle import preflight as online  # imports boto3, which loads slowly
@@ -133,7 +134,7 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
 
 
 def gpus(topology: Topology) -> int:
-    """Return the number of GPUs that train when all groups are scaled up."""
+    """Return the number of training GPUs when all node groups are scaled up."""
     return sum(group.count * group.gpus for group in topology.trainers)
 
 

@@ -1,6 +1,6 @@
-"""Checks in an account and region for obstacles to a deployment, before anything is created.
+"""Preflight checks of an account and region for anything that would prevent a deployment, before anything is created.
 
-A user waits for the answers, so a missing network must be reported within seconds.
+A user waits for the result, so a missing network must be reported within seconds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,8 @@ from infra.rules import Finding, Level
 from infra.topology import Topology
 
 OnlineRule = Callable[[PreflightContext], Iterator[str]]
-"""Function that yields a message for each obstacle to a deployment that it finds. Raises botocore's errors."""
+"""Rule: a function that yields one message for each problem that would prevent the deployment. It raises botocore's
+errors."""
 
 _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", account.name_taken, "Whether the deployment's name is free"),
@@ -42,7 +43,8 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", network.no_dns, "Whether the existing VPC assigns and resolves DNS names"),
     ("warning", account.not_prepared, "Whether the account is prepared for Shoal"),
 )
-"""Rules with level and the check as the start of a sentence, `... could not be checked`."""
+"""For each rule, its level, the function, and a description of the check. The description is the beginning of the
+message `... could not be checked`."""
 _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})
 
 
@@ -54,8 +56,7 @@ def session(region: str) -> boto3.Session:
 def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner: str) -> tuple[str, list[Finding]]:
     """Run the rules that query AWS.
 
-    Returns:
-        A text that names the checked account, or says why none was checked; and the findings, errors first.
+    Returns: A text that names the checked account, or says why no account was checked; and the findings, errors first.
     """
     if asking.get_credentials() is None:
         return "not asked, because there are no credentials", []

@@ -1,4 +1,4 @@
-"""Finds the runs on a deployment: trainings on nodes or by SageMaker, and preprocessings."""
+"""Search for the runs on a deployment: training runs on nodes or in SageMaker, and preprocessing runs."""
 
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,22 +17,22 @@ class RunHandle(Protocol):
 
     name: str
     results: str
-    """Command that copies the results from the data bucket; empty if they stay there."""
+    """Command that copies the results from the data bucket. Empty if the results remain in the bucket."""
     continued: str
-    """Way to continue the run after a stop."""
+    """Description of how to continue the run after a stop."""
 
     def stop(self, bars: Bars) -> tuple[str, str]:
-        """Stop the run. Returns its outcome and, if it failed, the reason."""
+        """Stop the run. Return the outcome of the run and, if the run failed, the reason."""
 
     def follow(self, output: Path, bars: Bars) -> Any:
-        """Follow the run to its end, and copy its results to `output`."""
+        """Follow the run until it ends, and copy its results to `output`."""
 
 
 def find_run(deployment: Deployment, run: str | None) -> RunHandle:
     """Return the run with this name.
 
-    Without a name, return the first active training, or else the active preprocessing, or else the run that ended last.
-    Raises ShoalError if there is no such run.
+    Without a name, return the first active training run. If none is active, return the active preprocessing run, or
+    else the run that ended last. Raises ShoalError if there is no such run.
     """
     if FINGERPRINT.fullmatch(run) if run is not None else _preprocesses(deployment):
         return StartedPreprocessing(deployment, run)
@@ -40,7 +40,7 @@ def find_run(deployment: Deployment, run: str | None) -> RunHandle:
 
 
 def _preprocesses(deployment: Deployment) -> bool:
-    """Return whether a run without a name is a preprocessing."""
+    """Return whether the run to find is a preprocessing run, if the user did not name a run."""
     if topology.OUTPUT_CLUSTER_ID not in deployment.outputs:
         return False
     trainings = current_trainings(deployment)

@@ -1,7 +1,7 @@
-"""Reads the running resources of a deployment from AWS, and their cost.
+"""Status of a deployment: its running resources, as read from AWS, and their cost.
 
-Do not count the nodes of a cluster twice, because they are EC2 instances, too. Read GPU nodes from the node groups, and
-the cluster's nodes from EMR.
+Do not count the nodes of an EMR cluster twice, because they are EC2 instances, too. Read GPU nodes from the node
+groups, and the cluster's nodes from EMR.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,11 +31,13 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """Node group with its number of nodes: at most (`size`), desired, running and ready.
+    """Status of a node group. `size` is the maximum number of nodes; `desired`, `running` and `ready` count nodes in
+    these states.
 
-    `role` is `train` or `read`. `instance_types` are the possible types of its nodes, empty if the launch template was
-    deleted; `nodes` has the type of each running node. `ready` is unknown (None) after an unreadable boot report.
-    `told` maps instances to their status of the latest run, or to the reason why it is unreadable.
+    `role` is `train` or `read`. `instance_types` lists the instance types that nodes of the group can have; it is empty
+    if the launch template was deleted. `nodes` lists the instance type of each running node. If a node's boot report is
+    unreadable, the value of `ready` is unknown (None). `told` maps instance ids to the status that the node last
+    reported, or to the reason why that status is unreadable.
     """
 
     name: str
@@ -51,7 +53,8 @@ class GroupStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterStatus:
-    """EMR cluster: `nodes` are the instance types of the nodes that cost money now, `most` those of requested nodes."""
+    """Status of an EMR cluster. `nodes` lists the instance types of all nodes that cost money now, and `most` lists
+    those of all requested nodes."""
 
     identifier: str
     state: str
@@ -78,7 +81,7 @@ class Status:
 
     @property
     def owner(self) -> str:
-        """Owner, who created the deployment."""
+        """Identity that created the deployment."""
         return (stacks.owner_and_topology(self.stack) or ("unknown", ""))[0]
 
     @property
@@ -87,9 +90,9 @@ class Status:
 
     @property
     def rate(self) -> float | None:
-        """Current dollars an hour, with spot nodes at on-demand prices.
+        """Current cost in dollars per hour, with spot nodes at on-demand prices.
 
-        None without a guard, which supplies the prices, or if it lacks a price.
+        None if the deployment has no guard, because the guard supplies the prices, or if the guard lacks a price.
         """
         return self._priced(
             [([name], 1) for group in self.groups for name in group.nodes],
@@ -99,7 +102,7 @@ class Status:
 
     @property
     def most(self) -> float | None:
-        """Dollars an hour while everything runs."""
+        """Cost in dollars per hour while everything runs; None as for `rate`."""
         return self._priced(
             [(group.instance_types, group.size) for group in self.groups],
             self.cluster.most if self.cluster else [],
@@ -115,9 +118,10 @@ class Status:
 
 
 def read_status(deployment: str, account: Account, *, with_guard: bool = True) -> Status:
-    """Return the status of a deployment, complete or not; without its guard it has no prices.
+    """Return the status of a deployment, in whatever state its stack is. Without `with_guard`, the guard is not read,
+    and the status has no prices.
 
-    Raises ShoalError if the stack does not exist, or if a parameter of the guard is invalid.
+    Raises ShoalError if the stack does not exist, or if one of the guard's parameters is invalid.
     """
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     if stack is None:
@@ -133,7 +137,7 @@ def read_status(deployment: str, account: Account, *, with_guard: bool = True) -
 
 
 def read_groups(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
-    """Return the node groups of a deployment, with the statuses of their nodes from the data bucket."""
+    """Return the status of each node group of a deployment. The statuses of the nodes are read from the data bucket."""
     found = []
     for group, tags in fleet.scaling_groups(account.client("autoscaling"), deployment):
         serving = [each for each in group["Instances"] if each["LifecycleState"] == "InService"]
@@ -156,14 +160,15 @@ def read_groups(account: Account, deployment: str, bucket: str | None) -> list[G
 
 
 def _node_status(account: Account, bucket: str | None, instance: str) -> NodeStatus | str | None:
-    """Return the status that a node reported, the reason why it is unreadable, or None if the node has no status."""
+    """Return the status that a node reported, the reason why that status is unreadable, or None if the node reported
+    none."""
     try:
         text = read_text(account.client("s3"), S3Path(bucket, documents.status_key(instance))) if bucket else None
         return NodeStatus.from_json(text) if text is not None else None
     except DataError as error:
         return f"its status is invalid: {error}"
     except ClientError as error:
-        if error.response["Error"]["Code"] == "NoSuchBucket":  # deleted with its stack
+        if error.response["Error"]["Code"] == "NoSuchBucket":  # the bucket was deleted with its stack
             return None
         return f"Shoal cannot read its status: {reason_of(error)}"
 
@@ -171,7 +176,7 @@ def _node_status(account: Account, bucket: str | None, instance: str) -> NodeSta
 def _instance_types(account: Account, group: Any) -> list[str]:
     try:
         return scaling_group.instance_types(account.client("ec2"), group)
-    except (ClientError, LookupError):  # its launch template was deleted before it
+    except (ClientError, LookupError):  # the launch template was deleted before the group
         return []
 
 

@@ -1,7 +1,8 @@
-"""Rules of the online preflight: a function for each obstacle to a deployment that only AWS knows.
-
-Do not catch errors of AWS in a rule. The caller reports that it could not check the rule, which does not stop a
+"""Rules of the online preflight. Each rule is a function that asks AWS about one kind of problem that would prevent a
 deployment.
+
+Do not catch errors of AWS in a rule. The caller reports as a warning that the rule could not be checked. A warning does
+not stop a deployment.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from infra.topology import Topology
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightContext:
-    """Planned deployment: topology, name, owner and account."""
+    """Planned deployment, as the rules see it: its topology, name, owner and account."""
 
     topology: Topology
     deployment: str

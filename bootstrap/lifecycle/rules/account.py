@@ -1,6 +1,7 @@
-"""Rules for the account: its plan, permission to start GPU nodes, the deployment's name, the CDK's bootstrap stack.
+"""Rules for the account: AWS's plan, permission to start GPU nodes, the deployment's name, and the CDK's bootstrap
+stack.
 
-An existing deployment is an obstacle only if it has another owner or another topology.
+An existing deployment of the same name is a problem only if it has a different owner or topology.
 """
 
 import re
@@ -17,15 +18,15 @@ from infra.policies import EXECUTION, QUALIFIER, TOOLKIT_STACK
 from infra.sizing import ROOT_DEVICE
 
 _PLANS_REGION = "us-east-1"
-"""The only region with the API of account plans."""
+"""Only region with an endpoint of the API for account plans."""
 _CDK_VERSION = f"/cdk-bootstrap/{QUALIFIER}/version"
 """SSM parameter in which the CDK's bootstrap stack stores its version."""
 _DENIED = re.compile(r"not authorized to perform: ([a-z0-9-]+:\w+)")
-"""Matches the denied action, which may belong to another service than EC2."""
+"""Pattern of the action that AWS denied. The action can belong to a service other than EC2."""
 
 
 def free_plan(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if the account has AWS's Free plan, with which no type of the catalogue starts."""
+    """Yield a message if the account has AWS's Free plan, with which EC2 starts no instance type of the catalog."""
     state = context.account.client("freetier", _PLANS_REGION).get_account_plan_state()
     if state["accountPlanType"] == "FREE":
         yield (
@@ -36,7 +37,8 @@ def free_plan(context: PreflightContext) -> Iterator[str]:
 
 
 def may_not_start(context: PreflightContext) -> Iterator[str]:
-    """Yield each type of a node group that EC2 would not start for this user, from a dry run."""
+    """Yield a message for each instance type of a node group that EC2 would not start for this user, according to a dry
+    run."""
     for group, kind in ((each, kind) for each in context.topology.training for kind in each.types):
         if catalog.find(kind).retired:
             continue
@@ -74,9 +76,10 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
 
 
 def root_device_differs(context: PreflightContext) -> Iterator[str]:
-    """Yield each image of a node group with another root device than the one that the launch template sizes.
+    """Yield a message for each image of a node group with a root device other than the one that the launch template
+    sizes.
 
-    EC2 accepts such an image: nodes would boot from a small root volume, and have a second, unused volume.
+    EC2 accepts such an image, but nodes would boot from a small root volume and have a second, unused volume.
     """
     for group in context.topology.training:
         if group.image is None:
@@ -92,7 +95,7 @@ def root_device_differs(context: PreflightContext) -> Iterator[str]:
 
 
 def name_taken(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if the deployment belongs to another owner or topology."""
+    """Yield a message if a deployment of this name exists and has a different owner or topology."""
     stack = describe(context.account.client("cloudformation"), topology.stack_name(context.deployment))
     sentence = name_conflict(stack, deployment=context.deployment, owner=context.owner, made_from=context.topology.name)
     if sentence:
@@ -100,7 +103,8 @@ def name_taken(context: PreflightContext) -> Iterator[str]:
 
 
 def not_prepared(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if `cdk bootstrap` did not run for Shoal in this account and region: `shoal deploy` runs it."""
+    """Yield a message if `cdk bootstrap` has not run for Shoal in this account and region. `shoal deploy` will then run
+    it."""
     if not is_prepared(context.account):
         yield (
             f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` first runs `cdk "
@@ -111,5 +115,5 @@ def not_prepared(context: PreflightContext) -> Iterator[str]:
 
 
 def is_prepared(account: Account) -> bool:
-    """Return whether `cdk bootstrap` ran with Shoal's qualifier in this account and region."""
+    """Return whether `cdk bootstrap` has run with Shoal's qualifier in this account and region."""
     return bool(account.client("ssm").get_parameters(Names=[_CDK_VERSION])["Parameters"])

@@ -1,6 +1,7 @@
-"""Rule for the existing buckets that a topology names: its data bucket, and those of its inputs.
+"""Rule for the existing buckets that a topology names: its data bucket, and the buckets of its `inputs`.
 
-S3 refuses HeadBucket without permission to list the whole bucket, but permission to list the input's names suffices.
+For an input, permission to list the keys below its address suffices. S3's HeadBucket requires permission to list the
+whole bucket, so a refused HeadBucket does not yet mean that the input is unusable.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,9 +19,10 @@ _MOVED = ("301", "PermanentRedirect")
 
 
 def bucket_unusable(context: PreflightContext) -> Iterator[str]:
-    """Yield each named bucket that does not exist, is in another region, or refuses this account.
+    """Yield a message for each bucket that does not exist, is in a different region, or refuses access to this account.
 
-    The data bucket must belong to this account: ShoalBoundary allows roles to write into no other.
+    The data bucket must belong to this account, because the policy ShoalBoundary does not allow roles to write to
+    buckets of other accounts.
     """
     s3, region = context.account.client("s3"), context.topology.region
     for field, bucket, key in _named(context.topology):
@@ -49,7 +51,8 @@ def bucket_unusable(context: PreflightContext) -> Iterator[str]:
 
 
 def _named(topology: Topology) -> Iterator[tuple[str, str, str | None]]:
-    """Yield the fields that name buckets, each with the bucket and, of an input, the name in it."""
+    """Yield each field that names a bucket, with the bucket and the key below it. The key of the data bucket is
+    None."""
     if topology.data.bucket:
         yield "data, bucket", topology.data.bucket, None
     for number, address in enumerate(topology.inputs, 1):

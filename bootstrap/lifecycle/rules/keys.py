@@ -1,7 +1,8 @@
-"""Rule for the KMS key that encrypts the nodes' volumes: the topology's, or the account's default for EBS.
+"""Rule for the KMS key that encrypts the volumes of nodes: the key in the topology, or the account's default key for
+EBS.
 
-Volumes of GPU nodes are always encrypted, those of EMR nodes only with a key of the topology. Auto Scaling needs
-permission from the key's policy or from a grant, which EC2's dry run does not check.
+Volumes of GPU nodes are always encrypted. Volumes of EMR nodes are encrypted only if the topology names a key. Auto
+Scaling needs permission from the key's policy or from a grant. EC2's dry run does not check this permission.
 """
 
 import json
@@ -14,14 +15,14 @@ from bootstrap.lifecycle.rules import PreflightContext
 
 _AWS_KEY = "alias/aws/ebs"
 USES = "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*"
-"""Actions that a key's policy must allow to principals that start instances."""
+"""Actions that the policy of a key must allow for principals that start instances."""
 _SCALING_ROLE = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
-"""Role with which Auto Scaling starts instances."""
+"""Role that Auto Scaling uses to start instances."""
 _GRANTING = ("kms:creategrant", "kms:create*", "kms:*", "*")
 
 
 def key_unusable(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if the key does not exist, does not encrypt, or does not allow its use to Auto Scaling."""
+    """Yield a message if the key does not exist, cannot encrypt, or does not allow Auto Scaling to use it."""
     topology, kms = context.topology, context.account.client("kms")
     name, of_whom = topology.kms_key, ""
     instead = "write another key (docs/how-to/secure.md shows the policy that it needs)"
@@ -59,7 +60,8 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
 
 
 def _lets_in(context: PreflightContext, key: str, role: str) -> bool:
-    """Return whether a key's policy or a grant allows its use to a role; conditions are ignored. `key` is the ARN."""
+    """Return whether the policy or a grant of a key allows a role to use the key. Conditions are ignored. `key` is an
+    ARN."""
     text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     if any(_allows(statement, role) for statement in _listed(json.loads(text)["Statement"])):
         return True
@@ -68,7 +70,7 @@ def _lets_in(context: PreflightContext, key: str, role: str) -> bool:
 
 
 def _allows(statement: Mapping[str, Any], principal: str) -> bool:
-    """Return whether a statement allows a principal, or everybody, to create grants."""
+    """Return whether a policy statement allows a principal, or everybody, to create grants."""
     named = statement.get("Principal", ())
     principals = _listed(named.get("AWS", ()) if isinstance(named, Mapping) else named)
     actions = [action.lower() for action in _listed(statement.get("Action", ()))]
@@ -80,5 +82,5 @@ def _allows(statement: Mapping[str, Any], principal: str) -> bool:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return a list. Policies may omit the brackets of a list with one element."""
+    """Return `value` as a list, because a policy can contain a single element in place of a list."""
     return list(value) if isinstance(value, list | tuple) else [value]

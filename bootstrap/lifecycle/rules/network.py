@@ -1,6 +1,6 @@
-"""Rules for an existing network: its subnet, and access of nodes to AWS services and DNS.
+"""Rules for an existing network: its subnet, and the access of nodes to AWS services and DNS.
 
-Never change a user's network. Each message contains the command with which the user can change it.
+Never change a user's network. Each message contains the command with which the user can change the network.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,8 @@ _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
 
 
 def subnet_unusable(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if the subnet does not exist, is in another VPC or zone, or lacks EMR's tag."""
+    """Yield a message if the subnet does not exist, is in a VPC or zone that differs from the topology, or lacks EMR's
+    tag."""
     topology, network = context.topology, context.topology.network
     if network.subnet is None:
         return
@@ -43,7 +44,7 @@ def subnet_unusable(context: PreflightContext) -> Iterator[str]:
 
 
 def no_way_out(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if nodes in the subnet do not reach S3, or for a shell, Systems Manager."""
+    """Yield a message if nodes in the subnet cannot reach S3 or, with `shell`, Systems Manager."""
     network, region = context.topology.network, context.topology.region
     if network.subnet is None:
         return
@@ -73,7 +74,8 @@ def no_way_out(context: PreflightContext) -> Iterator[str]:
 
 
 def no_dns(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if the VPC does not resolve DNS names, or assigns none though EMR, EFS or endpoints need them."""
+    """Yield a message if the VPC does not resolve DNS names, or if it does not assign DNS names that EMR, EFS or
+    interface endpoints need."""
     topology, vpc = context.topology, context.topology.network.vpc
     if vpc is None:
         return
@@ -91,7 +93,7 @@ def no_dns(context: PreflightContext) -> Iterator[str]:
 
 
 def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
-    """Return the subnet's own route table, or else the VPC's main one."""
+    """Return the route table of the subnet, or else the main route table of the VPC."""
     network = context.topology.network
     filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
     found = context.account.items("ec2", "describe_route_tables", "RouteTables", Filters=filters)
@@ -103,7 +105,8 @@ def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
 
 
 def _leads_out(table: Mapping[str, Any]) -> bool:
-    """Return whether a table has a route out of the VPC. Internet gateways do not count: they need public addresses."""
+    """Return whether a route table has a route out of the VPC. Internet gateways do not count, because nodes have no
+    public addresses."""
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"
         and route.get("State", "active") == "active"

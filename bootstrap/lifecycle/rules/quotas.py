@@ -1,7 +1,7 @@
-"""Rules for service quotas: they must suffice for the whole topology at once.
+"""Rules for service quotas. The quotas must suffice for all nodes of the topology at the same time.
 
-AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Running instances of this
-deployment are not counted again.
+AWS counts on-demand and spot instances separately, by instance family, including EMR nodes. Running instances of this
+deployment are not added to the demand, because the topology already includes them.
 """
 
 import itertools
@@ -19,12 +19,12 @@ from infra.topology import TAG_DEPLOYMENT, Topology
 
 _STANDARD = frozenset("acdhimrtz")
 _OTHER_QUOTAS = frozenset(("dl", "hpc", "inf", "mac", "trn"))
-"""Prefixes of families that start with a letter of _STANDARD but have other quotas."""
+"""Prefixes of instance families that start with a letter of _STANDARD but have quotas of their own."""
 
 
 @dataclass(frozen=True)
 class Quota:
-    """Service quota, in vCPUs for running EC2 instances."""
+    """Service quota. The quotas for EC2 instances are in vCPUs."""
 
     code: str
     name: str
@@ -47,7 +47,7 @@ _SPOT = {
 
 
 def quota_too_low(context: PreflightContext) -> Iterator[str]:
-    """Yield each insufficient vCPU quota, with the command that requests an increase."""
+    """Yield a message for each insufficient vCPU quota, with the command that requests an increase."""
     used = _used(context)
     for quota, vcpus in needs(context.topology).items():
         for sentence in _shortage(context, quota, _value(context, quota), vcpus, used=used[quota]):
@@ -55,7 +55,7 @@ def quota_too_low(context: PreflightContext) -> Iterator[str]:
 
 
 def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
-    """Yield a problem if SageMaker's quota does not suffice; each type has a quota for each market."""
+    """Yield a message if SageMaker's quota does not suffice. Each instance type has one quota per market."""
     if (spec := context.topology.managed) is None:
         return
     name = f"{spec.instance_type} for {'spot ' if spec.market == 'spot' else ''}training job usage"
@@ -68,7 +68,7 @@ def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
 
 
 def _shortage(context: PreflightContext, quota: Quota, value: float, needed: int, *, used: int = 0) -> Iterator[str]:
-    """Yield a message if a quota of `value` is less than `needed` and `used` together."""
+    """Yield a message if the quota's value is less than the sum of `needed` and `used`."""
     if used + needed <= value:
         return
     region, in_use = context.topology.region, f" ({used} in use)" if used else ""
@@ -80,7 +80,7 @@ def _shortage(context: PreflightContext, quota: Quota, value: float, needed: int
 
 
 def quota_of(name: str, *, spot: bool) -> Quota | None:
-    """Return the quota against which instances of a type count; None for unknown families."""
+    """Return the EC2 quota that applies to an instance type, or None for an unknown instance family."""
     family = name.partition(".")[0].lower()
     letters = "".join(itertools.takewhile(str.isalpha, family))
     if letters in ("g", "gr", "vt"):
@@ -95,7 +95,7 @@ def quota_of(name: str, *, spot: bool) -> Quota | None:
 
 
 def needs(topology: Topology) -> dict[Quota, int]:
-    """Return the vCPUs of the whole topology, by quota."""
+    """Return the number of vCPUs that the whole topology needs, by quota."""
     groups: list[tuple[tuple[str, ...], int, bool]] = [
         (group.types, group.count, group.market == "spot")
         for group in topology.training
@@ -115,7 +115,7 @@ def needs(topology: Topology) -> dict[Quota, int]:
 
 
 def _used(context: PreflightContext) -> Counter[Quota]:
-    """Return the running vCPUs by quota, without those of this deployment."""
+    """Return the number of running vCPUs in the account by quota, without the vCPUs of this deployment."""
     used: Counter[Quota] = Counter()
     for reservation in context.account.items(
         "ec2",
@@ -133,7 +133,8 @@ def _used(context: PreflightContext) -> Counter[Quota]:
 
 
 def _vcpu(instance: Mapping[str, Any]) -> int:
-    """Return the vCPUs of an instance, which may have fewer cores or threads than its type."""
+    """Return the number of vCPUs of an instance. An instance can have fewer cores or threads than its instance type
+    allows."""
     options = instance.get("CpuOptions") or {}
     if "CoreCount" in options:
         return int(options["CoreCount"]) * int(options.get("ThreadsPerCore", 1))
@@ -142,7 +143,7 @@ def _vcpu(instance: Mapping[str, Any]) -> int:
 
 
 def _value(context: PreflightContext, quota: Quota) -> float:
-    """Return the account's quota, or AWS's default if it was never changed."""
+    """Return the value of the account's quota, or AWS's default value if the quota was never changed."""
     quotas, named = context.account.client("service-quotas"), {"ServiceCode": quota.service, "QuotaCode": quota.code}
     try:
         answer = quotas.get_service_quota(**named)
