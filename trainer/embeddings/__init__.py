@@ -1,1 +1,1 @@
-"""Word embeddings: training, evaluation and files."""
+"""Word embeddings: how they are trained, evaluated, saved and read."""

@@ -1,11 +1,12 @@
-"""Character model: an LSTM reads a word's characters, and its last state gives the word's vectors.
+"""Character model: an LSTM reads a word's characters, and its last state determines the word's vectors.
 
-Two linear layers turn that state into the word's vector as a centre and as a context. So there is no table of words,
-all parameters are small and dense, and unseen words have vectors, too. Loss and random choices are those of skip-gram.
+Two linear layers turn this state into the word's vector as a centre and its vector as a context. So the model has no
+table of words, all parameters are small and dense, and unseen words have vectors, too. Loss and random choices are
+those of skip-gram.
 
-Each distinct word of a batch is encoded once. Its two vectors are written to the rows that skip-gram's tables would
-have, so that the same kernels compute the loss and the gradients of the vectors. Autograd propagates these to the
-parameters. All other rows of the tables are uninitialised: do not read them.
+Each distinct word of a batch is encoded once. Its two vectors are written to tables with the layout of skip-gram's
+tables, so that skip-gram's kernels compute the loss and the gradients of the vectors. Autograd propagates these
+gradients to the parameters. All other rows of the tables are uninitialised: do not read them.
 """
 
 from collections import Counter
@@ -32,9 +33,9 @@ Letters = npt.NDArray[np.int16]
 """(words, LONGEST) int16: the character numbers of each word, padded with 0."""
 
 LONGEST = 32
-"""Number of characters that are read of a word; a longer word has the vector of its beginning."""
+"""Number of characters of a word that are read. A longer word has the vector of its first 32 characters."""
 MOST_CHARACTERS = 1000
-"""Largest number of characters with their own number."""
+"""Largest number of characters that have their own number; all other characters share one."""
 
 _OTHER, _FIRST = 1, 2
 
@@ -43,15 +44,18 @@ _OTHER, _FIRST = 1, 2
 class Spelling:
     """Mapping of characters to numbers. All characters outside the mapping share one number, so any word can be read.
 
-    A change of these rules needs a new format of the encoder's file.
+    If you change these rules, change the format number of the encoder's file (encoder.py).
     """
 
     characters: str
-    """Characters with their own number, each once."""
+    """Characters that have their own number, without repetition."""
 
     @classmethod
     def of(cls, words: Iterable[str]) -> "Spelling":
-        """Return the most frequent characters of these words; equally frequent ones in code point order."""
+        """Return a mapping of the most frequent characters of `words`.
+
+        Equally frequent characters are in code point order.
+        """
         counted = Counter(character for word in words for character in word)
         return cls("".join(sorted(counted, key=lambda each: (-counted[each], each))[:MOST_CHARACTERS]))
 
@@ -64,9 +68,9 @@ class Spelling:
         return {character: number for number, character in enumerate(self.characters, _FIRST)}
 
     def letters(self, words: Sequence[str]) -> Letters:
-        """Return the character numbers (words, LONGEST) of words with at least one character.
+        """Return the character numbers (words, LONGEST) of `words`. Each word must have a character.
 
-        A character without a number counts as its lower-case form.
+        A character without its own number gets the number of its lower-case form.
         """
         found = np.zeros((len(words), LONGEST), np.int16)
         numbers = self._numbers
@@ -76,10 +80,10 @@ class Spelling:
 
 
 class CharLSTM(nn.Module):
-    """Character LSTM, which encodes words."""
+    """Character LSTM, which encodes a word as a state from its characters."""
 
     def __init__(self, characters: int, *, character_embedding: int, hidden: int, layers: int, size: int) -> None:
-        """`characters`: the number of character numbers of a spelling. `size`: the dimensions of a word's vectors."""
+        """`characters`: the `size` of a Spelling. `size`: the number of dimensions of a word's vectors."""
         super().__init__()
         self.characters = nn.Embedding(characters, character_embedding)
         self.lstm = nn.LSTM(character_embedding, hidden, layers)
@@ -89,7 +93,7 @@ class CharLSTM(nn.Module):
     def forward(self, letters: Letters) -> Tensor:
         """Return the states (words, hidden) after the last character of each word in `letters` (words, LONGEST).
 
-        At least one word is needed. Short words take less time than long ones.
+        `letters` must contain at least one word. The time depends on the longest word.
         """
         lengths = (letters > 0).sum(1)
         device = self.centres.weight.device
@@ -102,16 +106,16 @@ class CharLSTM(nn.Module):
 
 class CharacterLoss:
     def __init__(self, tokens: Tokens, rules: Sampling, letters: Letters, *, seed: int, pairs_a_row: float) -> None:
-        """`letters`: character numbers of the vocabulary's words, with rows for the ids below FIRST_WORD.
+        """`letters`: the character numbers of the word with each id, with unused rows for the ids below FIRST_WORD.
 
-        See `SkipGramGradients` for the others.
+        See `SkipGramGradients` for the other parameters.
         """
         self._tokens, self._letters = tokens, letters
         self._seed, self._pairs_a_row = seed, pairs_a_row
         self._pairs = SkipGramGradients(tokens, rules, seed=seed, pairs_a_row=pairs_a_row, steady=False)
 
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        """Return the loss of rows, divided by the usual number of pairs in a row. See `LossOf`."""
+        """Return the sum of the losses of the rows, divided by the usual number of pairs in a row. See `LossOf`."""
         assert isinstance(model, CharLSTM)
         rows, keys = self._tokens[numbers], hashes(self._seed, step, numbers)
         timer.end_phase(ROWS)
@@ -119,12 +123,15 @@ class CharacterLoss:
         return loss / self._pairs_a_row
 
     def sums(self, model: CharLSTM, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        """Return the sum of the losses of `rows` (n, tokens) with `keys` (n,), and the number of their pairs."""
+        """Return the sum of the losses of `rows` (n, tokens), and their number of pairs.
+
+        `keys` (n,): hashes that determine the random choices for each row.
+        """
         if not len(rows):
             return model.centres.weight.new_zeros(()), 0
         learnt = np.flatnonzero((rows >= FIRST_WORD).any(1))
         if not len(learnt):
-            learnt = np.zeros(1, np.int64)  # so that the loss depends on the parameters, even if it is 0
+            learnt = np.zeros(1, np.int64)  # one empty row, so that even a loss of 0 depends on the parameters
         rows, keys = rows[learnt], keys[learnt]
         _, ids = touched_words(rows, keys, self._pairs.rules)
         states = model(self._letters[ids.numpy()])
@@ -139,14 +146,14 @@ class CharacterLoss:
 
 
 class _WordTables(NamedTuple):
-    """Vectors of the words in a batch, (words of the vocabulary, size) each; other rows are uninitialised."""
+    """Two tables (ids of the vocabulary, size) with the vectors of a batch's words; other rows are uninitialised."""
 
     centres: Tensor
     contexts: Tensor
 
 
 class _PairLoss(torch.autograd.Function):
-    """Loss of pairs, and their number, as a function of the words' embeddings."""
+    """Loss of the pairs in a batch, and the number of pairs, as a function of the words' vectors."""
 
     @staticmethod
     def forward(
@@ -157,10 +164,13 @@ class _PairLoss(torch.autograd.Function):
         words: int,
         of_tables: Callable[[_WordTables], tuple[Tensor, int, list[FactoredGradient]]],
     ) -> tuple[Tensor, Tensor]:
-        """`centres`, `contexts` (m, size): the vectors of the words `ids` (m,), which ascend."""
+        """`centres`, `contexts` (m, size): the two vectors of each word in the ascending `ids` (m,).
+
+        `words`: the number of rows in a table. `of_tables`: computes loss, number of pairs, and gradients from tables.
+        """
         tables = _WordTables(*(new_table(words, each.shape[1], each) for each in (centres, contexts)))
         for table, vectors in zip(tables, (centres, contexts), strict=True):
-            table[:FIRST_WORD] = 0.0  # the torch implementation reads these as padding
+            table[:FIRST_WORD] = 0.0  # the torch implementation reads these rows as padding
             table[ids] = vectors.detach()
         loss, pairs, table_gradients = of_tables(tables)
         gradients = []

@@ -1,7 +1,7 @@
-"""Encoder of a trained character model, which gives any word a vector; and its file, `encoder.safetensors`.
+"""Encoder of a trained character model, which computes a vector for any word, and its file, `encoder.safetensors`.
 
-The file contains the weights and, as metadata, the spelling and sizes. The file is untrusted input:
-no memory is allocated for more weights than the file contains.
+The file contains the weights and, as metadata, the spelling and the sizes of the layers. The file is untrusted input:
+memory is allocated only for the weights that the file really contains.
 """
 
 import json
@@ -26,7 +26,7 @@ from trainer.output.archive import DamagedError
 FORMAT = 1
 _METADATA = "shoal"
 _BLOCK = 2048
-"""Words per encoded block."""
+"""Number of words that are encoded at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +38,10 @@ class EncoderSettings:
     hidden: int
     layers: int
     size: int
-    """Dimensions of a word's vector."""
+    """Number of dimensions of a word's vector."""
 
     def build(self) -> CharLSTM:
-        """Return a new model with random weights from torch's generator."""
+        """Return a new model with random weights, drawn from torch's default generator."""
         return CharLSTM(
             Spelling(self.characters).size,
             character_embedding=self.character_embedding,
@@ -52,7 +52,7 @@ class EncoderSettings:
 
     @property
     def weights(self) -> int:
-        """Number of weights of such a model."""
+        """Number of weights in a model with these settings."""
         inputs = self.character_embedding + (self.layers - 1) * self.hidden
         lstm = 4 * self.hidden * (inputs + self.layers * self.hidden + 2 * self.layers)
         spelling = Spelling(self.characters).size * self.character_embedding
@@ -60,7 +60,7 @@ class EncoderSettings:
 
 
 class WordEncoder:
-    """Encodes words as vectors."""
+    """Trained character model that encodes words as vectors."""
 
     def __init__(self, settings: EncoderSettings, model: CharLSTM) -> None:
         self.settings, self.model = settings, model
@@ -68,7 +68,7 @@ class WordEncoder:
 
     @torch.no_grad()
     def vectors(self, words: Sequence[str]) -> Matrix:
-        """Return the embeddings (words, size) of words with at least one character."""
+        """Return the embeddings (words, size) of `words`. Each word must have a character."""
         found = np.empty((len(words), self.settings.size), np.float32)
         shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
         for begin in range(0, len(words), _BLOCK):
@@ -78,14 +78,14 @@ class WordEncoder:
         return found
 
     def write(self, path: Path) -> None:
-        """Write the encoder to a file. Raises OSError and SafetensorError."""
+        """Write the encoder to a file. Raises OSError or SafetensorError."""
         header = json.dumps({"format": FORMAT, **asdict(self.settings)})
         state = {name: tensor.cpu().contiguous() for name, tensor in self.model.state_dict().items()}
         save_file(state, path, metadata={_METADATA: header})
 
 
 def read_encoder(path: Path) -> WordEncoder:
-    """Read the encoder in a file. Raises DataError if the file is unreadable or invalid."""
+    """Return the encoder from a file. Raises DataError if the file is unreadable or invalid."""
     try:
         with safe_open(path, framework="pt") as stored:
             settings = _settings(stored.metadata() or {})

@@ -1,9 +1,9 @@
-"""Evaluation of word embeddings: word similarity, analogies, and the counts of their text.
+"""Evaluation of word embeddings by word similarity, by analogies, and by the co-occurrence counts of their text.
 
-Similarity is Spearman's rank correlation between cosines and human scores, over the pairs with two known words. An
-analogy is answered correctly if the expected word is the nearest one other than the three given words. 3CosAdd takes
-the largest cosine with b - a + c. 3CosMul (Levy and Goldberg 2014) takes the largest product of the similarities with b
-and c, divided by that with a.
+Similarity is Spearman's rank correlation between cosines and human scores, over the pairs with two known
+words. An analogy question "a is to b as c is to ?" is answered with the best word other than the three given words. For
+3CosAdd, that is the word with the largest cosine with b - a + c. For 3CosMul (Levy and Goldberg 2014), it is the word
+with the largest product of its similarities with b and c, divided by its similarity with a.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from trainer.embeddings.vectors import Matrix, WordVectors
 from trainer.options.embedding_options import PIP_COSINE, PIP_LOSS, PIP_MEAN_SQUARE, SIMILARITY
 
 _LEAST = 3
-"""Number of pairs below which a rank correlation is meaningless."""
+"""Minimum number of pairs: a rank correlation over fewer pairs is meaningless."""
 
 
 class Pair(NamedTuple):
@@ -33,17 +33,20 @@ class Pair(NamedTuple):
 
 
 class SimilarityResult(NamedTuple):
-    """Result of vectors on a set of pairs."""
+    """Word similarity of vectors on a set of pairs."""
 
     spearman: float | None
     """Rank correlation in [-1, 1]; None if too few pairs are known, or if all of them have the same score or cosine."""
     known: int
-    """Number of pairs with two known words."""
+    """Number of pairs with vectors for both words."""
     pairs: int
 
 
 def read_pairs(address: str) -> list[Pair]:
-    """Read a set of pairs from a path or s3://... Raises DataError, with the line, for another format."""
+    """Read pairs with scores from a path or s3://...
+
+    Raises DataError, with the number of the line, if the file has a different format.
+    """
     found = []
     for number, line in enumerate(open_lines(address), 1):
         if not line.strip() or line.startswith(b"#"):
@@ -68,7 +71,7 @@ def words_of(pairs: list[Pair]) -> Iterator[str]:
 
 
 def similarity(vectors: WordVectors, pairs: list[Pair]) -> SimilarityResult:
-    """Return the rank correlation of the vectors' cosines with the scores of these pairs."""
+    """Return the rank correlation between the cosines of the vectors and the scores, over these pairs."""
     numbers = [(vectors.find(pair.one), vectors.find(pair.other), pair.score) for pair in pairs]
     known = [(one, other, score) for one, other, score in numbers if one is not None and other is not None]
     if len(known) < _LEAST:
@@ -79,8 +82,10 @@ def similarity(vectors: WordVectors, pairs: list[Pair]) -> SimilarityResult:
 
 
 def spearman(one: npt.NDArray[np.floating], other: npt.NDArray[np.floating]) -> float | None:
-    """Return the rank correlation of two quantities (n,); ties have their mean rank. None if one is constant or has
-    NaN."""
+    """Return Spearman's rank correlation of two arrays (n,). Equal values get their mean rank.
+
+    Returns None if one of the arrays is constant or contains NaN.
+    """
     if np.isnan(one).any() or np.isnan(other).any():
         return None
     ranks = np.stack([_ranks(one), _ranks(other)])
@@ -96,7 +101,7 @@ def _ranks(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
 
 
 _BLOCK_NUMBERS = 1 << 24
-"""Similarities of questions with all words that are in memory at once."""
+"""Largest number of cosines, between questions and all words, that are in memory at once."""
 _TINY = 1e-3
 _QUESTIONS, _ANSWERS = ".questions", ".answers"
 _NO_SECTION = "questions"
@@ -116,12 +121,12 @@ class Question(NamedTuple):
 
 
 class AnalogyResult(NamedTuple):
-    """Result of vectors on the questions of one section, or of all."""
+    """Results of vectors on the analogy questions of one section, or of all sections."""
 
     right_by_add: int
     right_by_mul: int
     known: int
-    """Number of questions with four known words."""
+    """Number of questions with vectors for all four words."""
     questions: int
 
     @property
@@ -136,7 +141,10 @@ class AnalogyResult(NamedTuple):
 
 
 def read_questions(address: str) -> list[Question]:
-    """Read the questions in a path or s3://... Raises DataError, with the line, for another format."""
+    """Read analogy questions from a path or s3://...
+
+    Raises DataError, with the number of the line, if the file has a different format.
+    """
     answers = address.removesuffix(_QUESTIONS) + _ANSWERS
     of_msr = address.endswith(_QUESTIONS) and exists(answers)
     found = list(_read_msr(address, answers) if of_msr else _read_google(address))
@@ -148,7 +156,10 @@ def read_questions(address: str) -> list[Question]:
 def analogies(
     vectors: WordVectors, questions: Sequence[Question], report: Callable[[int], None] = lambda _: None
 ) -> Mapping[str, AnalogyResult]:
-    """Return the results of the vectors, by section. `report` receives the number of finished questions."""
+    """Answer analogy questions, and return the results by section.
+
+    `report` is called with the number of questions that are finished so far.
+    """
     names = list(dict.fromkeys(question.section for question in questions))
     sections = {name: number for number, name in enumerate(names)}
     rows = [[sections[each.section], *map(vectors.find, each[1:])] for each in questions]
@@ -170,13 +181,16 @@ def analogies(
 
 
 def total(results: Mapping[str, AnalogyResult]) -> AnalogyResult:
-    """Return the sum over all sections."""
+    """Return the sum of the results of all sections."""
     return AnalogyResult(*(sum(each) for each in zip(*results.values(), strict=True)))
 
 
 def _answers(unit: Matrix, given: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the answers (n,) to questions `given` (n, 3: a, b, c), by 3CosAdd and then by 3CosMul."""
-    a, b, c = (unit[given[:, each]] @ unit.T for each in range(3))  # cosines with all words, (n, words)
+    """Yield the answers (n,) to the questions `given` (n, 3), first by 3CosAdd and then by 3CosMul.
+
+    A question is the row numbers of its words a, b and c in `unit`; an answer is the row number of a word.
+    """
+    a, b, c = (unit[given[:, each]] @ unit.T for each in range(3))  # cosines with all words, each (n, words)
     places = np.arange(len(given))[:, None]
     by_add = b - a + c
     by_add[places, given] = -np.inf
@@ -222,29 +236,29 @@ def _words(line: bytes, address: str, number: int) -> list[str]:
 
 
 _PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16
-"""Limits of the PIP loss: the most frequent words, and the first rows for counting, so that a large text fits into
-memory."""
+"""Largest number of words and of text rows in the PIP loss, so that the co-occurrence counts of a large text fit into
+memory. The loss uses the most frequent words and the first rows."""
 
 
 class WordEvaluation:
-    """Sets on which a run's word embeddings are evaluated."""
+    """Evaluation of a run's word embeddings on sets of pairs and of analogy questions, and by the PIP loss."""
 
     def __init__(
         self, similarity_files: Sequence[str], analogy_files: Sequence[str], reference: Pairs | None = None
     ) -> None:
-        """Read sets from paths or s3://... Raises DataError for a file of another format.
+        """Read the sets from paths or s3://... Raises DataError if a file has a different format.
 
-        `reference`: the result of `pip_reference`, to measure the PIP loss.
+        `reference`: a result of `pip_reference`, for the PIP loss; None: do not compute the PIP loss.
         """
         self._pairs: dict[str, list[Pair]] = {_name(each): read_pairs(each) for each in similarity_files}
         self._questions: dict[str, list[Question]] = {_name(each): read_questions(each) for each in analogy_files}
         self._reference = reference
 
     def quick_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Return the measures that take little time: PIP loss, and the rank correlation with each set of pairs and
-        their mean.
+        """Return the measures that take little time: PIP loss and rank correlations.
 
-        Too few known words give the rank correlation None.
+        There is one rank correlation for each set of pairs, and the mean over all sets. A
+        correlation over too few known pairs has the value None.
         """
         measures: dict[str, Any] = {}
         if self._reference is not None:
@@ -257,7 +271,7 @@ class WordEvaluation:
         return {**measures, **{f"{SIMILARITY}_{name}": each for name, each in by_set.items()}}
 
     def all_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Return all measures: also the share of known analogies that are answered correctly."""
+        """Return the quick measures and, for each set of analogies, the shares of correct answers."""
         measures = self.quick_measures(vectors)
         for name, questions in self._questions.items():
             whole = total(analogies(vectors, questions))
@@ -266,7 +280,8 @@ class WordEvaluation:
 
 
 def pip_reference(tokens: Tokens, *, words: int, window: int, negatives: int) -> Pairs:
-    """Return the reference of the PIP loss for the vectors of `words` words, from the counts in `tokens` (rows, n)."""
+    """Return the reference of the PIP loss, from co-occurrence counts in `tokens` (rows, n). `words`: the vocabulary's
+    number of words."""
     counts = cooccurrences(tokens[:_PIP_ROWS], words=min(words, _PIP_WORDS), window=window)
     return sppmi(counts, negatives=negatives)
 

@@ -1,13 +1,14 @@
 """Local steps of a rank between two synchronisations of the vectors (`--mode average:K`).
 
-A step of the run consists of K steps of each rank, which start from common vectors. Each rank passes its parameter
-deltas to the exchange like gradients, and restores the vectors. The optimiser then applies the sum over the ranks with
-rate 1. With Adagrad, the sums of squared gradients are tables of the model and are treated in the same way: increments
-of all ranks are summed.
+A step of the run consists of K local steps of each rank. All ranks start them from the same vectors. Afterwards, each
+rank restores these vectors, and passes the changes of its parameters (deltas) to the exchange like gradients. The
+optimiser then applies the sum of all ranks' deltas with learning rate 1. With Adagrad, the sums of squared gradients
+are tables of the model, and their changes are also summed over all ranks.
 
-The sum of the ranks' deltas is a good step for a rare word, which only few ranks moved. For a frequent word it would
-overshoot, because all ranks moved it in the same direction: for it, the mean is used. In between, the factor depends on
-the expected frequency of the word (`Sampling.steadiness`).
+The sum of the ranks' deltas is a good step for a rare word, because only few ranks changed its vector. For a frequent
+word the sum would overshoot, because all ranks moved the vector in the same direction. So the mean of the deltas is
+used for frequent words. Between these cases, the factor depends on the expected frequency of the word
+(`Sampling.steadiness`).
 """
 
 import math
@@ -23,27 +24,31 @@ from trainer.computing.row_gradients import FactoredGradient, TouchedRows, compu
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scale_gradients
 
 STEADY = 20.0
-"""Expected occurrences between two synchronisations above which a word moves by less than the sum of deltas.
+"""Threshold of expected occurrences of a word between two synchronisations. More frequent words move by less than the
+sum of the ranks' deltas.
 
-With 2 ranks and 50 steps of 8 rows, 20 and 50 learn as much as one rank. The sum and the mean of all deltas learn less.
+With 2 ranks and 50 local steps of 8 rows, thresholds of 20 and 50 learn as much as a single rank. The plain sum and the
+plain mean of all deltas learn less.
 """
 
 
 class LocalSteps:
-    """Local steps of SGD, or of Adagrad if the model has its state, which return parameter deltas as
-    `DirectGradients`."""
+    """Function that takes local steps, and returns parameter deltas in place of gradients (`DirectGradients`).
 
-    fewest = 1  # one thread makes all steps sequentially
+    The steps are those of Adagrad if the model includes the state of Adagrad, otherwise those of SGD.
+    """
+
+    fewest = 1  # a single thread takes all steps sequentially
 
     def __init__(self, gradients: SkipGramGradients, *, rows: int, clip_norm: float) -> None:
-        """`rows`: the rows of each local step. `clip_norm`: scale longer gradients of a local step down to this norm;
-        0: never."""
+        """`rows`: the number of rows in each local step. `clip_norm`: the norm to which larger gradients of a local
+        step are scaled down; 0: never."""
         self._gradients, self.rows, self._clip_norm = gradients, rows, clip_norm
         self.rate = 0.0
         """Learning rate of the local steps."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
-        """Return the loss and the parameter deltas. During the call, no other thread may use the model."""
+        """Return the loss and the parameter deltas. No other thread must use the model during the call."""
         assert isinstance(model, SkipGram)
         tables = model.centres.detach(), model.contexts.detach()
         squares = [each.detach() for each in model.squares]
@@ -66,7 +71,7 @@ class LocalSteps:
                         row_updates.sgd(table, touched, rate)
         except torch.OutOfMemoryError:
             for start in starts:
-                start.restore()  # the same rows are computed again in smaller pieces
+                start.restore()  # because the same training rows are computed again in smaller pieces
             raise
         deltas = [start.take_deltas() for start in starts]
         factors = self._gradients.rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
@@ -75,7 +80,7 @@ class LocalSteps:
 
 
 class _Start:
-    """Initial values of those rows of a table that change."""
+    """Initial values of the changed rows of a table."""
 
     def __init__(self, table: Tensor) -> None:
         self._table = table
@@ -84,7 +89,7 @@ class _Start:
         self._rows: list[Tensor] = []
 
     def keep(self, ids: Tensor) -> None:
-        """Save the rows with these ids (n,), which may repeat, unless they are saved already."""
+        """Save the rows with these ids (n,), unless they are saved already. An id can occur several times."""
         if computed_by_numba(self._table):
             found = kernels().copy_new_rows(self._table.numpy(), ids.numpy(), self._known.numpy())
             new, rows = map(torch.from_numpy, found)
@@ -100,7 +105,7 @@ class _Start:
             self._table[ids.long()] = rows
 
     def take_deltas(self) -> FactoredGradient:
-        """Restore the rows. Return their movement with the sign of a gradient."""
+        """Restore the saved rows. Return their initial minus their final values, which is the sign of a gradient."""
         ids, before = torch.cat(self._ids), torch.cat(self._rows)
         if computed_by_numba(self._table):
             delta = torch.from_numpy(kernels().restore_rows(self._table.numpy(), ids.numpy(), before.numpy()))

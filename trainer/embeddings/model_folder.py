@@ -1,9 +1,9 @@
 """Model folder of trained word embeddings.
 
-- `vectors.bin` and `vectors.txt`: the vectors, in both formats of the word2vec program
-- `encoder.safetensors`: for a character model, the encoder of other words (encoder.py)
+- `vectors.bin` and `vectors.txt`: the vectors, in the binary and the text format of the word2vec program
+- `encoder.safetensors`: only for a character model: the encoder for words outside the vocabulary (encoder.py)
 - `config.json`: the settings and the digest of the training data
-- `measures.json`: the metrics at the end
+- `measures.json`: the metrics at the end of the run
 """
 
 import shutil
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 _COMPARED, _APART = 8, 0.02
-"""Number of words for which the vectors are compared with those of the encoder, and the tolerance as a share of the
-largest value. GPUs need it because of their rounding."""
+"""Number of words for which the stored vectors are compared with the encoder's vectors, and the tolerance of this
+comparison as a share of the largest value. The tolerance is needed because a GPU rounds differently."""
 
 
 def open_words(address: str) -> WordVectors:
-    """Open the vectors at an address, like `open_vectors`. A folder with an encoder also gives vectors of all other
-    words.
+    """Open the vectors at an address, like `open_vectors`. If the folder has an encoder, any other word can be encoded.
 
-    Raises DataError.
+    Raises DataError if a file is unreadable or invalid, or if the encoder does not match the vectors.
     """
     vectors, folder = open_vectors(address), vectors_folder(address)
     if folder is None or not exists(place := join(folder, ENCODER)):
@@ -60,14 +59,14 @@ def write_vectors(
     measures: Mapping[str, Any],
     encoder: "WordEncoder | None" = None,
 ) -> None:
-    """Write vectors to a folder, atomically replacing an old model. Raises TrainingError."""
+    """Write a model folder, and replace an older model atomically. Raises TrainingError if writing fails."""
     try:
         with replaced_folder(folder) as new:
             write_binary(str(new / BINARY_VECTORS), vectors)
             write_text(str(new / TEXT_VECTORS), vectors)
             if encoder is not None:
                 encoder.write(new / ENCODER)
-                shutil.copymode(new / TEXT_VECTORS, new / ENCODER)  # safetensors makes it private
+                shutil.copymode(new / TEXT_VECTORS, new / ENCODER)  # safetensors lets only the owner read the file
             (new / MEASURES).write_bytes(indented_json(dict(measures)))
             count, size = vectors.matrix.shape
             values = {"format": FORMAT, "shoal": VERSION, "words": count, "size": size, **config}

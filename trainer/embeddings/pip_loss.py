@@ -2,21 +2,22 @@
 
     PIP loss = || E E' - M ||, the square root of the sum of all squared entries (Frobenius norm).
 
-E (words, size) has one vector per row. E E' are their pairwise inner products (PIP), which no rotation of the vectors
-changes (Yin and Shen 2018, "On the Dimensionality of Word Embedding", section 3). The reference M is the shifted
-positive pointwise mutual information of the words. Skip-gram with k negative samples factorises it (Levy and Goldberg
-2014, "Neural Word Embedding as Implicit Matrix Factorization", sections 3 and 4):
+E (words, size) has one vector per row. E E' contains the pairwise inner products (PIP) of the vectors. They do not
+change if the vectors are rotated (Yin and Shen 2018, "On the Dimensionality of Word Embedding", section 3). The
+reference M is the shifted positive pointwise mutual information of the words. Skip-gram with k negative samples
+factorises M (Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization", sections 3 and 4):
 
     M[i, j] = max(0, log(n(i, j) N / (n(i) n(j))) - log k),
 
-with n(i, j) the co-occurrences of two words, n(i) the sum of a row, and N the sum of all entries. Yin and Shen use the
-matrix E E' of the best vectors as the reference. These are U D^(1/2) of M = U D U', and their matrix is M without its
-negative eigenvalues, which no vectors can represent. M itself is sparse, so it is used instead; the loss on real text
-is therefore never 0.
+with n(i, j) the number of co-occurrences of two words, n(i) the sum of row i of n, and N the sum of all entries of n.
 
-The loss grows with the number of words, the counts of the text and k, so compare only losses for which these are equal.
-It also depends on the length of vectors, which grows during training; similarity and analogies do not. So there are two
-further measures: one independent of the number of words, and one independent of lengths.
+Yin and Shen use the matrix E E' of the best vectors as the reference. The best vectors are U D^(1/2) of M = U D U'.
+Their matrix E E' is M without its negative eigenvalues, which no vectors can represent. Here M itself is the reference,
+because it is sparse. The loss on real text is therefore never 0.
+
+The loss grows with the number of words, the counts of the text and k, so compare losses only if these are equal. The
+loss also depends on the lengths of the vectors, which grow during training. PipLoss therefore has two further measures:
+one is independent of the number of words, and one is independent of the lengths.
 """
 
 import math
@@ -31,7 +32,7 @@ from corpus.text import FIRST_WORD, PADDING
 IntArray = npt.NDArray[np.int64]
 
 _COUNTED_PAIRS = 1 << 20
-"""Approximate number of pairs that are counted at once."""
+"""Approximate number of word pairs that are counted at once."""
 
 
 class Pairs(NamedTuple):
@@ -39,25 +40,25 @@ class Pairs(NamedTuple):
 
     words: int
     one: npt.NDArray[np.int32]
-    """(n,): row of each entry, in ascending order."""
+    """(n,): row index of each entry, in ascending order."""
     other: npt.NDArray[np.int32]
-    """(n,): column of each entry, at least its row; ascending within a row."""
+    """(n,): column index of each entry, at least its row index; in ascending order within a row."""
     values: npt.NDArray[np.float64]
-    """(n,)"""
+    """(n,): value of each entry."""
 
     @property
     def times(self) -> npt.NDArray[np.float64]:
-        """(n,): number of occurrences of each entry in the whole matrix: 1 on the diagonal, else 2."""
+        """(n,): how often each entry occurs in the whole symmetric matrix: once on the diagonal, otherwise twice."""
         return np.where(self.one == self.other, 1.0, 2.0)
 
 
 def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> Pairs:
-    """Return how often two words occur at most `window` places apart. Needs at most 130 bytes per distinct pair, plus
-    64 MiB.
+    """Return how often each pair of words occurs with a distance of at most `window`.
 
-    `tokens` (rows, width): ids, possibly memory-mapped. 0 ends a line; no pair crosses lines or rows. 1 is an unknown
-    word, which is removed first. The id of word w is w + 2. Only the first `words` words of the vocabulary count; other
-    words are removed, too. A pair of equal words is counted from both places.
+    `tokens` (rows, width): ids, possibly memory-mapped. Id 0 ends a line; a pair is always within one line and one row.
+    Id 1 is an unknown word. The id of word w is w + 2. Unknown words, and words after the first `words` of the
+    vocabulary, are removed before distances are measured. Two occurrences of the same word count as two pairs. The
+    function needs at most 130 bytes of memory per distinct pair, plus 64 MiB.
     """
     total = (np.empty(0, np.int64), np.empty(0, np.int64))
     pending, waiting = [total], 0
@@ -73,7 +74,7 @@ def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> 
 
 
 def _blocks(tokens: npt.NDArray[np.int32], words: int, window: int) -> Iterator[IntArray]:
-    """Yield the pairs (n,) of blocks of rows. A pair of words one <= other has the key one * words + other."""
+    """Yield the keys (n,) of all pairs in each block of rows. Words one <= other have the key one * words + other."""
     rows = max(1, _COUNTED_PAIRS // max(1, tokens.shape[1] * window))
     for begin in range(0, len(tokens), rows):
         block = np.pad(tokens[begin : begin + rows], ((0, 0), (0, 1)), constant_values=PADDING).ravel()
@@ -86,31 +87,35 @@ def _blocks(tokens: npt.NDArray[np.int32], words: int, window: int) -> Iterator[
 
 
 def _merged(counted: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys, ascending, and the sums of their counts."""
+    """Return the distinct keys, in ascending order, and the sum of the counts of each key."""
     keys, counts = map(np.concatenate, zip(*counted, strict=True))
-    order = keys.argsort(kind="stable")  # merges runs that are already sorted
+    order = keys.argsort(kind="stable")  # fast, because it only merges sequences that are sorted already
     keys, counts = keys[order], counts[order]
     begins = np.flatnonzero(np.diff(keys, prepend=-1))
     return keys[begins], np.add.reduceat(counts, begins) if len(begins) else counts
 
 
 _BLOCK_PAIRS = 1 << 10
-"""Pairs with vectors that fit into a processor's cache at once."""
+"""Number of pairs that are computed at once, so that their vectors fit into a processor's cache."""
 
 
 class PipLoss(NamedTuple):
-    """Distance of vectors from the reference."""
+    """Distance between word vectors and the reference."""
 
     loss: float
-    """|| E E' - M ||."""
+    """PIP loss || E E' - M ||."""
     mean_square: float
-    """Mean square of all entries of E E' - M. Vectors drawn from N(0, 1) start at about their number of dimensions."""
+    """Mean square of the entries of E E' - M. For vectors drawn from N(0, 1), it is about their number of
+    dimensions."""
     cosine: float
-    """Cosine of E E' and M as vectors of all entries: 1 if they are proportional, about 0 if they are unrelated."""
+    """Cosine between all entries of E E' and those of M: 1 if the matrices are proportional, about 0 if unrelated."""
 
 
 def sppmi(counts: Pairs, *, negatives: int) -> Pairs:
-    """Return the shifted positive pointwise mutual information of words from their co-occurrences. `negatives`: k."""
+    """Return the matrix M of the PIP loss: the shifted positive pointwise mutual information of words.
+
+    `counts`: a result of `cooccurrences`. `negatives`: the number k of negative samples.
+    """
     one, other = counts.one, counts.other
     halves = counts.values * (one != other)
     sums = np.bincount(one, counts.values, counts.words) + np.bincount(other, halves, counts.words)
@@ -120,13 +125,13 @@ def sppmi(counts: Pairs, *, negatives: int) -> Pairs:
 
 
 def pip_loss(vectors: npt.NDArray[np.floating], reference: Pairs) -> PipLoss:
-    """Return the loss of `vectors` (n, size) for `reference`, a result of `sppmi`.
+    """Return the PIP loss of `vectors` (n, size) for `reference`, a result of `sppmi`.
 
-    The first vectors are those of the words in `reference`; n is at least their number. Neither matrix is ever dense in
-    memory: || E E' || equals || E' E ||, which has (size, size) entries.
+    The first rows of `vectors` must be the vectors of the words in `reference`, in the same order. Neither E E' nor M
+    is ever a dense matrix in memory, because || E E' || equals || E' E ||, and E' E is only (size, size).
     """
     rows, weights = vectors[: reference.words], reference.values * reference.times
-    product = 0.0  # the sum of M[i, j] (E E')[i, j]
+    product = 0.0  # the sum of M[i, j] (E E')[i, j] over all i and j
     for begin in range(0, len(weights), _BLOCK_PAIRS):
         some = slice(begin, begin + _BLOCK_PAIRS)
         product += weights[some] @ np.einsum("nd,nd->n", rows[reference.one[some]], rows[reference.other[some]])

@@ -1,7 +1,7 @@
 """Random choices of skip-gram: subsampling of words, window sizes, and negative samples.
 
-All of them are hashes of seed, step and row. They depend neither on the number of ranks, nor on the split, nor on the
-other rows of a batch.
+All of these choices are hashes of seed, step and row number. They depend neither on the number of ranks, nor on the
+split, nor on the other rows of a batch.
 """
 
 from dataclasses import dataclass
@@ -16,22 +16,26 @@ Tokens = npt.NDArray[np.int32]
 """(rows, tokens) int32: word ids; 0 at the end of a line, 1 for a word without a vector."""
 
 SHARED = 32
-"""Negative samples of a row, shared by all of its pairs, so that a row's pairs are products of small matrices.
+"""Number of negative samples per row. All pairs of a row share them, so that products of small matrices compute all
+scores of a row.
 
-Each is weighted so that the samples together count as the negative samples of a pair (pSGNScc: Rengasamy et al. 2017).
-With 32, as many analogies are answered as with separate samples for each pair; with 16, a tenth fewer.
+The samples are weighted so that together they count as the negative samples of each pair (pSGNScc: Rengasamy et al.
+2017). With 32 samples, as many analogies are answered correctly as with separate samples for each pair; with 16
+samples, a tenth fewer.
 """
 
 STEADY = 10.0
-"""Expected occurrences of a word in a batch above which its gradient is scaled down to this number of occurrences.
+"""Threshold of a word's expected occurrences in a batch. The gradients of more frequent words are scaled down, as if
+they occurred this often.
 
-All gradients of a batch are computed for the same vector. Their sum would move a frequent word's vector far beyond the
-optimum of a single one. With 10, batches of 8 to 64 rows learn equally well; with 20, batches of 64 rows diverge.
+All gradients of a batch are computed for the same value of a vector. For a frequent word, the sum of these gradients
+would move the vector far beyond the optimum. With 10, batches of 8 to 64 rows learn equally well; with 20, batches of
+64 rows diverge.
 """
 
 _NOISE_PLACES = 1 << 22
 _NOISE_POWER = 0.75
-"""Exponent of word counts for drawing negative samples, as in word2vec."""
+"""Exponent of the word counts in the distribution of negative samples, as in word2vec."""
 _KEPT_BITS = 24
 
 
@@ -40,31 +44,32 @@ class Sampling:
     """Sampling distributions for a vocabulary of V words, with ids from FIRST_WORD."""
 
     keep: npt.NDArray[np.uint64]
-    """(FIRST_WORD + V,): number of occurrences to keep out of 2**24, for each word."""
+    """(FIRST_WORD + V,): how many of 2**24 occurrences of each word are kept by subsampling."""
     noise: npt.NDArray[np.int32]
-    """Table of ids; each id occurs in proportion to its sampling probability."""
+    """Table from which negative samples are drawn: each id occurs in proportion to its sampling probability."""
     expected: npt.NDArray[np.float32]
-    """(2, FIRST_WORD + V): expected occurrences of a word in a row, as a centre, and as a context or negative sample.
-    """
+    """(2, FIRST_WORD + V): expected number of occurrences of each word in a row: as a centre, and as a context or a
+    negative sample."""
     window: int
     negatives: int
-    """Negative samples per pair."""
+    """Number of negative samples per pair."""
 
     def steadiness(self, rows: int, *, steady: float = STEADY, least: float = 0.0) -> npt.NDArray[np.float32] | None:
-        """Return the factors (2, FIRST_WORD + V) of the gradients of centres and contexts in a batch of `rows` rows.
+        """Return factors (2, FIRST_WORD + V) for the gradients of centres and contexts in a batch of `rows` rows.
 
-        A factor is at least `least`, and 1 for words with at most `steady` expected occurrences. Returns None if all
-        are 1.
+        The factor is 1 for a word with at most `steady` expected occurrences. For more frequent words, it scales the
+        gradients down to `steady` occurrences, but it is at least `least`. Returns None if all factors are 1.
         """
         factors = np.clip(steady / np.maximum(rows * self.expected, steady), least, 1.0).astype(np.float32)
         return None if (factors == 1.0).all() else factors
 
 
 def sampling(counts: Counts, *, rows: float, window: int, negatives: int, subsample: float) -> Sampling:
-    """Return the sampling for words with `counts` (V,), all above 0, in `rows` rows of text; see `EmbeddingOptions`.
+    """Return the sampling distributions for words that occur `counts` (V,) times, at least once, in `rows` rows of
+    text.
 
-    An occurrence of a word with frequency f is kept with probability sqrt(s / f) + s / f for `subsample` s, as in
-    word2vec.
+    `window`, `negatives` and `subsample` are explained in `EmbeddingOptions`. As in word2vec, an occurrence of a word
+    with relative frequency f is kept with probability sqrt(s / f) + s / f, where s is `subsample`.
     """
     share = (subsample or np.inf) * counts.sum() / counts
     kept = np.minimum(1.0, np.sqrt(share) + share)

@@ -1,14 +1,15 @@
 """Skip-gram with negative sampling (Mikolov et al. 2013): two vectors per word, as a centre and as a context.
 
-A pair is a centre and a context within its window in the same line. Its loss is -log sigmoid of the product of the two
-vectors, plus -log sigmoid of minus the product for each negative sample. The negative samples of a row are shared by
-its centres (sampling.py). For a centre with d contexts, each is weighted by d * negatives / SHARED.
+A pair is a centre and a context within the centre's window in the same line. Let p be the inner product of the two
+vectors, and q that of the centre and a negative sample. The loss of the pair is -log sigmoid(p), plus -log sigmoid(-q)
+for each negative sample. All centres of a row share the row's negative samples (sampling.py). For a centre with d
+contexts, each sample has the weight d * negatives / SHARED.
 
-The gradient is the sum over a row's pairs, and the mean over the rows of a global batch, as for every task. The loss is
-also divided by the usual number of pairs in a row, so that the recorded loss is about that of a pair.
+As for every task, gradients are averaged over the rows of a global batch; within a row, they are summed over its pairs.
+The loss is also divided by the usual number of pairs in a row, so that the recorded loss is about the loss of one pair.
 
-On a CPU numba computes (skipgram_kernels.py), elsewhere torch (`_by_torch`). Both must compute the same: change them
-together.
+On a CPU, numba computes (skipgram_kernels.py); on other devices, torch computes (`_by_torch`). Both must compute the
+same: change them together.
 """
 
 from collections.abc import Sequence
@@ -31,13 +32,13 @@ from trainer.devices import copy_to_device
 from trainer.embeddings.sampling import SHARED, Sampling, Tokens
 
 _LARGEST = 30.0
-"""Largest absolute product of vectors: larger products are clipped, because the sigmoid is then 1 to thirteen digits.
-"""
+"""Absolute value at which inner products of vectors are clipped. Beyond it, the sigmoid is 0 or 1 to thirteen
+digits."""
 
 
 _GOLDEN, _OF_NOISE = 0x9E3779B97F4A7C15 - (1 << 64), 0xD1342543DE82EF95 - (1 << 64)
 _FACTORS = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
-"""Constants of skipgram_kernels.py as signed integers."""
+"""The constants of `skipgram_kernels.mixed` as signed integers."""
 
 
 Keys = npt.NDArray[np.uint64]
@@ -45,7 +46,7 @@ Factors = npt.NDArray[np.float32] | None
 
 
 class Tables(Protocol):
-    """Two vectors of each word, (words, size) each."""
+    """Two tables (words, size): the vectors of all words as centres, and as contexts."""
 
     @property
     def centres(self) -> Tensor: ...
@@ -55,13 +56,13 @@ class Tables(Protocol):
 
 
 class SkipGram(nn.Module):
-    """Skip-gram model: two vectors of each word."""
+    """Skip-gram model: two vectors of each word, as a centre and as a context."""
 
     def __init__(self, words: int, size: int, *, squares: bool = False) -> None:
-        """`words` counts the ids, including those below FIRST_WORD, which have unused vectors.
+        """`words`: the number of ids, including the ids below FIRST_WORD, which have unused vectors.
 
-        The centres are drawn from torch's generator. `squares`: the model includes the state of Adagrad, so that ranks
-        with local steps synchronise it like the vectors.
+        The vectors as centres are drawn from torch's default generator; the vectors as contexts are 0. `squares`:
+        whether the model includes the state of Adagrad, so that ranks with local steps synchronise it like the vectors.
         """
         super().__init__()
         self.centres = nn.Parameter(new_table(words, size).uniform_(-0.5 / size, 0.5 / size))
@@ -69,20 +70,20 @@ class SkipGram(nn.Module):
         self.squares = nn.ParameterList(new_table(words, 1).zero_() for _ in range(2 if squares else 0))
 
     def vectors(self) -> Tensor:
-        """Return the embeddings (words, size)."""
+        """Return the embeddings (words, size), which are the vectors of words as centres."""
         return self.centres.detach()
 
 
 class SkipGramGradients:
-    """Gradients of rows of words (`DirectGradients`)."""
+    """Function that computes the gradients of text rows without autograd (`DirectGradients`)."""
 
     fewest = 8
 
     def __init__(self, tokens: Tokens, rules: Sampling, *, seed: int, pairs_a_row: float, steady: bool) -> None:
-        """`tokens` (rows, n): ids; 0 at the end of a line, 1 for a word without a vector.
+        """`tokens` (rows, n): word ids; 0 at the end of a line, 1 for a word without a vector.
 
-        `pairs_a_row`: the usual number of pairs in a row. `steady`: scale down the gradients of frequent words in large
-        batches (sampling.STEADY).
+        `pairs_a_row`: the usual number of pairs in a row. `steady`: whether to scale down the gradients of frequent
+        words in large batches (sampling.STEADY).
         """
         self.tokens = tokens
         self._seed, self._pairs_a_row, self._steady = seed, pairs_a_row, steady
@@ -101,21 +102,27 @@ class SkipGramGradients:
     def compute_rows(
         self, model: SkipGram, numbers: IntArray, of: int, step: int
     ) -> tuple[Tensor, list[FactoredGradient]]:
-        """Return the loss and the gradients of centres and contexts of the rows `numbers` (n,) in a global batch of
-        `of` rows."""
+        """Return the loss, and the gradients of centres and of contexts, for the rows `numbers` (n,).
+
+        Both are the rows' contributions to the means over a global batch of `of` rows.
+        """
         loss, _, table_gradients = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
         if self._factors[0] != of:
             self._factors = of, self.rules.steadiness(of) if self._steady else None
         return loss / (of * self._pairs_a_row), scale_gradients(table_gradients, self._factors[1], 1.0 / of)
 
     def touched(self, numbers: IntArray, step: int) -> tuple[Tensor, Tensor]:
-        """Return the words (m,) int64 with centres, and those with contexts, that training rows (n,) need at a step."""
+        """Return the ids (m,) int64 of the words that the training rows `numbers` (n,) need at a step.
+
+        The first tensor contains the centres, the second the contexts and negative samples.
+        """
         return touched_words(self.tokens[numbers], hashes(self._seed, step, numbers), self.rules)
 
     def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
-        """Return the sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of pairs, and the gradients.
+        """Return the sum of the losses of `rows` (n, tokens), their number of pairs, and the gradients.
 
-        The gradients are those of centres and contexts.
+        `keys` (n,): hashes that determine the random choices for each row. The gradients are a list of two: of the
+        centres, and of the contexts.
         """
         if model.centres.is_cpu:
             return self._by_numba(model, rows, keys)
@@ -135,7 +142,7 @@ class SkipGramGradients:
         sums = tuple(np.empty((len(each), tables[0].shape[1]), tables[0].dtype) for each in touched)
         rules = (self.rules.keep, self.rules.noise, self.rules.window, self.rules.negatives, SHARED)
         known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, tables, places, touched, sums)
-        self._scratch.append(places)  # scratch memory of one thread; list operations are thread-safe
+        self._scratch.append(places)  # returned for reuse by any thread; list operations are thread-safe
         table_gradients = [
             _single_rows(torch.from_numpy(ids[:count]), torch.from_numpy(own[:count]))
             for ids, own, count in zip(touched, sums, known, strict=True)
@@ -146,7 +153,7 @@ class SkipGramGradients:
 def scale_gradients(
     table_gradients: Sequence[FactoredGradient], factors: Factors, scale: float
 ) -> list[FactoredGradient]:
-    """Scale the gradients of centres and contexts in place by `factors` (2, words), if any, and by `scale`."""
+    """Multiply the gradients of centres and contexts in place by `factors` (2, words), if any, and by `scale`."""
     for each, of_words in zip(table_gradients, [None, None] if factors is None else factors, strict=True):
         if of_words is not None:
             each.gradients.mul_(torch.from_numpy(of_words).to(each.ids.device)[each.ids, None])
@@ -155,7 +162,8 @@ def scale_gradients(
 
 
 def touched_words(rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, Tensor]:
-    """Return the ascending words (m,) int64 with centres, and those with contexts, that `rows` (n, tokens) need."""
+    """Return the ascending ids (m,) int64 of the words that `rows` (n, tokens) need. See
+    `SkipGramGradients.touched`."""
     words = np.unique(rows)
     centres = torch.from_numpy(words[words >= FIRST_WORD])
     drawn = _negative_samples(torch.from_numpy(keys.view(np.int64)), torch.from_numpy(rules.noise))
@@ -163,14 +171,14 @@ def touched_words(rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, Te
 
 
 def count_pairs(rows: Tokens, keys: Keys, rules: Sampling) -> int:
-    """Return the number of pairs in `rows` (n, tokens) with `keys` (n,)."""
+    """Return the number of pairs in `rows` (n, tokens). `keys` (n,): hashes for the random choices of each row."""
     placed = _DeviceSampling.on(torch.device("cpu"), rules)
     kept = _subsampled(torch.from_numpy(rows), torch.from_numpy(keys.view(np.int64)), rules.window, placed.keep)
     return int(_context_mask(*kept).sum())
 
 
 class _DeviceSampling(NamedTuple):
-    """Sampling tables on a device: copied once, because they are larger than a batch."""
+    """Sampling tables on a device. They are copied only once, because they are larger than a batch."""
 
     keep: Tensor
     noise: Tensor
@@ -194,7 +202,7 @@ def _sums_by_torch(
     )
     near = _context_mask(words, lines, reaches)  # (n, longest, longest)
     degrees = near.sum(2)  # (n, longest)
-    # The gradient of a score is the weight of its loss times the probability of the opposite outcome.
+    # The gradient of a score's loss is the weight of the loss times the probability of the opposite outcome.
     scores = (centres @ contexts.mT).clamp(-_LARGEST, _LARGEST)
     against = (centres @ noises.mT).clamp(-_LARGEST, _LARGEST)  # (n, longest, SHARED)
     weights = (degrees * (rules.negatives / SHARED))[:, :, None].to(against.dtype)
@@ -205,14 +213,16 @@ def _sums_by_torch(
     by_centres = by_scores @ contexts + by_against @ noises
     by_contexts = torch.cat(((by_scores.mT @ centres)[used], (by_against.mT @ centres)[drawn]))
     of_contexts = torch.cat((words[used], shared[drawn]))
-    # Merge repeated words: a large batch repeats most of them, and ranks send each other the result.
+    # Merge repeated words, because a large batch repeats most of its words, and ranks send each other the result.
     merged = sums_by_id(words[used], by_centres[used]), sums_by_id(of_contexts, by_contexts)
     return loss, int(degrees.sum()), [_single_rows(*each) for each in merged]
 
 
 def _subsampled(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the kept words of rows (n, tokens), padded with 0, their lines, and their window sizes, (n, longest)
-    each."""
+    """Return the words that subsampling keeps in `rows` (n, tokens), with their line numbers and window sizes.
+
+    Each of the three tensors is (n, longest); the words are padded with 0. `hashed` (n,): a hash for each row.
+    """
     places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
     drawn = _mix(hashed[:, None] + places * _GOLDEN)
     kept = (rows >= FIRST_WORD) & (_shift_right(drawn, 40) < keep[rows])
@@ -223,14 +233,14 @@ def _subsampled(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tupl
 
 
 def _negative_samples(hashed: Tensor, noise: Tensor) -> Tensor:
-    """Return the negative samples (n, SHARED) of each row."""
+    """Return the negative samples (n, SHARED) of each row, drawn from `noise`. `hashed` (n,): a hash for each row."""
     numbers = torch.arange(1, SHARED + 1, device=hashed.device)
     drawn = _mix(hashed[:, None] ^ (numbers * _OF_NOISE))
     return noise[_shift_right(_shift_right(drawn, 32) * len(noise), 32)]
 
 
 def _context_mask(words: Tensor, lines: Tensor, reaches: Tensor) -> Tensor:
-    """Return a mask (n, longest, longest): True if the second word is a context of the first."""
+    """Return a mask (n, longest, longest): entry [r, i, j] is True if word j of row r is a context of word i."""
     places = torch.arange(words.shape[1], device=words.device)
     apart = (places[:, None] - places).abs()
     real = words >= FIRST_WORD
@@ -239,24 +249,24 @@ def _context_mask(words: Tensor, lines: Tensor, reaches: Tensor) -> Tensor:
 
 
 def _mix(numbers: Tensor) -> Tensor:
-    """Return `skipgram_kernels.mixed` of signed integers, which wrap in the same way."""
+    """Return the same hashes as `skipgram_kernels.mixed`, from signed integers, which overflow like unsigned ones."""
     numbers = (numbers ^ _shift_right(numbers, 30)) * _FACTORS[0]
     numbers = (numbers ^ _shift_right(numbers, 27)) * _FACTORS[1]
     return numbers ^ _shift_right(numbers, 31)
 
 
 def _shift_right(numbers: Tensor, bits: int) -> Tensor:
-    """Return integers shifted to the right as if they were unsigned."""
+    """Return signed integers shifted to the right as if they were unsigned."""
     return (numbers >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _single_rows(ids: Tensor, gradients: Tensor) -> FactoredGradient:
-    """Return gradients (m, columns) of single rows of a table, with these `ids` (m,), in factored form."""
+    """Return the `gradients` (m, columns) of the single table rows `ids` (m,) in factored form."""
     return FactoredGradient(ids.int(), torch.ones(len(ids), dtype=torch.int64, device=ids.device), gradients)
 
 
 @cache
 def _kernels() -> Any:
-    from trainer.embeddings import skipgram_kernels  # imported here, as in row_gradients.py: GPU machines lack numba
+    from trainer.embeddings import skipgram_kernels  # imported here because GPU machines lack numba
 
     return skipgram_kernels

@@ -1,7 +1,7 @@
 """Loops of skip-gram, compiled by numba for CPUs. skipgram.py calls them and defines what they compute.
 
-A row's vectors are copied to contiguous memory, because its words repeat, and their gradients are summed there. Then
-they are added to the gradients of the piece, which contain each word once.
+The vectors of a row's words are copied to contiguous memory, and their gradients are summed there, because each word
+belongs to many pairs. Then these gradients are added to the gradients of the piece, which contain each word once.
 """
 
 from functools import partial
@@ -13,12 +13,13 @@ from numba import int64, njit, uint64
 from common.compiled import compiled
 
 _MOST_FACTORS = 16
-"""Largest number of probabilities in a product before its logarithm: each may be as small as e**-30."""
+"""Largest number of probabilities that are multiplied before the logarithm is taken. With more factors, the product
+could underflow, because a probability can be as small as e**-30."""
 
 
 @compiled
 def mixed(number: Any) -> Any:
-    """Return a hash of a 64-bit number (the last steps of SplitMix64; Steele et al. 2014)."""
+    """Return a hash of a 64-bit number, computed by the last steps of SplitMix64 (Steele et al. 2014)."""
     number = (number ^ (number >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> uint64(27))) * uint64(0x94D049BB133111EB)
     return number ^ (number >> uint64(31))
@@ -26,9 +27,9 @@ def mixed(number: Any) -> Any:
 
 @compiled
 def keep_words(row: Any, key: Any, keep: Any, window: Any, words: Any, lines: Any, reaches: Any) -> Any:
-    """Write the kept words of a row (tokens,) to `words`, their lines to `lines`, and their window sizes to `reaches`.
+    """Write the words that subsampling keeps in a row (tokens,) to `words`.
 
-    Returns the number of kept words.
+    Also write their line numbers to `lines`, and their window sizes to `reaches`. Returns the number of kept words.
     """
     kept, line = 0, 0
     for place in range(len(row)):
@@ -46,8 +47,8 @@ def keep_words(row: Any, key: Any, keep: Any, window: Any, words: Any, lines: An
 
 @compiled
 def draw_negatives(key: Any, noise: Any, negatives: Any) -> None:
-    """Write negative samples to `negatives` (shared,), drawn from `noise`, a table of ids in proportion to their
-    probability."""
+    """Write negative samples to `negatives` (shared,), drawn from `noise`, which has each id in proportion to its
+    sampling probability."""
     for number in range(len(negatives)):
         drawn = mixed(key ^ (uint64(number + 1) * uint64(0xD1342543DE82EF95)))
         negatives[number] = noise[((drawn >> uint64(32)) * uint64(len(noise))) >> uint64(32)]
@@ -55,7 +56,7 @@ def draw_negatives(key: Any, noise: Any, negatives: Any) -> None:
 
 @njit(inline="always")
 def _probabilities(score: Any) -> Any:
-    """Return the probabilities that two words with this product occur together, and that they do not."""
+    """Return the probability that two words occur together, and that they do not. `score`: their inner product."""
     score = min(max(score, np.float32(-30.0)), np.float32(30.0))
     small = np.exp(-abs(score))
     likely, unlikely = np.float32(1.0) / (np.float32(1.0) + small), small / (np.float32(1.0) + small)
@@ -64,7 +65,7 @@ def _probabilities(score: Any) -> Any:
 
 @njit(inline="always")
 def _learn_pair(centres: Any, centre: Any, contexts: Any, context: Any, by_centres: Any, by_contexts: Any) -> Any:
-    """Add the gradients of a pair. Return its probability."""
+    """Add the gradients of one pair. Return the probability of the pair; the loss is its -log."""
     columns, score = uint64(centres.shape[1]), np.float32(0.0)
     for column in range(columns):
         score += centres[centre, column] * contexts[context, column]
@@ -77,9 +78,10 @@ def _learn_pair(centres: Any, centre: Any, contexts: Any, context: Any, by_centr
 
 @compiled
 def _collect(words: Any, count: Any, gradients: Any, places: Any, touched: Any, sums: Any, known: Any) -> Any:
-    """Add `gradients` of `words` to `sums`. `places` (rows of the table,) has the index of each word in `sums`, or -1.
+    """Add the `gradients` of the first `count` of `words` to `sums`, which contains each distinct word once.
 
-    Returns the number of distinct words so far.
+    `places` (rows of the table,): the index of each word in `sums`, or -1. `touched`: the words in `sums`. `known`: the
+    number of distinct words before this call. Returns the number of distinct words after it.
     """
     columns = uint64(gradients.shape[1])
     for number in range(count):
@@ -99,8 +101,10 @@ def _collect(words: Any, count: Any, gradients: Any, places: Any, touched: Any, 
 def _learn_pairs(
     count: Any, lines: Any, reaches: Any, centres: Any, contexts: Any, by_centres: Any, by_contexts: Any, degrees: Any
 ) -> Any:
-    """Add the gradients of a row's pairs, and write the number of pairs of each centre to `degrees`. Return their
-    loss."""
+    """Add the gradients of a row's pairs, and write the number of each centre's contexts to `degrees`.
+
+    Returns the loss of the pairs, without negative samples.
+    """
     loss = 0.0
     for place in range(count):
         product, degrees[place] = 1.0, 0
@@ -118,9 +122,10 @@ def _learn_pairs(
 def _contrast(
     count: Any, degrees: Any, per_pair: Any, centres: Any, noises: Any, by_centres: Any, by_noises: Any, scores: Any
 ) -> Any:
-    """Add the gradients of a row's centres and negative samples, as matrix products with BLAS, which halves the time.
+    """Add the gradients that come from a row's negative samples. Return the loss of these samples.
 
-    `scores` (tokens, shared) is scratch memory. Returns the loss.
+    BLAS computes the matrix products, which halves the time. `per_pair`: the number of negative samples per pair.
+    `scores` (tokens, shared): scratch memory.
     """
     loss, shared = 0.0, len(noises)
     own = scores[:count]
@@ -141,17 +146,18 @@ def _contrast(
 
 @partial(compiled, reordered=True)
 def skipgram_gradients(rows: Any, keys: Any, rules: Any, tables: Any, places: Any, touched: Any, sums: Any) -> Any:
-    """Sum the gradients of `rows` (n, tokens) with `keys` (n,).
+    """Sum the gradients of `rows` (n, tokens). `keys` (n,): hashes for the random choices of each row.
 
-    `rules`: (keep, noise, window, negatives per pair, negatives per row). `tables`, `places` (all -1), `touched`,
-    `sums`: pairs of arrays for centres and contexts. Returns the numbers of touched centres and contexts, the loss, and
-    the number of pairs.
+    `rules`: (keep, noise, window, negatives per pair, negatives per row). `tables`, `places`, `touched`, `sums`: two
+    arrays each, for centres and for contexts. The gradients are written to `sums`, and their words to `touched`.
+    `places` (rows of the table,): scratch memory, which is -1 everywhere before and after the call. Returns the numbers
+    of touched centres and contexts (2,), the loss, and the number of pairs.
     """
     keep, noise, window, per_pair, shared = rules
     length, columns = rows.shape[1], tables[0].shape[1]
     words, lines, reaches, degrees = np.empty((4, length), np.int64)
     negatives = np.empty(shared, np.int64)
-    # Separate allocations: LLVM cannot prove that parts of one array do not overlap, which halves the speed.
+    # Allocate the arrays separately: LLVM cannot prove that parts of one array do not overlap, which halves the speed.
     centres, by_centres = np.empty((length, columns), np.float32), np.empty((length, columns), np.float32)
     contexts, by_contexts = np.empty((length, columns), np.float32), np.empty((length, columns), np.float32)
     noises, by_noises = np.empty((shared, columns), np.float32), np.empty((shared, columns), np.float32)

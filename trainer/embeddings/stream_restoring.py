@@ -1,9 +1,9 @@
-"""Restores a stream from a run's checkpoint if its folder is lost.
+"""Restore a stream from a run's checkpoint if the stream's folder is lost.
 
-The folder of a stream may disappear with its machine, while the checkpoints of its run were copied elsewhere. To
-resume, a reader needs its latest part, which contains the offsets in the sources, and the number of parts that were
-taken. Restore the stream before readers start, because they look for their latest part only once. A folder with later
-parts is not changed.
+The folder of a stream can disappear with its machine, while the checkpoints of the run were copied elsewhere. To
+resume, a reader needs its latest part, which contains the offsets in the sources, and the number of parts that the run
+has taken. Restore the stream before readers start, because a reader looks for its latest part only once. A reader's
+folder that already has this part or later parts is not changed.
 """
 
 from pathlib import Path
@@ -19,9 +19,10 @@ from trainer.output.run_files import CHECKPOINTS
 
 
 def restore_stream(output: Path, stream: Path) -> None:
-    """Restore the files that a stream's folder lacks, from the latest checkpoint in a run's `output`.
+    """Restore the files that are missing in the folder `stream` from the latest checkpoint in a run's `output`.
 
-    Does nothing for a run without checkpoints, or on finite text, which is read again. Raises DataError.
+    The function does nothing if the run has no checkpoint, or if its text is finite, because finite text is read again.
+    Raises DataError.
     """
     try:
         _restore_stream(output, stream)

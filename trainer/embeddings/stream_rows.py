@@ -1,11 +1,12 @@
-"""Rows of a run on an unbounded stream: one part after the other (corpus/stream).
+"""Rows of a run on an unbounded stream, which arrives in parts (corpus/stream).
 
-Each part is an epoch. The first rank chooses the next part: the oldest unused one of the reader with the fewest used
-parts. All ranks read it. The checkpoint contains the choice, so a resumed run has the same rows: no line is lost or
-used twice. Readers are informed of the parts in a checkpoint, and may then remove them. The checkpoint also contains
-the last part of each reader, from which the stream can be restored in another folder (stream_restoring.py).
+Each part is one epoch. The first rank chooses the next part: the oldest unused part of the reader with the fewest used
+parts. All ranks read this part. A checkpoint contains the choice, so a resumed run has the same rows: no line is lost
+or used twice. The first rank reports to readers which finished parts are in a checkpoint, and they can delete these
+parts. The checkpoint also contains the last part of each reader. The stream can be restored from it in a different
+folder (stream_restoring.py).
 
-The vocabulary is made from the first parts.
+The vocabulary consists of words of the first parts.
 """
 
 import io
@@ -37,28 +38,28 @@ from trainer.task import EpochStatus
 
 _POLL_SECONDS = 0.2
 _MOST_SECONDS = 600.0
-"""Seconds that the first rank waits for a part before it reports to the waiting ranks that it continues to wait."""
+"""Seconds that the first rank waits for a part before it reports to the waiting ranks that it still waits."""
 _SHARE_SECONDS = 60.0
-"""Seconds that a machine may take to see a file that another one wrote to their shared file system."""
+"""Seconds that a machine waits for a file that another machine has written to their shared file system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """State of a run that is made from the first parts of its stream."""
+    """Initial state of a run, which is computed from the first parts of its stream."""
 
     vocabulary: Vocabulary
     held_out: Tokens
-    """(m, tokens): held-out rows of the first part of reader `held_of`."""
+    """(m, tokens): held-out rows, from the first part of the reader `held_of`."""
     held_of: str
-    """Reader with the part that contains the held-out rows."""
+    """Name of the reader that wrote the held-out rows."""
     part_words: int
-    """Mean number of running words of a part."""
+    """Mean number of running words in a part."""
     notes: tuple[str, ...] = ()
-    """Notes for the user."""
+    """Messages for the user."""
 
 
 class StreamRows(TextData):
-    """Rows of the current part, and the position in the stream."""
+    """Rows of the stream's current part, and the run's position in the stream."""
 
     is_evaluated_at_intervals = True
     saves_when_stopped = True
@@ -71,7 +72,7 @@ class StreamRows(TextData):
         *,
         began: float,
     ) -> None:
-        """`began`: the start of the run by time.monotonic()."""
+        """`began`: the time at which the run started, from time.monotonic()."""
         self.began = began
         self.vocabulary = start.vocabulary
         self.held_out, self.words, self.notes = start.held_out, start.part_words, start.notes
@@ -79,14 +80,14 @@ class StreamRows(TextData):
         self.digest = blake2b(sources.encode(), digest_size=16).hexdigest()
         self._stream, self._settings, self._held_of = stream, settings, start.held_of
         self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
-        """(rows, tokens) of the current part; the same array for all parts."""
+        """(rows, tokens): tokens of the current part. All parts are read into this array."""
         self.words_seen = 0
-        """Running words of all finished parts."""
-        self._words_outside = 0  # words of `words_seen` outside the vocabulary
+        """Number of running words in all finished parts."""
+        self._words_outside = 0  # how many of `words_seen` are outside the vocabulary
         self._taken = {reader_folder(stream, number).name: 0 for number in range(settings.readers)}
         self._chosen: tuple[str, int] | None = None
-        self._last: dict[str, bytes] = {}  # the file of the last chosen part, by reader
-        self._words = self._outside = 0  # running words of the current part, and those outside the vocabulary
+        self._last: dict[str, bytes] = {}  # for each reader, the file of the last part that was chosen
+        self._words = self._outside = 0  # numbers of running words in the current part: all, and outside the vocabulary
 
     @property
     def counted_rows(self) -> float:
@@ -100,7 +101,7 @@ class StreamRows(TextData):
         return ENDLESS
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:
-        """Return the position by the number of words: with little text, parts are not full."""
+        """Return the position as a number of words, because parts are not full if the stream has little text."""
         if not (config.words and config.epochs):
             return step, steps
         of_part = steps // config.epochs
@@ -121,14 +122,14 @@ class StreamRows(TextData):
         return status
 
     def _has_reached_end(self, config: TrainConfig) -> bool:
-        """Return whether the requested words or minutes are reached."""
+        """Return whether the requested number of words or of minutes has been reached."""
         late = config.minutes is not None and time.monotonic() - self.began >= 60 * config.minutes
         return late or (config.words is not None and self.words_seen >= config.words)
 
     def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> EpochStatus:
-        """Choose the next part, on the first rank. Raises DataError for a failed reader.
+        """Choose the next part; only the first rank calls this method. Raises DataError if a reader has failed.
 
-        `over`: returns whether the run has reached its end. `wait`: wait a limited time for a part.
+        `over`: returns whether the run has reached its end. `wait`: whether to wait, for a limited time, for a part.
         """
         until = time.monotonic() + (_MOST_SECONDS if wait else 0.0)
         while not stop():
@@ -139,7 +140,7 @@ class StreamRows(TextData):
                     self._chosen = name, self._taken[name]
                     self._taken[name] += 1
                     return EpochStatus.READY
-            # A reader writes its last part before it reports its end, so look for parts once more after that.
+            # A reader writes its last part before it reports its end, so look for parts again after the reported end.
             if not [name for name in self._taken if not ended(self._stream / name)] and not self._any_part():
                 return EpochStatus.END
             if time.monotonic() >= until:
@@ -148,7 +149,7 @@ class StreamRows(TextData):
         return EpochStatus.STOP
 
     def load(self) -> None:
-        """Read the rows of the chosen part. Raises DataError."""
+        """Read the rows of the chosen part. Raises DataError if the part is missing or invalid."""
         assert self._chosen is not None
         name, number = self._chosen
         path = part_path(self._stream / name, number)
@@ -176,7 +177,8 @@ class StreamRows(TextData):
         }
 
     def state(self) -> dict[str, Any]:
-        """Return `place` for a checkpoint, with the file of the last part of each reader as a tensor of bytes."""
+        """Return the state for a checkpoint: `place()`, and the file of each reader's last part as a tensor of
+        bytes."""
         last = {name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in self._last.items()}
         return {**self.place(), "last": last}
 
@@ -185,7 +187,7 @@ class StreamRows(TextData):
         self._last = last_parts(state)
 
     def set_position(self, state: Mapping[str, Any]) -> None:
-        """Set the position in the stream. Raises DamagedError for a position in another stream."""
+        """Set the position in the stream. Raises DamagedError if it is a position in a different stream."""
         taken, chosen = state.get("taken"), state.get("chosen")
         words, outside = state.get("words_seen"), state.get("words_outside")
         if not isinstance(taken, dict) or not type(words) is type(outside) is int or taken.keys() != self._taken.keys():
@@ -197,11 +199,11 @@ class StreamRows(TextData):
 
     @property
     def has_part(self) -> bool:
-        """True if a part is chosen and not finished."""
+        """True if a part is chosen, and its epoch is not finished."""
         return self._chosen is not None
 
     def report_to_readers(self) -> None:
-        """Report to readers which finished parts are in a checkpoint. Raises OSError."""
+        """Report to the readers which finished parts are in a checkpoint. Raises OSError."""
         write_taken(self._stream, parts_done(self.place()))
 
     def summary(self) -> dict[str, Any]:
@@ -227,7 +229,7 @@ class StreamRows(TextData):
 
 
 def parts_done(state: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of finished parts of each reader, from a position."""
+    """Return how many parts of each reader are finished at a position in the stream. `state`: from `place()`."""
     done = dict(state["taken"])
     if state["chosen"]:
         done[state["chosen"][0]] -= 1
@@ -235,7 +237,10 @@ def parts_done(state: Mapping[str, Any]) -> dict[str, int]:
 
 
 def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the file of the last chosen part of each reader, from a checkpoint's state. Raises DamagedError."""
+    """Return the file of each reader's last chosen part from a checkpoint's state.
+
+    Raises DamagedError if the state does not contain these files.
+    """
     last = state.get("last")
     if not isinstance(last, dict) or not all(
         isinstance(each, torch.Tensor) and each.dtype == torch.uint8 for each in last.values()
@@ -245,9 +250,10 @@ def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, stop: Callable[[], bool]) -> StreamRows:
-    """Return the rows of a stream, with the vocabulary of the resumed run, or else of the first parts.
+    """Return the rows of an unbounded stream.
 
-    All ranks wait for the first parts. Raises TrainingError and DataError.
+    The vocabulary is that of the resumed run or, in a new run, that of the first parts. All ranks wait for the first
+    parts. Raises TrainingError or DataError.
     """
     kept, began, first = config.output / STREAM, time.monotonic(), []
     with ranks.agreement():
@@ -268,11 +274,11 @@ def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, sto
 def await_first_parts(
     stream: Path, settings: StreamSettings, *, words: int, minutes: float | None, stop: Callable[[], bool]
 ) -> list[tuple[str, int]]:
-    """Wait for the first parts of a stream, and return the reader and number of each.
+    """Wait for the first parts of a stream. Return each part's reader and number.
 
-    Waiting ends after `words` running words, or when the stream ends, when readers are fully ahead, or after half of
-    `minutes`. Raises TrainingError if no part arrives in `minutes`, or if `stop` returns True. Raises DataError for a
-    failed reader.
+    Waiting ends when the parts contain `words` running words, when the stream ends, when readers pause because they are
+    too far ahead, or after half of `minutes`. Raises TrainingError if no part arrives in `minutes`, or if `stop`
+    returns True. Raises DataError if a reader has failed.
     """
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     counted, read, began = 0, list[tuple[str, int]](), time.monotonic()
@@ -283,7 +289,7 @@ def await_first_parts(
         found = sorted((folder.name, number) for folder in folders for number in part_numbers(folder))
         new = [part for part in found if part not in read]
         if not new and (over or any(len(part_numbers(folder)) > settings.ahead for folder in folders)):
-            break  # a reader that is this far ahead pauses until parts are used
+            break  # a reader that is this far ahead pauses until the run has used parts
         if not new and minutes is not None and time.monotonic() - began >= 60 * minutes * (0.5 if read else 1.0):
             break
         if not new:
@@ -301,9 +307,9 @@ def await_first_parts(
 
 
 def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int) -> Start:
-    """Return the initial state of a run, with the vocabulary of these parts of a stream.
+    """Return the initial state of a run, with a vocabulary from the given parts of a stream.
 
-    Raises TrainingError if no word is frequent enough, and DataError.
+    Raises TrainingError if no word is frequent enough. Raises DataError if a part is missing or invalid.
     """
     counted = WordCounts()
     for name, number in parts:
@@ -323,7 +329,7 @@ def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int
 
 
 def write_start(path: Path, start: Start) -> None:
-    """Write the initial state, for resuming the run. Raises TrainingError."""
+    """Write the initial state to a file, which `load_start` reads if the run resumes. Raises TrainingError."""
     content = io.BytesIO()
     np.savez(
         content,
@@ -337,7 +343,10 @@ def write_start(path: Path, start: Start) -> None:
 
 
 def load_start(path: Path) -> Start | None:
-    """Read the file of `write_start`; None if there is no file. Raises TrainingError if it is invalid."""
+    """Return the initial state from a file of `write_start`; None if the file is missing.
+
+    Raises TrainingError if the file is unreadable or invalid.
+    """
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             words = tuple(arrays["words"].tobytes().decode().split("\n"))
@@ -360,7 +369,7 @@ def load_start(path: Path) -> Start | None:
 
 
 def _read_shared(path: Path) -> Part:
-    """Read a part that another machine has already seen."""
+    """Read a part that another machine has already seen. Wait until the shared file system shows it here, too."""
     deadline = time.monotonic() + _SHARE_SECONDS
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

@@ -1,6 +1,6 @@
-"""Task of learning word embeddings from rows of running text.
+"""Task that learns word embeddings from rows of running text.
 
-The data is a TextData (text_rows.py, stream_rows.py); each model is a subclass of `Embedding`.
+The data is a TextData (text_rows.py, stream_rows.py). Each model is a subclass of `Embedding`.
 """
 
 import time
@@ -40,13 +40,13 @@ from trainer.registry import RunSize
 from trainer.task import TEST, EpochStatus, Task
 
 _EVALUATION_SHARE = 0.05
-"""Largest share of time for evaluation, if a part of a stream takes less time than its evaluation."""
+"""Largest share of time for evaluation on a stream, where training on a part can take less time than an evaluation."""
 _HELD_OUT_STEP = 1 << 40
-"""Step number for the random choices of the held-out rows; no run reaches it."""
+"""Step number that determines the random choices in held-out rows. No run has so many steps."""
 
 
 class Embedding(Task[TextData]):
-    """Learns embeddings: words that occur in similar contexts have similar ones."""
+    """Task that learns embeddings, so that words that occur in similar contexts have similar embeddings."""
 
     precision = "float32"
     tables = ()
@@ -68,11 +68,13 @@ class Embedding(Task[TextData]):
         return replace(config, epochs=config.epochs or data.default_epochs(config.words)), data, list(data.notes)
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
-        """Prepare the data and the evaluation. Subclasses set the model and its tables, with embeddings of size
-        `self._size`."""
-        assert config.embedding is not None  # only a classifier may derive it from pretrained vectors
+        """Prepare the data and the evaluation.
+
+        A subclass must set `model` and its tables. `self._size` is the size of an embedding.
+        """
+        assert config.embedding is not None  # only a classifier can derive the size from pretrained vectors
         self._config, self._ranks, self._data, self._size = config, ranks, data, config.embedding
-        self._last_evaluation = time.monotonic(), 0.0  # time and duration of the last evaluation
+        self._last_evaluation = time.monotonic(), 0.0  # end time and duration of the last evaluation
         with ranks.agreement(loading=True):
             reference = _reference(config, data) if ranks.is_first else None
             self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
@@ -88,7 +90,10 @@ class Embedding(Task[TextData]):
 
     @abstractmethod
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        """Return the sum of the losses of held-out rows (n, tokens) with `keys` (n,), and the number of pairs."""
+        """Return the sum of the losses of held-out `rows` (n, tokens), and their number of pairs.
+
+        `keys` (n,): hashes that determine the random choices for each row.
+        """
 
     @abstractmethod
     def _vectors(self) -> WordVectors:
@@ -127,7 +132,7 @@ class Embedding(Task[TextData]):
         return ()
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """Evaluate on all ranks: they share the held-out rows, and the first rank evaluates the embeddings."""
+        """Evaluate the model. The ranks share the held-out rows, and the first rank evaluates the embeddings."""
         start = time.monotonic()
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
@@ -140,7 +145,7 @@ class Embedding(Task[TextData]):
         losses, counts, _ = zip(*of_ranks, strict=True)
         words: dict[str, Any] = {}
         if self._ranks.is_first:
-            # A stream rarely ends, so all metrics are computed at intervals.
+            # A stream rarely ends, so all metrics are computed at each evaluation, not only at the end.
             takes_time = part == TEST or self._data.is_evaluated_at_intervals
             words = (self._evaluation.all_measures if takes_time else self._evaluation.quick_measures)(self._vectors())
         self._last_evaluation = time.monotonic(), time.monotonic() - start
@@ -174,7 +179,7 @@ class Embedding(Task[TextData]):
 
 
 def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
-    """Return the reference of the PIP loss; None if the loss is not requested."""
+    """Return the reference of the PIP loss; None if the PIP loss is not requested."""
     if not config.pip:
         return None
     words = len(data.vocabulary.words)
@@ -182,7 +187,7 @@ def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
 
 
 class SkipGramEmbedding(Embedding):
-    """Learns two vectors of each word, as a centre and as a context; the first is its embedding."""
+    """Task that learns two vectors of each word: as a centre, which is the word's embedding, and as a context."""
 
     model: SkipGram
 
@@ -195,7 +200,7 @@ class SkipGramEmbedding(Embedding):
         self._local: LocalSteps | None = None
         if config.local_steps:
             rows = config.rank_batch or config.global_batch
-            assert rows is not None  # `resolve_config` has set it
+            assert rows is not None  # `resolve_config` has set the number
             self._local = LocalSteps(self._learning, rows=rows, clip_norm=config.clip_norm)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -241,7 +246,7 @@ class SkipGramEmbedding(Embedding):
 
 
 class CharacterEmbedding(Embedding):
-    """Learns to compute a word's embedding from its characters."""
+    """Task that learns to compute a word's embedding from its characters."""
 
     _encoder: WordEncoder
 

@@ -1,8 +1,8 @@
-"""Rows of a run on word embeddings: the parts of readers (corpus/stream), with ids of a common vocabulary.
+"""Text rows from which a run learns word embeddings: parts of a stream (corpus/stream), with ids of one vocabulary.
 
-Readers have no vocabulary: each part has its own word list. Every rank makes the same vocabulary from the same parts,
-and replaces the parts' tokens by its ids: 0 for the end of a line, 1 for a word without a vector, then the words, most
-frequent first.
+Readers have no common vocabulary: each part has its own word list. Every rank builds the same vocabulary from the same
+parts, and replaces the parts' tokens by ids of this vocabulary. Id 0 is the end of a line, and 1 a word without a
+vector. The other ids are the words, most frequent first.
 """
 
 import time
@@ -31,7 +31,7 @@ from trainer.task import TEST, TRAINING, VALIDATION, EpochStatus
 
 _POLL_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
-"""Number of held-out rows: one of every _HELD_OUT_EVERY, at least one, and at most _MOST_HELD_OUT."""
+"""Largest number of held-out rows, and the distance between two of them. At least one row is held out."""
 
 
 _EPOCHS, _SOME_ROWS = 5, 256
@@ -40,28 +40,29 @@ _MOST_WORDS = 2_000_000
 
 
 class WordCounts:
-    """Counts of words in parts, in bounded memory.
+    """Counts of the words in parts, in bounded memory.
 
-    If there are too many distinct words, the rarest ones so far are dropped, like in the word2vec program
-    (`ReduceVocab`). Each time, the threshold increases by 1. The result depends only on the order of the parts.
+    If there are too many distinct words, the words that are rarest so far are dropped, as in the word2vec program
+    (`ReduceVocab`). Each time, the threshold of the dropped counts increases by 1. The result depends only on the parts
+    and their order.
     """
 
     def __init__(self, *, most: int | None = None) -> None:
         """`most`: the largest number of distinct words (default: 2,000,000, which take some 300 MB)."""
         self.counts: Counter[str] = Counter()
         self.total = 0
-        """Running words of all parts."""
+        """Number of running words in all parts."""
         self.forgotten = 0
-        """Number of dropped counts, possibly several of one word."""
+        """Number of dropped counts. A word can be dropped several times."""
         self.least = 0
-        """Largest count of dropped words."""
+        """Largest count that was dropped."""
         self._most = most or _MOST_WORDS
 
     def add(self, part: Part) -> None:
         self.add_counts(dict(zip(part.words, part.counts.tolist(), strict=True)))
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
-        """Add counts of words."""
+        """Add the `counts` of words, by word."""
         self.counts.update(counts)
         self.total += sum(counts.values())
         while (before := len(self.counts)) > self._most:
@@ -70,7 +71,7 @@ class WordCounts:
             self.forgotten += before - len(self.counts)
 
     def notes(self, *, min_count: int) -> list[str]:
-        """Return notes for the user about dropped counts."""
+        """Return messages for the user about dropped counts."""
         if not self.forgotten:
             return []
         return [
@@ -89,9 +90,10 @@ class Vocabulary:
 
     @classmethod
     def of(cls, counted: WordCounts, *, min_count: int, where: Path) -> "Vocabulary":
-        """Return the words with at least `min_count` occurrences; equally frequent ones in alphabetical order.
+        """Return a vocabulary of the words with at least `min_count` occurrences.
 
-        Raises TrainingError if no word is frequent enough.
+        Equally frequent words are in alphabetical order. `where`: the folder of the text, for the error message. Raises
+        TrainingError if no word is frequent enough.
         """
         kept = sorted((-count, word) for word, count in counted.counts.items() if count >= min_count)
         if not kept:
@@ -102,7 +104,7 @@ class Vocabulary:
         return cls(words=tuple(word for _, word in kept), counts=-np.array([count for count, _ in kept], np.int64))
 
     def ids(self, part: Part) -> Tokens:
-        """Return a part's rows (rows, tokens) with the ids of this vocabulary."""
+        """Return a part's rows (rows, tokens), with ids of this vocabulary in place of the part's own ids."""
         known = {word: number for number, word in enumerate(self.words, FIRST_WORD)}
         table = np.full(len(part.words) + FIRST_OF_PART, UNKNOWN, np.int32)
         table[END_OF_LINE] = 0
@@ -111,32 +113,32 @@ class Vocabulary:
 
 
 class TextData(ABC):
-    """Rows of running words of a run. The defaults here are those of finite text."""
+    """Text rows of a run. The methods that are not abstract are those for finite text."""
 
     vocabulary: Vocabulary
     tokens: Tokens
-    """(rows, tokens) of an epoch; held-out rows are empty."""
+    """(rows, tokens): ids of the training rows in an epoch. Held-out rows are replaced by empty rows."""
     held_out: Tokens
-    """(m, tokens)."""
+    """(m, tokens): ids of the held-out rows."""
     words: int
-    """Running words of an epoch, including words without a vector."""
+    """Number of running words in an epoch, including words without a vector."""
     digest: str
     notes: tuple[str, ...]
-    """Notes for the user."""
+    """Messages for the user."""
     is_evaluated_at_intervals = False
     """True if the model is evaluated at intervals instead of after each epoch."""
     saves_when_stopped = False
-    """True if a stopped run also saves a model."""
+    """True if a run that is stopped early also saves a model."""
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of rows in each part of the run."""
+        """Number of training, validation and test rows."""
         return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
 
     @property
     @abstractmethod
     def sample(self) -> Tokens:
-        """(n, tokens): sample of rows, from which properties of the others are estimated."""
+        """(n, tokens): sample of rows, from which properties of all rows are estimated."""
 
     @property
     def counted_rows(self) -> float:
@@ -145,18 +147,18 @@ class TextData(ABC):
 
     @abstractmethod
     def default_epochs(self, words: int | None) -> int:
-        """Return the default epochs of a run that is to learn from `words` running words."""
+        """Return the default number of epochs. `words`: the requested number of running words, if any."""
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:  # noqa: ARG002
-        """Return the position of a step in the schedule of the learning rate: the finished and the total amount."""
+        """Return a step's position in the learning rate's schedule: the finished and the total amount of work."""
         return step, steps
 
     def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:  # noqa: ARG002
-        """See `Task`."""
+        """See `Task.begin_epoch`."""
         return EpochStatus.READY
 
     def end_part(self) -> bool:
-        """Finish the epoch after all its steps. Return whether that changes `state`."""
+        """Finish the epoch after all its steps. Return whether the result of `state` has changed."""
         return False
 
     def state(self) -> dict[str, Any]:
@@ -164,24 +166,24 @@ class TextData(ABC):
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state. Raises DamagedError if it does not fit."""
+        """Resume from a checkpoint's `state`. Raises DamagedError if the state does not belong to this data."""
         del state
 
     def report_to_readers(self) -> None:
-        """Report to readers of the text which parts are in a checkpoint. Raises OSError."""
+        """Report to the readers of the text which finished parts are in a checkpoint. Raises OSError."""
         return
 
     def summary(self) -> dict[str, Any]:
         return {}
 
     def closing_notes(self, config: TrainConfig) -> list[str]:  # noqa: ARG002
-        """Return notes for the user at the end of a run."""
+        """Return messages for the user at the end of a run."""
         return []
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextRows(TextData):
-    """All rows of finite text."""
+    """Text rows of finite text: each epoch has all of them."""
 
     vocabulary: Vocabulary
     tokens: Tokens
@@ -199,15 +201,15 @@ class TextRows(TextData):
 
 
 def held_out_rows(rows: int) -> IntArray:
-    """Return the indices of the held-out rows among `rows` rows, at least one."""
+    """Return the indices of the held-out rows among `rows` rows; at least one row is held out."""
     every = min(_HELD_OUT_EVERY, rows)
     return np.arange(every - 1, rows, every)[:_MOST_HELD_OUT]
 
 
 def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> TextRows:
-    """Return all rows of a bounded stream, except empty ones. Waits until its readers have finished.
+    """Return all rows of a bounded stream, except empty rows. Waits until the stream's readers have finished.
 
-    Raises TrainingError and DataError.
+    Raises TrainingError if no word is frequent enough. Raises DataError if a reader has failed or a part is invalid.
     """
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     while [folder for folder in folders if not ended(folder)]:
@@ -221,7 +223,7 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
         digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
     tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in parts])
-    tokens = tokens[(tokens != END_OF_LINE).any(axis=1)]  # a reader's last part is padded
+    tokens = tokens[(tokens != END_OF_LINE).any(axis=1)]  # a reader's last part is padded with empty rows
     held = held_out_rows(len(tokens))
     held_out = tokens[held].copy()
     tokens[held] = END_OF_LINE

@@ -1,9 +1,9 @@
 """Words with their vectors, and the text and binary files of the word2vec program.
 
-Both formats begin with a line of two numbers: the number of words, and the size of a vector. Then each word follows, a
-space, and its vector: as text on one line, or as little-endian float32. After a binary vector, some programs write a
-newline. GloVe's text format has no first line, and its words may contain spaces. Words are in the order of their
-frequency.
+Both formats begin with a line of two numbers: the number of words, and the size of a vector. Each word follows, with a
+space and its vector: in the text format as decimal numbers on the same line, in the binary format as little-endian
+float32. Some programs write a newline after each binary vector. GloVe's text format lacks the first line, and its words
+can contain spaces. The most frequent words come first.
 """
 
 import os
@@ -33,7 +33,7 @@ from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS
 Matrix = npt.NDArray[np.float32]
 
 _FILES = (BINARY_VECTORS, TEXT_VECTORS)
-"""File names in a folder; the first existing file is read."""
+"""Names of files with vectors in a folder. The first file that exists is read."""
 
 _HEAD = re.compile(rb"([0-9]{1,10})[ \t]([0-9]{1,6})\s*\n")
 _MOST_HEAD_BYTES = 1 << 16
@@ -42,7 +42,7 @@ _FEW_WORDS = 1 << 12
 _NEWLINE_BYTES = 2
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _USUAL = 1e-30, 1e6
-"""Range of the absolute nonzero numbers in trained vectors."""
+"""Range of plausible absolute values of nonzero numbers in trained vectors."""
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?")
 _FLOAT = np.dtype("<f4")
 _NOT_VECTORS = (
@@ -61,8 +61,8 @@ class WordVectors:
     ) -> None:
         """`words` (n,): distinct words. `matrix` (n, size) float32: their vectors.
 
-        `encode`: returns the vectors (m, size) of other words (m,). `note`: for the user, about omitted words and a
-        wrong first line.
+        `encode`: function that returns the vectors (m, size) of any other words (m,). `note`: message for the user
+        about words that were skipped and about a wrong first line of the file.
         """
         self.words, self.matrix, self.note = words, matrix, note
         self._encode = encode
@@ -73,28 +73,32 @@ class WordVectors:
 
     @cached_property
     def unit(self) -> Matrix:
-        """(n, size): the vectors scaled to length 1; zero vectors stay zero."""
+        """(n, size): the vectors, scaled to length 1. Zero vectors are not changed."""
         lengths: Matrix = np.linalg.norm(self.matrix, axis=1, keepdims=True).astype(np.float32)
         lengths[lengths == 0] = 1.0
         unit: Matrix = self.matrix / lengths
         return unit
 
     def find(self, word: str) -> int | None:
-        """Return the row of a word, or else of its lower-case form; None if both are unknown."""
+        """Return the row number of a word or, if the word is unknown, of its lower-case form; None if both are
+        unknown."""
         found = self.numbers.get(word)
         return self.numbers.get(word.lower()) if found is None else found
 
     def including(self, words: Iterable[str]) -> "WordVectors":
-        """Return these vectors plus those of the other `words`, if the model can encode them."""
+        """Return these vectors plus the vectors of those `words` that are still missing.
+
+        If no `encode` function was given, return these vectors unchanged.
+        """
         others = [word for word in dict.fromkeys(words) if word and self.find(word) is None]
         if self._encode is None or not others:
             return self
         return WordVectors([*self.words, *others], np.concatenate((self.matrix, self._encode(others))))
 
     def nearest(self, word: str, count: int) -> list[tuple[str, float]]:
-        """Return the `count` words with the highest cosines to a known word, without itself, each with its cosine.
+        """Return the `count` other words with the highest cosines to a known word, each with its cosine.
 
-        Raises KeyError for an unknown word.
+        Raises KeyError if the word is unknown.
         """
         number = self.find(word)
         if number is None:
@@ -106,16 +110,16 @@ class WordVectors:
 
 
 def open_vectors(address: str) -> WordVectors:
-    """Read the vectors at a path or s3://... of a word2vec file, of a folder with vectors, or of a run's output.
+    """Read vectors from a path or s3://...: of a word2vec file, of a folder with vectors, or of a run's output.
 
-    A folder contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and for a folder with another
-    model.
+    A folder with vectors contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and if a folder
+    contains a different model.
     """
     return read_vectors(vectors_file(address))
 
 
 def vectors_file(address: str) -> str:
-    """Return the address of the file that `open_vectors` reads. Raises DataError for a folder without vectors."""
+    """Return the address of the file that `open_vectors` reads. Raises DataError if a folder contains no vectors."""
     folder = vectors_folder(address)
     if folder is None:
         return address
@@ -123,7 +127,7 @@ def vectors_file(address: str) -> str:
 
 
 def vectors_size(address: str) -> int:
-    """Return the size of the vectors that `open_vectors` reads, from the beginning of the file.
+    """Return the size of the vectors that `open_vectors` would read. Only the beginning of the file is read.
 
     Raises DataError if the file is unreadable or invalid.
     """
@@ -133,8 +137,10 @@ def vectors_size(address: str) -> int:
 
 
 def vectors_folder(address: str) -> str | None:
-    """Return the folder with vectors at an address; None if the address is a file. Raises DataError for a folder
-    without any."""
+    """Return the address of the folder with vectors: `address` itself, or the model folder in a run's output.
+
+    Returns None if the address is a file. Raises DataError if a folder contains no vectors.
+    """
     places = address, join(address, MODEL)
     with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
         if exists(address):
@@ -164,10 +170,10 @@ def _config(folder: str) -> dict[str, Any] | None:
 
 
 def read_vectors(address: str) -> WordVectors:
-    """Read the vectors of a word2vec file, text or binary, or of GloVe's text, possibly compressed; a path or s3://...
+    """Read vectors from a path or s3://... of a file in the text or binary format of word2vec, or in GloVe's format.
 
-    Words that are not UTF-8 or have a number that is not finite are skipped, and so are repeated words; `note` counts
-    them. Raises DataError if the file is unreadable or invalid.
+    The file can be compressed. Words are skipped if they are repeated, if they are not UTF-8, or if one of their
+    numbers is not finite; `note` states how many. Raises DataError if the file is unreadable or invalid.
     """
     words: dict[str, None] = {}
     left_out: Counter[str] = Counter()
@@ -203,7 +209,7 @@ def read_vectors(address: str) -> WordVectors:
 
 
 def write_text(address: str, vectors: WordVectors) -> None:
-    """Write vectors as text, atomically. Raises DataError."""
+    """Write vectors to a file in word2vec's text format, atomically. Raises DataError if writing fails."""
     with writable(address) as path, path.open("w", encoding="utf-8") as file:
         file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n")
         for word, vector in zip(vectors.words, vectors.matrix, strict=True):
@@ -211,7 +217,7 @@ def write_text(address: str, vectors: WordVectors) -> None:
 
 
 def write_binary(address: str, vectors: WordVectors) -> None:
-    """Write vectors as binary, atomically. Raises DataError."""
+    """Write vectors to a file in word2vec's binary format, atomically. Raises DataError if writing fails."""
     with writable(address) as path, path.open("wb") as file:
         file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode())
         for word, vector in zip(vectors.words, vectors.matrix.astype(_FLOAT), strict=True):
@@ -242,7 +248,7 @@ def _open_decompressed(address: str) -> Iterator[BinaryIO]:
 
 
 def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
-    """Return the number of words, 0 if unknown, and the size of a vector. Afterwards, the file is at its first word."""
+    """Return the number of words (0 if unknown), and the size of a vector. Leave `file` at the first word."""
     first = file.readline(_MOST_HEAD_BYTES)
     line = first.removeprefix(BYTE_ORDER_MARK)
     if found := _HEAD.fullmatch(line):
@@ -256,7 +262,7 @@ def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
 
 
 def _is_binary(file: BinaryIO, size: int) -> bool:
-    """Return whether the next bytes are neither a line with a word and its numbers nor UTF-8 text."""
+    """Return whether the next bytes of `file` are neither a line with a word and `size` numbers nor UTF-8 text."""
     begin = file.tell()
     line = file.readline(_MOST_WORD_BYTES + 32 * size)
     file.seek(begin)
@@ -272,7 +278,7 @@ def _is_vector(line: bytes, size: int) -> bool:
 
 
 def _is_text(data: bytes) -> bool:
-    """Return whether bytes are UTF-8 without control characters. The last character may be incomplete."""
+    """Return whether bytes are UTF-8 without control characters. The last character can be incomplete."""
     try:
         getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
@@ -281,9 +287,12 @@ def _is_text(data: bytes) -> bool:
 
 
 def _split(line: bytes, size: int) -> tuple[bytes, Matrix]:
-    """Return a line's word, which may contain spaces, and its vector (size,). Raises ValueError for another line."""
+    """Return a line's word, which can contain spaces, and its vector (size,).
+
+    Raises ValueError if the line has a different format.
+    """
     word, *fields = line.rstrip().rsplit(None, size)
-    with np.errstate(over="ignore"):  # an overflow gives an infinite number, which is skipped later
+    with np.errstate(over="ignore"):  # an overflow yields infinity, and words with such numbers are skipped later
         vector = np.array(fields, dtype=np.float64).astype(np.float32).reshape(size)
     if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
         raise ValueError("more numbers than a vector has")
@@ -332,7 +341,7 @@ def _is_usual(vector: Matrix) -> bool:
 
 
 def _fault(word: str, encoded: bytes, vector: Matrix, words: dict[str, None]) -> str:
-    """Return the reason why a word is skipped, or ""."""
+    """Return the reason to skip a word, as an addition to its noun such as "not in UTF-8"; "" to keep the word."""
     if word.encode() != encoded:
         return "not in UTF-8"
     if not np.isfinite(vector).all():
