@@ -1,4 +1,7 @@
-"""`python -m corpus.stream`: run one reader of a stream. Exit status: 0; 1 if the reader failed; 2 for wrong use."""
+"""`python -m corpus.stream`: run one reader of a stream.
+
+Exit status: 0 for success, 1 if the reader failed, 2 for invalid arguments.
+"""
 
 import argparse
 import re

@@ -1,7 +1,7 @@
-"""Batches of a source's lines with the offset after each, and the choice of the lines that are text.
+"""Defines batches of a source's lines with the offset after each line, and selects the lines that are text.
 
-A line that is not text is skipped and counted. Do not decode it with replacements: one binary file would fill a
-vocabulary with meaningless words.
+A line that is not text is skipped and counted. Do not decode such a line with replacement characters, because one
+binary file would fill a vocabulary with meaningless words.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from corpus.reading.parsing import Review, is_blank, line_parser
 from corpus.reading.sources import UNLABELLED
 
 MIN_LINES = 1000
-"""The share of malformed lines is checked only after this many lines."""
+"""Number of lines after which the share of malformed lines is checked."""
 
 _REASONS = "not UTF-8, with NUL, longer than 4 MiB, or without the text field"
 
@@ -29,21 +29,21 @@ class Batch(NamedTuple):
     lines: list[bytes]
     """Lines without their newlines."""
     sizes: list[int]
-    """Bytes of each line, with its newline; shape (lines,)."""
+    """Size of each line in bytes, including its newline; shape (lines,)."""
     ends: list[int]
     """Offset in the source after each line; shape (lines,)."""
     first_line: int | None = None
-    """Number of the first line, from 1; unknown if reading started inside a file."""
+    """Number of the first line, from 1, or None if it is unknown because reading resumed inside the file."""
     identity: str | None = None
-    """ETag of the object."""
+    """ETag, if the source is an S3 object."""
     too_long: bool = False
-    """Whether this is the beginning of one line of more than MAX_LINE_BYTES."""
+    """Whether the batch has only the beginning of one line of more than MAX_LINE_BYTES."""
     ended: bool = False
-    """Whether this marks the end of a compressed file."""
+    """Whether the batch has no lines, but marks the end of a compressed file."""
 
 
 def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int) -> Batch:
-    """Return a batch of the lines that `split_lines` found at an offset of a source."""
+    """Return the batch of lines `found`, which `split_lines` yielded at byte `offset` of a source."""
     if isinstance(found, LongLine):
         lines, sizes = [found.begins], [found.size + 1]
     else:
@@ -53,9 +53,10 @@ def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int) -> 
 
 
 def texts_of_batch(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Sequence[int]]:
-    """Return the texts of a batch, and the index of each in the batch.
+    """Return the texts of a batch, and the index of each text's line in the batch.
 
-    A text is a line that is text, or the text in these `fields` of a JSON object.
+    A text is a whole line, or, if `fields` are given, the text in these fields of a line's JSON object. Malformed lines
+    are left out.
     """
     if batch.too_long or not batch.lines:
         return [], ()
@@ -75,14 +76,20 @@ def texts_of_batch(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str],
 
 
 class MalformedLines:
-    """Check of the share of malformed lines, at most `most`. It keeps an example for the message."""
+    """Check that at most a share `most` of the lines is malformed.
+
+    Stores an example of a malformed line for the message.
+    """
 
     def __init__(self, most: float) -> None:
         self._most = most
         self._example: str | None = None
 
     def check(self, batch: Batch, text_lines: Sequence[int], malformed: int, lines: int) -> None:
-        """Raise DataError if too many lines up to the end of a batch are malformed."""
+        """Raise DataError if too many lines are malformed.
+
+        `malformed` and `lines` are the numbers up to the end of the batch.
+        """
         if self._example is None and len(text_lines) < len(batch.lines):
             self._example = _place(batch, text_lines)
         if self._example is not None and lines >= MIN_LINES and malformed / lines > self._most:
@@ -94,12 +101,12 @@ class MalformedLines:
 
 
 def describe_malformed(malformed: int, lines: int) -> str:
-    """Return a sentence about lines that were skipped."""
+    """Return a clause about malformed lines, which were skipped."""
     return f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}) and were skipped"
 
 
 def _place(batch: Batch, text_lines: Iterable[int]) -> str:
-    """Return the position of the first malformed line of a batch."""
+    """Describe the position of the first malformed line of a batch, for a message."""
     number = min(set(range(len(batch.lines))).difference(text_lines))
     if batch.first_line is None:
         return f"the line at byte {batch.ends[number] - batch.sizes[number]:,} of {batch.address}"
@@ -107,7 +114,7 @@ def _place(batch: Batch, text_lines: Iterable[int]) -> str:
 
 
 def _field_text(line: bytes, parse: Callable[[bytes], Review]) -> str | None:
-    """Return the text of a JSON line, with spaces for newlines; None if the line is malformed."""
+    """Return the text of a JSON line, with newlines replaced by spaces, or None if the line is malformed."""
     try:
         return "" if is_blank(line) else parse(line).text.replace("\n", " ").replace("\0", " ")
     except MalformedLineError:

@@ -1,7 +1,7 @@
-"""Packs the words of lines into parts of a fixed number of tokens, with the position after each part.
+"""Packs the words of lines into parts with a fixed number of tokens, and records the position after each part.
 
-A part ends where it is full, even inside a line: its position then has the number of tokens that were taken from the
-line. The position counts only whole lines as read: a reader that resumes there reads the line again.
+A part can end inside a line. Its position then has the number of the line's tokens that are already in parts. The line
+itself does not count as read: a reader that resumes from this position reads the whole line again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,14 @@ from corpus.stream.tokenisers import END
 
 
 class Packer:
-    """Filler of the current part, of `rows` rows, after a position."""
+    """Collector of tokens for the current part, which has `rows` rows.
+
+    `after` is the position after the previous part.
+    """
 
     def __init__(self, rows: int, number: int, after: Position) -> None:
         self.number = number
-        """Number of the current part."""
+        """Number of the current part, from 0."""
         self._rows = rows
         state = asdict(after)
         self._offsets: dict[str, int] = state["offsets"]
@@ -31,15 +34,16 @@ class Packer:
         self._start()
 
     def add(self, batch: Batch, text_lines: Sequence[int], words: list[str]) -> Iterator[Part]:
-        """Add the words of a batch's lines, and yield the parts that become full.
+        """Add the words of a batch's lines, and yield each part that is full.
 
-        `text_lines` has the index of each line that is text. `words` has the words of these lines, with END after each.
+        `text_lines` has the indices of the lines that are text. `words` has the words of these lines, with END after
+        each line.
         """
         if batch.identity is not None:
             self._identities[batch.address] = batch.identity
         start = 0
         if text_lines:
-            # A file that was replaced may have a shorter line there.
+            # If the file was replaced, the line at this position can have fewer tokens.
             start = min(self._partial_lines.pop(batch.address, 0), words.index(END))
         done = 0
         while len(words) - start >= (room := self._tokens.size - self._filled):
@@ -53,7 +57,7 @@ class Packer:
         self._advance(batch, len(text_lines))
 
     def finish(self) -> Part | None:
-        """Return the current part, padded with ends of lines; None if it is empty."""
+        """Return the current part, padded with end-of-line tokens, or None if it is empty."""
         return self._part(self._current_position()) if self._filled else None
 
     def _start(self) -> None:
@@ -92,7 +96,7 @@ class Packer:
         )
 
     def _position(self, batch: Batch, text_lines: Sequence[int], done: int, line_tokens: int) -> Position:
-        """Return the position after `done` text lines of a batch and `line_tokens` tokens of the next one."""
+        """Return the position after `done` text lines of a batch and `line_tokens` tokens of the next text line."""
         now = self._current_position()
         taken = text_lines[done - 1] + 1 if done else 0
         return replace(
@@ -115,7 +119,7 @@ class Packer:
 
 
 class _TokenIds(dict[str, int]):
-    """Token of each word of a part. A new word gets a token when it is looked up."""
+    """Dictionary with the token of each word of a part. Looking up a new word assigns the next token to it."""
 
     def __missing__(self, word: str) -> int:
         found = self[word] = len(self)

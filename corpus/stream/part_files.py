@@ -1,8 +1,8 @@
-"""Reads the lines of files and objects from a position on, with those that appear or grow later.
+"""Reads the lines of files and S3 objects from a position on, including files that appear or grow later.
 
-A line is taken only when it is complete: in a growing file, bytes after the last newline wait. An object and a
-compressed file are complete when they appear. Do not resume inside an object without checking its identity: a replaced
-object has other bytes at the same offset.
+A line is yielded only when it is complete: in a growing file, bytes after the last newline are read later. S3 objects
+and compressed files must be complete when they appear. Do not resume inside an object without checking its identity,
+because a replaced object has different bytes at the same offset.
 """
 
 import os
@@ -22,11 +22,11 @@ from corpus.stream.lines import Batch, batch_of_lines
 from corpus.stream.parts import Position
 
 LISTING_SECONDS = 5.0
-"""Interval between listings of a folder or prefix, in seconds."""
+"""Interval between two listings of a folder or prefix, in seconds."""
 
 
 class SourceFiles:
-    """Files of a reader, among those of some addresses."""
+    """Files at the given addresses that one of several readers reads."""
 
     def __init__(
         self, addresses: tuple[str, ...], reader: int, readers: int, *, follow: bool, clock: Callable[[], float]
@@ -38,12 +38,12 @@ class SourceFiles:
         self._identities: dict[str, str] = {}
         self._ended: set[str] = set()
         self._split_offset = 0
-        """Offset in the current file up to which bytes were passed to the line splitter."""
+        """Offset in the current file up to which bytes were passed to `split_lines`."""
 
     def batches(self, after: Position) -> Iterator[Batch | None]:
-        """Yield batches of lines after a position, or None if there is nothing to read at present.
+        """Yield batches of lines after a position. Yield None while no new lines exist, so that the caller can wait.
 
-        Raises DataError for files that are unreadable or no longer match the position.
+        Raises DataError for files that are unreadable, missing or replaced.
         """
         self._offsets, self._identities, self._ended = {**after.offsets}, {**after.identities}, {*after.ended}
         self._require_files(after)
@@ -59,7 +59,7 @@ class SourceFiles:
                 yield None
 
     def _files(self) -> list[InputFile]:
-        """Return the files of this reader, each once, in the order of the addresses and then of their names."""
+        """Return the files of this reader, each once, ordered by address as the user gave them, then by name."""
         found: dict[str, InputFile] = {}
         for address in self._addresses:
             with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
@@ -70,10 +70,10 @@ class SourceFiles:
         return [file for file in found.values() if reader_of(file.address, self._readers) == self._reader]
 
     def _require_files(self, after: Position) -> None:
-        """Raise DataError for a missing file that may not have been read to its end.
+        """Raise DataError if a file that was read before is missing, and some of its lines might not have been read.
 
-        A growing stream may lose files after they were read. But if reading stopped inside a line, the rest of the line
-        is missing.
+        In a growing stream, files can be removed after they were read. But if a part ended inside a line of the file,
+        the file is needed for the rest of the line.
         """
         there = {file.address for file in self._files()} if after.offsets else set()
         for address, offset in after.offsets.items():
@@ -96,14 +96,14 @@ class SourceFiles:
         return file.size > offset
 
     def _read(self, file: InputFile) -> Iterator[Batch]:
-        """Yield the complete lines of a file that were not yet read."""
+        """Yield the complete lines of a file that were not read before."""
         offset = self._offsets.get(file.address, 0)
         identity = file.identity if is_s3(file.address) else None
         number: int | None = 0 if offset == 0 else None
         try:
             for found in split_lines(self._blocks(file, offset)):
                 batch = batch_of_lines(file.address, found, offset)
-                if batch.ends[-1] > self._split_offset:  # the last line of a file may have no newline
+                if batch.ends[-1] > self._split_offset:  # the last line of the file has no newline
                     batch.sizes[-1] -= 1
                     batch.ends[-1] -= 1
                 if offset == 0 and not batch.too_long:
@@ -129,7 +129,7 @@ class SourceFiles:
             yield Batch(file.address, [], [], [], identity=identity, ended=True)
 
     def _blocks(self, file: InputFile, offset: int) -> Iterator[bytes]:
-        """Yield the bytes after an offset; in a growing local file, until its last newline."""
+        """Yield the bytes of a file after an offset. For a growing local file, stop after the last newline."""
         if file.compression is not None:
             blocks = _blocks_after(file, offset)
         else:
@@ -142,7 +142,7 @@ class SourceFiles:
 
 
 def reader_of(address: str, readers: int) -> int:
-    """Return the index of the reader of a file. Only the file's name decides."""
+    """Return the index of the reader that reads a file. It depends only on the file's address."""
     return int.from_bytes(blake2b(address.encode(), digest_size=8).digest()) % readers
 
 
@@ -154,7 +154,7 @@ def _blocks_between(address: str, start: int, end: int) -> Iterator[bytes]:
 
 
 def _blocks_after(file: InputFile, offset: int) -> Iterator[bytes]:
-    """Yield the content of a compressed file after this many decompressed bytes."""
+    """Yield the decompressed content of a compressed file after the first `offset` bytes."""
     passed = 0
     for block in open_blocks(file.address):
         passed += len(block)
@@ -165,7 +165,7 @@ def _blocks_after(file: InputFile, offset: int) -> Iterator[bytes]:
 
 
 def _end_of_lines(file: InputFile, start: int) -> int:
-    """Return the offset after the last newline of a local file, or `start` if no newline follows."""
+    """Return the offset after the last newline of a local file, or `start` if no newline follows `start`."""
     end = file.size
     with Path(file.address).open("rb") as content:
         while end > start:

@@ -1,15 +1,16 @@
-"""Defines the part of a stream: a file of rows of words that a reader writes for trainers, with the source position
-after it.
+"""Defines the parts of a stream. A part is a file of rows of words, which a reader writes for trainers.
 
-Each row has `ROW_TOKENS` tokens, and each part has the same number of rows. Text is one sequence of words and ends of
-lines, cut into rows. If a source ends or is silent for long, the last rows are padded with ends of lines. So trainers
-know the size of parts that do not yet exist.
+Each row has `ROW_TOKENS` tokens, and each part has the same number of rows, so that trainers know the size of parts
+that do not exist yet. The text is one sequence of words and end-of-line tokens, which is cut into rows. If the sources
+end or have no new lines for some time, the rest of the part is padded with end-of-line tokens. A part also contains the
+reader's position in its sources after the part.
 
-Tokens are numbers of the part's own words. So readers need no vocabulary and are independent of each other.
+A token is a number in the part's own list of words. So readers need no common vocabulary, and are independent of each
+other.
 
-A part is a zip archive of NumPy (.npz). It is written under another name and then renamed, so that no half part is
-visible; checksums of zip detect damage. Its content is checked nevertheless: it may come from another machine, through
-a share.
+The file of a part is a zip archive of NumPy arrays (.npz). It is written under a temporary name and then renamed, so
+that an incomplete part is never visible. The checksums of zip detect damage. The content is checked nevertheless,
+because another machine might have written it to a share.
 """
 
 import io
@@ -46,32 +47,31 @@ _Count = Annotated[int, within(0, 1 << 62)]
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Progress of a reader in its sources since its very first start."""
+    """Progress of a reader in its sources, since its first start."""
 
     offsets: Mapping[str, _Count] = field(default_factory=dict)
-    """For each file or object, the number of its bytes in this part or an earlier one."""
+    """For each file or object, the number of its bytes that are in this part and earlier parts."""
     lines: _Count = 0
     words: _Count = 0
     text_bytes: _Count = 0
     malformed: _Count = 0
-    """Lines that were skipped."""
+    """Number of malformed lines, which were skipped."""
     begun: Mapping[str, _Count] = field(default_factory=dict)
-    """For each source with a line that a part cut at its end: the number of the line's tokens in parts.
-    """
+    """For each file in which the part ends inside a line, the number of this line's tokens that are in parts."""
     identities: Mapping[str, str] = field(default_factory=dict)
-    """ETag of each object; an offset is meaningless in another object."""
+    """ETag of each object. An offset is valid only for the object with this ETag."""
     ended: tuple[str, ...] = ()
-    """Compressed files that were read to their end."""
+    """Addresses of compressed files that were read to their end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
     number: int
-    """Number of the part among those of its reader, from 0."""
+    """Number of the part among the parts of its reader, from 0."""
     words: tuple[str, ...]
-    """Distinct words. The first one has the token `FIRST_WORD`."""
+    """Distinct words. The first word has the token `FIRST_WORD`."""
     counts: Counts
-    """Occurrences of each word; shape (words,)."""
+    """Number of occurrences of each word; shape (words,)."""
     tokens: Tokens
     """Tokens; shape (rows, ROW_TOKENS)."""
     after: Position
@@ -83,7 +83,7 @@ def part_path(folder: Path, number: int) -> Path:
 
 
 def part_numbers(folder: Path) -> list[int]:
-    """Return the numbers of the parts in a reader's folder, ascending; empty if the folder does not exist."""
+    """Return the numbers of the parts in a reader's folder, ascending. A missing folder is treated as an empty one."""
     try:
         names = [entry.name for entry in os.scandir(folder)]
     except FileNotFoundError:
@@ -106,8 +106,11 @@ def write_part(folder: Path, part: Part) -> None:
 
 
 def read_part(path: Path) -> Part:
-    """Read a part. Raises DataError if the file is not a complete part of this version, and OSError."""
-    content = path.read_bytes()  # np.load may leave a path open after an error
+    """Read a part.
+
+    Raises DataError if the file is not a complete part in the current format, and OSError if it is unreadable.
+    """
+    content = path.read_bytes()  # np.load might not close the file after an error
     try:
         if any(each.compress_type != zipfile.ZIP_STORED for each in zipfile.ZipFile(io.BytesIO(content)).infolist()):
             raise DataError("it is compressed")  # a small compressed file could fill the memory
@@ -142,7 +145,7 @@ def read_part(path: Path) -> Part:
 
 
 def _violated_rule(part: Part, version: Any, path: Path) -> str | None:
-    """Return a clause about the first rule that a part violates, or None."""
+    """Return a clause about the first rule that a part violates, or None for a valid part."""
     tokens = part.tokens
     rules = (
         (version == _FORMAT, f"it is not of format {_FORMAT}"),

@@ -1,8 +1,7 @@
-"""Reads and writes the small files next to parts: a reader's status, end or error, and the parts that trainers have
-taken.
+"""Reads and writes the small files through which readers and trainers communicate.
 
-Readers and trainers communicate only through these files. The files may be on a share to which others write, so their
-content is checked.
+A reader writes its status, its end or its error. Trainers write how many parts they have taken. The files can be on a
+share to which others write, so their content is checked.
 """
 
 import json
@@ -18,12 +17,14 @@ from corpus.reading.storage import write_text
 
 STATUS_NAME = "status.json"
 END_NAME = "end.json"
-"""File that a reader writes when its sources end: `parts`, `lines`, `words`, `bytes` and `malformed`."""
+"""File that a reader writes when its sources end: the totals `parts`, `lines`, `words`, `bytes` and `malformed`."""
 ERROR_NAME = "error.json"
-"""File that a reader writes when it fails: `sentence`."""
+"""File that a reader writes when it fails, with the error message in the field `sentence`."""
 TAKEN_NAME = "taken.json"
-"""File that trainers write to the stream's folder: for each reader's folder, the number of its parts that are in a
-checkpoint."""
+"""File that trainers write to the stream's folder.
+
+For the name of each reader's folder, it has the number of parts that a checkpoint includes.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +37,11 @@ class Status:
     malformed: int = 0
     parts: int = 0
     waiting_seconds: float = 0.0
-    """Seconds since the reader started in which the sources had no new lines."""
+    """Total seconds, since the reader started, in which the sources had no new lines."""
     paused_seconds: float = 0.0
-    """Seconds since the reader started in which it waited for trainers."""
+    """Total seconds, since the reader started, in which it waited for trainers."""
     source: str = ""
-    """Address that was read last."""
+    """Address of the file that was read last."""
 
     def write(self, folder: Path) -> None:
         """Write the status to the reader's folder. Raises OSError."""
@@ -48,7 +49,7 @@ class Status:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Parse a status. Raises DataError for anything else."""
+        """Parse a status from JSON. Raises DataError for any other text."""
         return from_json(cls, parse_json_object(text))
 
 
@@ -57,12 +58,12 @@ def reader_folder(stream: Path, reader: int) -> Path:
 
 
 def read_status(stream: Path) -> Status:
-    """Return the sum of the statuses of all readers. Raises DataError for files that are not a status."""
+    """Return the sum of the statuses of all readers of a stream. Raises DataError for an invalid status file."""
     return sum_of(_status(path) for path in sorted(stream.glob(f"reader-*/{STATUS_NAME}")))
 
 
 def sum_of(each: Iterable[Status]) -> Status:
-    """Return the sum of some statuses."""
+    """Return a status with the sums of all numbers, and the sources joined by commas."""
     values = [asdict(status) for status in each]
     sources = sorted({status["source"] for status in values} - {""})
     numbers = {name: sum(status[name] for status in values) for name in asdict(Status()) if name != "source"}
@@ -70,9 +71,9 @@ def sum_of(each: Iterable[Status]) -> Status:
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:
-    """Return the number of a reader's `parts` that trainers have taken, or 0 if there is no report.
+    """Return how many parts of a reader trainers have taken, as they reported, or 0 without a report.
 
-    Raises DataError for an impossible number.
+    `parts` is the number of parts that the reader has written. Raises DataError if the report has a larger number.
     """
     path = stream / TAKEN_NAME
     values = _read(path)
@@ -86,14 +87,14 @@ def read_taken(stream: Path, folder: Path, parts: int) -> int:
 
 
 def write_end(folder: Path, status: Status) -> None:
-    """Write that no more parts will follow. Raises OSError."""
+    """Write the file that says that no more parts follow. Raises OSError."""
     values = asdict(status)
     totals = {name: values[name] for name in ("parts", "lines", "words", "bytes", "malformed")}
     write_text(str(folder / END_NAME), json.dumps(totals))
 
 
 def write_error(folder: Path, sentence: str) -> None:
-    """Write an error for trainers, if possible."""
+    """Write an error message for trainers. Ignores a failure to write it."""
     with suppress(OSError):
         write_text(str(folder / ERROR_NAME), json.dumps({"sentence": sentence}))
 
@@ -109,7 +110,7 @@ def _status(path: Path) -> Status:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file, or None if there is no file."""
+    """Return the JSON object in a file, or None if the file does not exist."""
     try:
         return parse_json_object(path.read_bytes())
     except FileNotFoundError:
@@ -121,14 +122,18 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def ended(folder: Path) -> bool:
-    """Return whether a reader has reached the end of its sources. Raises DataError with its message if it failed."""
+    """Return whether a reader has reached the end of its sources.
+
+    If the reader failed, raise DataError with its message.
+    """
     if failed := _read(folder / ERROR_NAME):
         raise DataError(f"the reader of {folder} failed: {failed.get('sentence')}")
     return _read(folder / END_NAME) is not None
 
 
 def write_taken(stream: Path, taken: Mapping[str, int]) -> None:
-    """Report to readers how many parts of each reader's folder a checkpoint includes: `taken`, by the folder's name.
+    """Report to the readers how many of their parts a checkpoint includes.
 
-    Raises OSError."""
+    `taken` maps names of reader folders to numbers. Raises OSError.
+    """
     write_text(str(stream / TAKEN_NAME), json.dumps(dict(taken)))

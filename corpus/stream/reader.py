@@ -1,7 +1,7 @@
-"""Runs one reader of a stream: sources to lines, lines to words, words to parts in its folder.
+"""Runs one reader of a stream: it reads lines from sources, splits them into words, and writes parts to its folder.
 
-It keeps no state of its own: the newest part has the position to resume from. Do not write a part that is not full when
-the process is asked to stop: lines would be in other parts than in an uninterrupted run.
+A reader stores no other state: the newest part has the position to resume from. Do not write a part that is not full
+when the process is asked to stop, because the parts would then differ from those of an uninterrupted reader.
 """
 
 import time
@@ -31,7 +31,7 @@ _IDLE_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
 _STATUS_SECONDS = 2.0
 _LOCK_TIMEOUT_SECONDS = 20.0
-"""Maximum seconds to wait for another reader of the same parts to end."""
+"""Maximum time to wait for another reader of the same folder to exit, in seconds."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
@@ -40,11 +40,11 @@ Sleep = Callable[[float], None]
 def read_stream(
     stream: Path, reader: int, readers: int, *, clock: Clock = time.monotonic, sleep: Sleep = time.sleep
 ) -> Status:
-    """Read the share of one reader of a stream until its sources end; return its status.
+    """Read the files of one reader of a stream until they end, and return the reader's status.
 
-    A reader that was stopped or killed resumes after its newest part. Raises DataError if the sources are unreadable,
-    and writes the message for trainers. Also raises DataError if the stream does not have this reader, or if it is
-    already running.
+    If the reader was stopped or killed before, it resumes after its newest part. If the sources are unreadable, writes
+    the error message for trainers and raises DataError. Also raises DataError if the stream has no reader with this
+    number, or if the reader is already running.
     """
     settings = read_settings(stream)
     if readers != settings.readers or not 0 <= reader < readers:
@@ -75,7 +75,7 @@ def read_stream(
 
 @contextmanager
 def _lock_folder(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
-    """Lock the folder. If another reader is about to end, wait for it."""
+    """Lock the reader's folder. If another reader holds the lock, wait until it exits, up to a time limit."""
     deadline = clock() + _LOCK_TIMEOUT_SECONDS
     while True:
         with locked(folder) as free:
@@ -104,7 +104,7 @@ class _Reader:
         self._source = ""
 
     def run(self) -> Status:
-        """Read until the sources end."""
+        """Read until the sources end, and return the final status."""
         if (self._folder / END_NAME).exists():
             return self._status()
         for batch in self._files.batches(self._after):
@@ -137,7 +137,10 @@ class _Reader:
         write_part(self._folder, part)
 
     def _wait_for_trainers(self, written: int) -> None:
-        """Wait while too many parts wait for trainers, and remove parts that are in a checkpoint."""
+        """Wait while too many parts are written and not yet taken by trainers.
+
+        Remove the parts that a checkpoint includes.
+        """
         while True:
             taken = read_taken(self._stream, self._folder, written)
             for number in part_numbers(self._folder):
@@ -154,7 +157,7 @@ class _Reader:
         return self._clock() - before
 
     def _write_status(self) -> None:
-        """Write the status at intervals."""
+        """Write the status file if the last write was long enough ago."""
         if self._clock() >= self._next_status:
             self._status().write(self._folder)
             self._next_status = self._clock() + _STATUS_SECONDS

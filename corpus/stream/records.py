@@ -1,4 +1,4 @@
-"""Chooses the text fields of a stream's lines by inspecting the beginning of its first file, as for review files."""
+"""Chooses the text fields of a stream's lines from the beginning of its first file, as for review files."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -11,9 +11,10 @@ from corpus.reading.storage import open_blocks
 
 
 def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...]:
-    """Return the text fields if the lines of the first file are JSON objects; empty if each line is a text.
+    """Return the text fields if the first file has a JSON object per line, or an empty tuple if each line is a text.
 
-    While there is no file, return `chosen`. Raises DataError for a table, and if the fields are ambiguous.
+    `chosen` has the fields that the user chose; it is returned as long as no file has content. Raises DataError for a
+    table, and for ambiguous fields.
     """
     files = (file for address in sources for file in current_files(address) if file.size)
     file = next(files, None)
@@ -33,7 +34,7 @@ def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...
 
 
 def _is_table(name: str, block: bytes) -> bool:
-    """Return whether a block has columns below a header of known names."""
+    """Return whether a block is the beginning of a table that has a header with known names."""
     with suppress(DataError):
         known = detect_format(name, block, False, ReadingOptions())
         return known is not None and known.format.header

@@ -1,8 +1,8 @@
-"""Settings of a stream's readers, in `stream.json` in the stream's folder: the sources, and the rules that split them
-into words.
+"""Defines the settings of a stream's readers: the sources, and the rules that split their text into words.
 
-The program that starts the readers writes the file once. Do not change it afterwards: parts of one stream would then
-have different words, and another number of readers would share the files in another way.
+The program that starts the readers writes the settings once, to `stream.json` in the stream's folder. Do not change
+them afterwards. The parts of one stream would then have words by different rules, and a different number of readers
+would read some files twice or not at all.
 """
 
 import json
@@ -26,32 +26,32 @@ _MAX_SOURCES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """Sources of a stream and the options for reading them. Raises DataError for values out of bounds."""
+    """Sources of a stream, and the options for reading them. Raises DataError for invalid values."""
 
     sources: Annotated[tuple[str, ...], of_length(1, _MAX_SOURCES)]
     """Absolute paths of files and folders, and s3:// addresses of objects and prefixes."""
     readers: Annotated[int, within(1, 1 << 10)] = 1
-    """Number of readers that share the sources."""
+    """Number of readers. Each reads a part of the files."""
     text: tuple[str, ...] = ()
-    """Text fields if lines are JSON objects; empty if each line is a text."""
+    """Text fields, if lines are JSON objects. Empty if each line is a text."""
     tokeniser: Annotated[str, one_of(TOKENISERS)] = "punctuation"
-    """One of TOKENISERS; see `corpus.stream.tokenisers`."""
+    """Rule that splits lines into words, one of TOKENISERS; see `corpus.stream.tokenisers`."""
     lowercase: bool = True
     lemmatize: bool = False
     """Whether to replace words by their lemmas."""
     part_rows: Annotated[int, within(1, 1 << 17)] = 8192
-    """Rows of a part. The largest part and its words still fit into memory."""
+    """Number of rows in a part. The upper limit is low enough that a part and its words fit into memory."""
     follow: bool = False
-    """Whether sources keep growing, so that the stream is unbounded.
+    """Whether the sources keep growing, so that the stream never ends.
 
-    Readers then remove parts that trainers have taken, and trainers can read the stream only once.
+    If so, readers remove the parts that trainers have taken, and trainers can read the stream only once.
     """
     max_malformed: Annotated[float, within(0, 1)] = DEFAULT_MAX_MALFORMED
     """Maximum share of malformed lines."""
     ahead: Annotated[int, within(1, 1 << 20)] = 16
-    """Number of parts that may wait for trainers before a reader pauses, if `follow` is true."""
+    """If `follow` is true, number of written parts that trainers have not taken, above which a reader pauses."""
     quiet_seconds: Annotated[float, within(0.001, 10**9)] = 30.0
-    """Seconds without new lines after which a partly filled part is written."""
+    """Seconds without new lines after which a part that is not full is padded and written."""
 
     def __post_init__(self) -> None:
         if self.sources == ():
@@ -68,14 +68,14 @@ class StreamSettings:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Parse the settings. Raises DataError for anything else."""
+        """Parse the settings from JSON. Raises DataError for any other text."""
         return from_json(cls, parse_json_object(text))
 
 
 def absolute(address: str) -> str:
-    """Return a source as settings store it: an absolute path, or an unchanged S3 address.
+    """Return a source in the form that the settings store: an absolute path, or an unchanged S3 address.
 
-    Raises DataError for an address of another kind.
+    Raises DataError for an address with any other scheme.
     """
     if is_s3(address):
         return address
@@ -85,9 +85,9 @@ def absolute(address: str) -> str:
 
 
 def write_settings(stream: Path, settings: StreamSettings) -> None:
-    """Write the settings of a stream, or check that the same settings exist.
+    """Write the settings of a stream. If the stream already has settings, check that they are the same.
 
-    Raises DataError if the folder has other settings or is not writable.
+    Raises DataError if the folder has different settings or is not writable.
     """
     path = stream / SETTINGS_NAME
     try:
@@ -95,7 +95,7 @@ def write_settings(stream: Path, settings: StreamSettings) -> None:
         partial = partial_path(path)
         partial.write_text(settings.to_json() + "\n", "utf-8")
         try:
-            path.hardlink_to(partial)  # unlike a rename, this fails if another process was first
+            path.hardlink_to(partial)  # unlike a rename, this fails if another process wrote the file first
         finally:
             partial.unlink()
     except FileExistsError:
@@ -121,7 +121,7 @@ def read_settings(stream: Path) -> StreamSettings:
 
 
 def describe_difference(there: StreamSettings, wanted: StreamSettings) -> str | None:
-    """Return a clause about the first setting in which a stream differs from the wanted one, or None."""
+    """Return a clause about the first setting that differs between an existing stream and a wanted one, or None."""
     for field in fields(StreamSettings):
         old, new = _shown(getattr(there, field.name)), _shown(getattr(wanted, field.name))
         if old != new:

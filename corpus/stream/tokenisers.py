@@ -1,11 +1,12 @@
-"""Splits lines of text into words, by the rule in the settings.
+"""Splits lines of text into words, by the rule that the settings name.
 
-`treebank` is NLTK's NLTKWordTokenizer (`do n't`), `punctuation` its WordPunctTokenizer (`don ' t`), `spaces` splits at
-white space, and `letters` is rule 1 of docs/reference/dataset.md (`don't`). They need no data files. In this order, a
-core processes 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s (docs/how-to/stream-text.md).
+`treebank` is NLTK's NLTKWordTokenizer (`do n't`), and `punctuation` is NLTK's WordPunctTokenizer (`don ' t`). `spaces`
+splits at white space. `letters` is rule 1 of docs/reference/dataset.md (`don't`). No rule needs data files. On one
+core, the four rules process 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s, in this order
+(docs/how-to/stream-text.md).
 
-NLTK's regular expressions time out after five seconds. Prevent that: a line would otherwise have different words on a
-busy machine.
+By default, NLTK's regular expressions time out after five seconds. Do not allow such timeouts, because a line could
+then have different words on a busy machine.
 """
 
 import re
@@ -19,18 +20,18 @@ from corpus.stream.stream_settings import StreamSettings
 END = "\n"
 """Token after the words of each line; no word contains it."""
 MAX_WORD_CHARACTERS = 100
-"""Longer words are skipped: no language has them, and they would fill the memory."""
+"""Maximum length of a word. Longer words occur in no language and would fill the memory, so they are skipped."""
 
 _PIECE = re.compile(r"(?s).{1,65536}(?!\S)|.{1,65536}")
 _KEPT_LEMMAS = 1 << 17
 
 Tokenise = Callable[[str], list[str]]
 Words = Callable[[Sequence[str]], list[str]]
-"""Function that returns the words of some lines, with END after those of each line."""
+"""Function that returns the words of lines, with END after the words of each line."""
 
 
 def words_of_lines(settings: StreamSettings) -> Words:
-    """Return the function that splits lines into words."""
+    """Return the function that splits lines into words under these settings."""
     tokenise = _TOKENISERS[settings.tokeniser]()
     lemma = _lemmatizer() if settings.lemmatize else None
 
@@ -69,10 +70,10 @@ def _treebank() -> Words:
 
 
 def _punctuation() -> Words:
-    """Return the tokeniser of `punctuation`.
+    """Return the tokeniser for the rule `punctuation`.
 
-    Consecutive ASCII lines are split by `re`, which is six times as fast and gives the same words. Other lines are
-    split by `regex`, which NLTK's tokenisers use, because it follows more Unicode rules.
+    Consecutive ASCII lines are split by the module `re`, which is six times as fast and returns the same words. Other
+    lines are split by `regex`, which NLTK's tokenisers use because it implements more rules of Unicode.
     """
     from nltk import redos
 

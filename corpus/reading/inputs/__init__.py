@@ -1,4 +1,4 @@
-"""Finds the input files and detects their formats and fields. Start with `inspection.inspect_inputs`.
+"""Finds the input files, and detects their formats and fields. The entry point is `inspection.inspect_inputs`.
 
-This package reads only the beginnings of files. The package above it, `corpus.reading`, reads whole files.
+This package reads only samples of files. The modules of `corpus.reading` read whole files.
 """

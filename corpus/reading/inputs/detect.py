@@ -1,6 +1,6 @@
-"""Detects the format of a file from its beginning. `fields` chooses its fields.
+"""Detects the format of a file from its beginning. The module `fields` chooses the fields.
 
-If the lines are ambiguous, the error names the option that decides.
+If the format is ambiguous, the error message names the option with which the user can choose it.
 """
 
 import re
@@ -25,8 +25,8 @@ from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 PARQUET = b"PAR1"
 
 _MAX_LINES = 1000
-"""Number of lines, or rows of Parquet, that are inspected."""
-# A line is hardly a JSON object by accident: a small share among broken lines is enough.
+"""Number of lines, or of rows in Parquet, that are inspected."""
+# Text is hardly ever a JSON object by accident, so a small share of JSON objects is enough to detect JSON.
 _JSON_SHARE = 0.1
 _NEARLY_ALL = 0.9
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
@@ -34,33 +34,33 @@ _SHOWN_LETTERS = 60
 _LEVELS = 4
 _SEPARATORS = (",", ";", "\t", "|")
 _MULTILINE_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
-"""Beginning of JSON that is an array, or an object over several lines."""
+"""Beginning of a JSON array, or of a JSON object that spans several lines."""
 _QUOTED = re.compile(rb'"([^"]|"")*"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
 
 
 class DetectedFormat(NamedTuple):
-    """Format of a file, and the facts that its beginning shows."""
+    """Format of a file, and properties that its beginning or its metadata show."""
 
     format: Format
     labelled: bool
     values: Counter[str]
-    """Counts of the labels or ratings in its beginning."""
+    """Counts of the labels or ratings in the beginning of the file."""
     rows: int | None = None
-    """Number of its records, if the file states it."""
+    """Number of records in the file, if its metadata state it."""
     plain_size: int | None = None
-    """Decompressed bytes of the columns to read, if the file states them."""
+    """Decompressed size of the columns to read, in bytes, if the file's metadata state it."""
     notes: tuple[str, ...] = ()
-    """Warnings about guesses."""
+    """Warnings about choices that might be wrong."""
 
 
 def detect_format(
     name: str, data: bytes, whole: bool, options: ReadingOptions, code: int | None = None
 ) -> DetectedFormat | None:
-    """Detect the format of a file from its decompressed beginning `data`; None if that has no complete line.
+    """Detect the format of a file from its decompressed beginning `data`. Return None if `data` has no complete line.
 
-    `whole` means that the file ends with `data`. `code` is the class of all its texts, if known. Raises DataError if
-    the file is unsupported or its format is ambiguous.
+    `whole` says whether `data` is the whole file. `code` is the class of all texts of the file, if it is known. Raises
+    DataError if the file is unsupported or its format is ambiguous.
     """
     lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n", _MAX_LINES)
     if not whole or len(lines) > _MAX_LINES:
@@ -93,8 +93,8 @@ def detect_format(
 def detect_parquet_format(
     name: str, file: BinaryIO, options: ReadingOptions, code: int | None
 ) -> DetectedFormat | None:
-    """Detect the format of a Parquet file from its schema and first rows; None if the file is damaged."""
-    import pyarrow as pa  # slow to load
+    """Detect the format of a Parquet file from its schema and first rows. Return None if the file is damaged."""
+    import pyarrow as pa  # not at the top, because it is slow to load
 
     if options.kind not in (None, "parquet"):
         raise DataError(f"{name} is Parquet, not {options.kind}; leave out --format")
@@ -132,7 +132,7 @@ def detect_parquet_format(
 
 
 def count_values(values: Iterable[object]) -> Counter[str]:
-    """Count values as text. Values that are neither a label nor a rating are skipped."""
+    """Count the values after conversion to strings. Values that are neither a label nor a rating are skipped."""
     seen: Counter[str] = Counter()
     for value in values:
         with suppress(MalformedLineError):
@@ -141,7 +141,7 @@ def count_values(values: Iterable[object]) -> Counter[str]:
 
 
 def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> tuple[str, str]:
-    """Return kind and separator, from the options or else from the lines."""
+    """Return the kind and the separator of a format, from the options or else from the lines."""
     if options.kind not in (None, "csv", "tsv"):
         return options.kind, ""
     separator = "\t" if options.kind == "tsv" else options.separator
@@ -162,7 +162,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
 
 
 def _kind_of_lines(name: str, lines: Sequence[bytes]) -> str | None:
-    """Return the kind of lines without columns, or None for other lines."""
+    """Return `json` or `fasttext` if the lines have this format, otherwise None."""
     if len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json"
     if 2 * sum(map(bool, map(_LABEL.search, lines))) > len(lines):
@@ -185,11 +185,14 @@ def _begins(lines: Sequence[bytes]) -> str:
 
 
 def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
-    """Return the separator that makes the first line a header of known names, or of those in the options."""
+    """Return the separator with which the first line is a header, or None if it is no header.
+
+    A header has known field names, or the field names in the options.
+    """
     for separator in _SEPARATORS:
         names = [each.strip() for row in csv_rows(lines[:1], separator) for each in row]
         given = options.fields and set(options.fields) <= set(names)
-        # A text may look like a header: below a header, most records have its columns.
+        # A text can look like a header. But below a header, most records have as many columns as the header.
         wide = [len(row) >= len(names) for row in csv_rows(lines[1:], separator)]
         below = code is None or given or (len(lines) > 1 and 2 * sum(wide) >= len(wide))
         if len(names) > 1 and below and (given or are_field_names(names, code)):
@@ -198,22 +201,23 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
 
 
 def _are_quoted_cells(lines: Sequence[bytes], code: int) -> bool:
-    """Return whether the lines are quoted cells and not plain texts.
+    """Return whether the lines are quoted cells of a table with one column, and not plain texts.
 
-    True if they stand below a known name, or if nearly all of three or more lines are quoted.
+    This is assumed if a quoted line follows a known field name, or if at least three lines exist and nearly all are
+    quoted.
     """
     if are_field_names([lines[0].decode("utf-8", "replace").strip(' \r"')], code):
         return lines[1:2] != [] and lines[1].startswith(b'"')
     rows = csv_rows(lines, ",")
     covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
     opened = [line for line in lines if line.startswith(b'"')]
-    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)  # unlike strings of JSON, for example
+    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)  # not so for JSON
     most = _NEARLY_ALL * len(lines)
     return len(lines) > 2 and (closed >= most or (covered >= most and len(opened) >= _NEARLY_ALL * len(rows)))
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
-    """Return the separator of a table without known column names."""
+    """Return the separator of a table without known column names, from the file's name or the number of columns."""
     if _suffix(name) == ".tsv":
         return "\t"
     widths = {each: {len(row) for row in csv_rows(lines, each)} for each in _SEPARATORS}
@@ -228,7 +232,7 @@ def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
 
 
 def _fasttext_labels(lines: Sequence[bytes]) -> Counter[str]:
-    """Count the labels of fastText lines."""
+    """Return the number of occurrences of each label in fastText lines."""
     seen: Counter[str] = Counter()
     for line in lines:
         with suppress(MalformedLineError):
@@ -237,13 +241,13 @@ def _fasttext_labels(lines: Sequence[bytes]) -> Counter[str]:
 
 
 def _suffix(name: str) -> str:
-    """Return the suffix of the name before any suffix of compression."""
+    """Return the suffix of a file name without the suffix of a compression: `.csv` for `reviews.csv.gz`."""
     path = PurePosixPath(name)
     return (path.with_suffix("") if compression(name) else path).suffix.lower()
 
 
 def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
-    """Return the objects in lines of JSON, without the other lines."""
+    """Return the objects in those lines that are JSON objects."""
     from orjson import JSONDecodeError, loads
 
     objects = []
@@ -255,7 +259,7 @@ def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
 
 
 def _flatten(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the fields of an object and of nested objects, up to some levels, with their dotted paths."""
+    """Yield the fields of an object and of its nested objects, down to a few levels, as dotted paths and values."""
     for key, inner in value.items():
         if isinstance(inner, dict) and above.count(".") < _LEVELS:
             yield from _flatten(inner, f"{above}{key}.")
@@ -277,7 +281,7 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     fields: dict[str, str] = {}
     for each in objects:
         for path, value in _flatten(each):
-            with suppress(RecursionError):  # a value nested this deeply is neither a text nor a rating
+            with suppress(RecursionError):  # a value that is nested this deeply is neither a text nor a rating
                 fields.setdefault(path, " ".join(str(value).split()))
     if not options.fields and {"label", "probability"} <= fields.keys():
         raise DataError(
@@ -348,7 +352,7 @@ def _detect_columns(
 
 
 def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, width: int) -> None:
-    """Raise DataError if a line ends in a backslash and it or the next line has too few columns."""
+    """Raise DataError if a line ends with a backslash, and this line or the next line has too few columns."""
     for line, following in pairwise(lines):
         escaped = (len(line) - len(line.rstrip(b"\\"))) % 2
         if escaped and min(line.count(separator), following.count(separator)) < width - 1:
@@ -360,13 +364,13 @@ def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes
 
 
 def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:
-    """Return whether the cells between separators are quoted.
+    """Return whether quotes enclose the cells between separators.
 
-    Raises DataError if only some quotes surround cells, or if a quoted cell may contain a newline.
+    Raises DataError if only some of the quotes enclose cells, or if a quoted cell might contain a newline.
     """
     cells = [cell for line in lines for cell in line.removesuffix(b"\r").split(separator) if b'"' in cell]
     most = 2 * sum(separator + b'"' in separator + line for line in lines) > len(lines)
-    # Excel quotes only cells with a quote or a comma.
+    # Excel quotes only cells that contain a quote or a comma.
     usual = most or any(b'""' in cell for cell in cells) or all(b"," in cell for cell in cells)
     if cells and usual and all(map(_QUOTED.fullmatch, cells)):
         return True

@@ -1,7 +1,7 @@
-"""Chooses the text fields and the rating or label field of a record, from the options or else from known names.
+"""Chooses the text fields and the rating or label field of a file, from the options or else from known field names.
 
-A wrong field makes a dataset that looks right and is useless. So a field is chosen only if exactly one fits. Otherwise
-the error lists the fields and names the option.
+With a wrong field, preprocessing would create a useless dataset without an error. So a field is chosen only if exactly
+one is possible. Otherwise, the error message lists the fields and names the option with which the user can choose.
 """
 
 from collections import Counter
@@ -23,12 +23,15 @@ _SHOWN_LETTERS = 40
 
 
 def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
-    """Return settings that read ratings or labels according to the options. Their `positive_from` has no meaning."""
+    """Return settings with which a LabelEncoder reads ratings or labels according to the options.
+
+    Do not use their `positive_from`, which has no meaning.
+    """
     return Settings(
         labelled=labelled,
         positive_label=options.positive_label if labelled else None,
         classes=options.class_names if labelled else (),
-        ragged=bool(options.classes),  # more than two classes require it
+        ragged=bool(options.classes),  # more than two classes require ragged rows
         rating_range=options.rating_range,
         rating_steps=options.rating_steps,
         rating_fraction=options.rating_fraction,
@@ -37,20 +40,20 @@ def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
 
 
 class FieldChoice(NamedTuple):
-    """The text fields and the value field. There is no value field if the whole file has one class."""
+    """Text fields, and the value field. No value field is needed if all texts of the file are of one class."""
 
     text: tuple[str, ...]
     value: str | None
     labelled: bool
     notes: tuple[str, ...] = ()
-    """Warnings about fields that were chosen only by their names."""
+    """Warnings about fields that were chosen only because of their names."""
 
 
 def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions, code: int | None) -> FieldChoice:
-    """Choose among named fields. `fields` maps each field to an example of its content.
+    """Choose the text fields and the value field by name. `fields` maps each field name to an example of its content.
 
-    `name` is the name of the file. `code` is the class of all its texts, if known. Raises DataError if a field in the
-    options does not exist, or if the choice is ambiguous.
+    `name` is the name of the file, for messages. `code` is the class of all texts of the file, if it is known. Raises
+    DataError if a field in the options does not exist, or if the choice is ambiguous.
     """
     _require_fields(name, fields, options)
     texts, values = candidates(fields)
@@ -85,10 +88,11 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
 
 
 def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
-    """Choose among columns without names, which are numbered from 1.
+    """Choose the text columns and the value column of a table without a header. Columns are numbered from 1.
 
-    Without options this works for files like the polarity datasets: a label or rating, then one or two texts. It also
-    works for two columns if only one of them can be the value. Raises DataError for all other files.
+    Without options, the first column must be a label or rating, and one or two columns of text must follow, as in the
+    polarity datasets. A table with two columns is also accepted if only one of them can be the value. Raises DataError
+    for any other table.
     """
     columns = {str(number): cell for number, cell in enumerate(rows[0], 1)}
     unclear = DataError(
@@ -126,7 +130,7 @@ def _require_fields(name: str, fields: Mapping[str, str], options: ReadingOption
 
 
 def _has_no_text(cells: Sequence[str]) -> bool:
-    """Return whether nearly all cells of a column are single words, dates or numbers. False for fewer than 10 cells."""
+    """Return whether a column has at least 10 cells, and nearly all of them are single words, dates or numbers."""
     plain = (each.isascii() and (len(each.split()) < 2 or each.lower() == each.upper()) for each in cells)
     return len(cells) >= _MIN_CELLS and sum(plain) >= _NEARLY_ALL * len(cells)
 
@@ -163,7 +167,10 @@ def _is_rating(cell: str, settings: Settings) -> bool:
 
 
 def _has_labels(name: str, values: Counter[str], column: str, options: ReadingOptions) -> bool:
-    """Return whether a column without a name has labels. Raises DataError if its only value is 1 or 2."""
+    """Return whether the values of a column without a name are labels and not ratings.
+
+    Raises DataError if its only value is 1 or its only value is 2, which could be either.
+    """
     if options.classes:
         return True
     if set(values) in ({"1"}, {"2"}):

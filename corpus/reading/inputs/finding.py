@@ -1,7 +1,7 @@
-"""Finds the input files: expands paths, folders, patterns and s3:// addresses to `InputFile`s.
+"""Finds the input files at the paths, folders, patterns and s3:// addresses that the user gave.
 
-Not every file in a folder is input: hidden files and results of an earlier run are skipped. Do not list S3 by a prefix
-without its final slash, because `reviews` would also match `reviews-old/`.
+Not every file in a folder is input: hidden files and results of an earlier command are skipped. Do not list S3 objects
+by a prefix without a slash at the end, because `reviews` would also match `reviews-old/`.
 """
 
 import glob
@@ -22,23 +22,23 @@ from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
 
 Entry = tuple[str, int, str]
-"""Address of a file, its size in bytes, and a value that changes with its content."""
+"""Address of a file, its size in bytes, and a value that changes if its content changes."""
 
 _PATTERN = re.compile(r"[*?\[]")
-"""First special character of a pattern."""
+"""Character that is special in a pattern."""
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
-"""Classes of the texts in folders with these names."""
+"""For each name of a folder, the class of the texts in such a folder."""
 _SKIPPED_NAMES = re.compile(
     r".+(~|\.(bak|old|orig|swp|part|partial|crdownload|tmp))|(readme|licen[cs]e|changelog)(\.\w+)?|desktop\.ini"
     rf"|{re.escape(DATASET_NAME)}|{re.escape(COUNTS_NAME)}",
     re.IGNORECASE,
 )
-"""Names of backups, unfinished downloads, files about their folder, and results of an earlier run."""
+"""Names of backups, of unfinished downloads, of files that describe a folder, and of results of an earlier command."""
 # https://github.com/delta-io/delta/blob/master/PROTOCOL.md, https://iceberg.apache.org/spec/#file-system-tables,
 # https://hudi.apache.org/tech-specs/
 _TABLE_LOG = re.compile(r"(.*)/(_delta_log|\.hoodie|metadata/[^/]*\.metadata\.json)(/|$)")
-"""Path in the log of a table format. The log decides which files of the folder are valid."""
+"""Path of a log in a table format (Delta Lake, Hudi or Iceberg). The log says which files of the folder are valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +50,13 @@ class Listing:
 
 
 def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
-    """Find the input files.
+    """Return the input files at the addresses of `inputs`.
 
-    A folder means all files below it, except hidden ones (a name that begins with `.` or `_`) and those below
-    `leave_out`, the folder of the results. Backups (`reviews.csv~`), unfinished downloads, files about a folder
-    (`README.md`), results of an earlier run and files that match `exclude` are also skipped. An address is a pattern
-    only if no file has that name. Raises DataError if an address does not exist, is unreadable, is empty, or is given
-    twice.
+    A folder stands for all files below it, except for hidden files (names that begin with `.` or `_`) and files below
+    `leave_out`, the folder for the results. Backups (`reviews.csv~`), unfinished downloads, files that describe a
+    folder (`README.md`), results of an earlier command, and files that match `inputs.exclude` are also skipped. An
+    address with special characters is a pattern only if no file has that name. Raises DataError if an address does not
+    exist, is unreadable or is given twice, or if all files are empty.
     """
     found: list[InputFile] = []
     used: set[str] = set()
@@ -101,22 +101,27 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
 
 
 def _class_of_folder(address: str) -> int | None:
-    """Return the class of a text in a folder such as those of aclImdb, or None if the folder's name is not a class."""
+    """Return the class of a text file in a folder that is named for a class, as in aclImdb.
+
+    Return None for any other file.
+    """
     path = PurePosixPath(address)
     is_text = path.with_suffix("" if compression(address) else path.suffix).suffix == ".txt"
     return _CLASS_FOLDERS.get(path.parent.name) if is_text else None
 
 
 def current_files(address: str) -> list[InputFile]:
-    """Return the files at an address now: one file, or those below a folder or prefix. More may be added later.
+    """Return the files that exist now at an address, which is a file, a folder or a prefix.
 
-    The list may be empty. Raises DataError if a path or bucket does not exist or is unreadable.
+    More files can be added later. The list can be empty. Raises DataError if a path or bucket does not exist or is
+    unreadable.
     """
     if is_s3(address):
         with s3.explained_errors(address, "list"):
             entries = _s3_entries(address, None)
     elif Path(address).is_dir():
-        # A file that vanished since the folder was listed was temporary, and was renamed after it was written.
+        # A file that disappeared after the folder was listed was a temporary file, which was renamed when it was
+        # complete.
         entries = [entry for path in _walk(Path(address), None) for entry in _existing_entries(path)]
     else:
         entries = _local_files(address, None)
@@ -124,7 +129,10 @@ def current_files(address: str) -> list[InputFile]:
 
 
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
-    """Return the patterns that match a file, or one of its folders below the given address."""
+    """Return the patterns that match a file or one of the folders that contain it.
+
+    Only folders below `given` count, the address that the user gave.
+    """
     path = PurePosixPath(address)
     root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
     inside = [path, *(folder for folder in path.parents if root in folder.parents)]
@@ -132,9 +140,9 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
 
 
 def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """Return the files that are not skipped because of their names, and a warning about each skipped file.
+    """Return the files without those that are skipped because of their names, and a warning about each skipped file.
 
-    A file that the user named is never skipped.
+    A file is never skipped if the user gave its own address.
     """
     skipped = [
         each.address for each in found if not each.named and _SKIPPED_NAMES.fullmatch(each.address.rpartition("/")[2])
@@ -146,7 +154,7 @@ def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
 
 
 def _refuse_table(path: str) -> None:
-    """Raise DataError for a path in the log of a table format: such a folder also contains deleted rows."""
+    """Raise DataError for a path in the log of a table format: the table's files can contain deleted rows."""
     if found := _TABLE_LOG.match(path):
         raise DataError(
             f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, and its files may contain deleted rows; export "
@@ -155,7 +163,7 @@ def _refuse_table(path: str) -> None:
 
 
 def _local_files(given: str, leave_out: str | None) -> list[Entry]:
-    """Return the local files of a path, a folder or a pattern."""
+    """Return the local files at a path, below a folder, or for a pattern."""
     if _PATTERN.search(given) and not os.path.lexists(given):
         return _matching(given, leave_out)
     path = Path(given)
@@ -193,7 +201,10 @@ def _existing_entries(path: Path) -> list[Entry]:
 
 
 def _matching(pattern: str, leave_out: str | None) -> list[Entry]:
-    """Return the files that a pattern matches and those in matching folders, each once and without results."""
+    """Return the files that a pattern matches, and the files in folders that it matches.
+
+    Each file occurs once, and files in the folder of the results are left out.
+    """
     results = _local_folder(leave_out)
     entries: dict[str, Entry] = {}
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
@@ -244,12 +255,12 @@ def _check_duplicates(found: Sequence[InputFile]) -> None:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether a file or folder of this name is skipped inside a given folder."""
+    """Return whether a file or folder with this name is skipped when it is found in a folder."""
     return name.startswith((".", "_"))
 
 
 def _s3_files(given: str, leave_out: str | None) -> list[Entry]:
-    """Return the objects of an address, a prefix or a pattern."""
+    """Return the S3 objects at an address, below a prefix, or for a pattern."""
     if not (found := _s3_entries(given, leave_out)):
         what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
         raise DataError(f"there is no object at {given}; check the {what}")
@@ -282,13 +293,13 @@ def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
 
 
 def _key_matches(key: str, pattern: str) -> bool:
-    """Return whether a key matches a pattern. `*`, `?` and `[...]` do not match a slash."""
+    """Return whether a key matches a pattern. The special characters `*`, `?` and `[...]` do not match a slash."""
     parts, patterns = key.split("/"), pattern.split("/")
     return bool(parts[-1]) and len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
 def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
-    """Yield the objects with the key prefix of `place`, in key order, at most `at_most`."""
+    """Yield the objects with keys that begin with the key of `place`, in key order, at most `at_most` of them."""
     from botocore.exceptions import ClientError  # slow to load
 
     try:

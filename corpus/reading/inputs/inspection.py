@@ -1,6 +1,6 @@
-"""Inspects the beginnings of the input files: detects each format, reads a sample, and estimates the size.
+"""Inspects the input files: detects the format of each file, reads a sample, and estimates the size of the input.
 
-Do not read whole files here: there can be ten thousand.
+Do not read whole files in this module, because the input can have ten thousand files.
 """
 
 import shlex
@@ -30,38 +30,38 @@ from corpus.reading.storage import open_range
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
-# A file that is one review is hardly longer than this.
+# A plain-text file with one review hardly ever has more lines.
 _MAX_REVIEW_LINES = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputInspection:
-    """Result of an inspection: how to read the input, and the facts that its beginnings show."""
+    """Result of an inspection: the files with their formats, and properties that the beginnings of the files show."""
 
     sources: tuple[Source, ...]
     labelled: bool
     """Whether the input has labels instead of ratings."""
     positive_label: str | None
     classes: tuple[str, ...]
-    """Names of more than two classes; empty if there are two."""
+    """Names of the classes if there are more than two, otherwise empty."""
     test_input: bool
-    """Whether the test set has its own files."""
+    """Whether the user gave separate files for the test set."""
     warnings: tuple[str, ...]
     sample: Sample
     values_by_file: Mapping[str, Counter[str]]
-    """Counts of the ratings or labels, as written, in the beginning of each file, by its address."""
+    """Counts of the ratings or labels in the beginning of each file, as they are written, by the file's address."""
     plain_bytes: int
-    """Approximate decompressed size of the whole input."""
+    """Approximate decompressed size of the whole input, in bytes."""
     rows: int
-    """Approximate number of records."""
+    """Approximate number of records in the whole input."""
 
     @property
     def values(self) -> Counter[str]:
-        """Counts of the ratings or labels in the beginnings of all files."""
+        """Counts of the ratings or labels in the beginnings of all files, summed over the files."""
         return sum(self.values_by_file.values(), Counter())
 
     def settings(self, chosen: Settings) -> Settings:
-        """Return `chosen` with the values that depend on the input."""
+        """Return the settings `chosen`, with the values that depend on the input filled in."""
         return replace(
             chosen,
             labelled=self.labelled,
@@ -71,11 +71,11 @@ class InputInspection:
         )
 
     def warnings_for(self, words: str) -> tuple[str, ...]:
-        """Return the warnings about the input, if `words` is the rule of words."""
+        """Return the warnings about the input, including warnings about the rule of words `words`."""
         return (*self.warnings, *self.sample.word_warnings(words))
 
     def check_values(self, settings: Settings, max_malformed: float) -> None:
-        """Raise DataError if more than a share `max_malformed` of the ratings or labels does not fit the settings."""
+        """Raise DataError if more than a share `max_malformed` of the ratings or labels does not fit `settings`."""
         if not self.labelled:
             check_scales(self.values_by_file, settings, max_malformed)
         elif settings.classes:
@@ -83,10 +83,10 @@ class InputInspection:
 
 
 def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspection:
-    """Find the input files and detect the format of each.
+    """Find the input files, and inspect their beginnings.
 
-    Skips `leave_out`, the folder of the results. Raises DataError if the input is unusable. If a format is
-    ambiguous, the message names the option that decides.
+    Skips `leave_out`, the folder for the results. Raises DataError if the input is unusable. If a format is ambiguous,
+    the message names the option with which the user can choose it.
     """
     listing = find_files(inputs, leave_out)
     detected, notes = _detect_all(listing.files, inputs.options)
@@ -144,7 +144,7 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
 
 
 def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
-    """Return a note if most plain-text files have a few lines each: then each file may be one text."""
+    """Return a note if most plain-text files have only a few lines, so that each file might be a single text."""
     plain = {each.address for each in sources if each.format.kind == "text"}
     read = {address: each for address, each in sample.files.items() if address in plain}
     several = [address for address, each in read.items() if each.whole and 1 < each.lines <= _MAX_REVIEW_LINES]
@@ -158,7 +158,7 @@ def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
 
 
 def _estimate_extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[float, float]:
-    """Return the approximate decompressed size of a file in bytes, and its number of records."""
+    """Return the approximate decompressed size of a file in bytes, and its approximate number of records."""
     if known.rows is not None:
         return known.plain_size or source.size, known.rows
     of_file = sample.files.get(source.address)
@@ -180,7 +180,7 @@ class _Beginning(NamedTuple):
 
 
 def _read_beginning(found: InputFile) -> _Beginning:
-    """Read the beginning of a file, until it contains a complete line."""
+    """Read the beginning of a file, at least up to the end of its first line."""
     limit = _HEAD_BYTES
     while True:
         beginning = _read_first_bytes(found, limit)
@@ -210,7 +210,7 @@ def _read_first_bytes(found: InputFile, limit: int) -> _Beginning:
 def _detect_all(
     found: Sequence[InputFile], options: ReadingOptions
 ) -> tuple[dict[InputFile, DetectedFormat], list[str]]:
-    """Detect the format of each file with lines, and return notes on the skipped files."""
+    """Return the format of each file that has lines, and notes about chosen fields and skipped files."""
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
@@ -222,7 +222,7 @@ def _detect_all(
 
 
 def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
-    """Return the notes on chosen fields, each once, with the first file it applies to."""
+    """Return the notes about chosen fields. Each different note occurs once, with the first file that it applies to."""
     files: dict[str, list[str]] = {}
     for found, known in detected.items():
         for sentence in known.notes:
@@ -232,7 +232,10 @@ def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
 
 
 def _detect_among(files: Sequence[InputFile], found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
-    """Detect the format of a file. An error about a file that the user did not name also proposes --exclude."""
+    """Return the result of `_detect` for a file.
+
+    If the user did not give the file's own address, an error message suggests --exclude.
+    """
     try:
         return _detect(found, options)
     except DataError as error:
@@ -243,7 +246,7 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
 
 
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
-    """Return the format of a file, or the reason for skipping it.
+    """Return the format of a file, or the reason for skipping the file, as a predicate for a message.
 
     Raises DataError for a damaged file without a complete line.
     """
@@ -270,7 +273,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
 
 
 def _require_consistent_headers(detected: Mapping[InputFile, DetectedFormat]) -> None:
-    """Raise DataError if only some tables have a header: the others may be parts of one file."""
+    """Raise DataError if only some tables have a header: the other tables might be parts of a split file."""
     tables = {known.format.header: found.address for found, known in detected.items() if known.format.columns}
     if len(tables) > 1:
         raise DataError(
@@ -280,7 +283,7 @@ def _require_consistent_headers(detected: Mapping[InputFile, DetectedFormat]) ->
 
 
 def _is_labelled(detected: Mapping[InputFile, DetectedFormat], options: ReadingOptions) -> bool:
-    """Return whether the files have labels. Raises DataError if only some have them."""
+    """Return whether the files have labels. Raises DataError if some files have labels and others have ratings."""
     by_kind = {known.labelled: (found.address, known.format.value) for found, known in detected.items()}
     if len(by_kind) > 1:
         (labels, label), (ratings, rating) = by_kind[True], by_kind[False]

@@ -1,7 +1,8 @@
-"""Lists the layouts of known datasets, and finds the fields of a file that may be its text, rating or label.
+"""Lists the field names of known datasets, and finds the fields of a file that might be its text, rating or label.
 
-Names are compared without case, spaces, underscores and dashes, and without a prefix that ends in a dot
-(`reviews.text`). A combination of fields that no known dataset has is a guess, which must be reported.
+Field names are compared without case, spaces, underscores and dashes, and without a prefix that ends with a dot
+(`reviews.text`). A combination of fields that does not occur in a known dataset is a guess, and the user must be warned
+about it.
 """
 
 import re
@@ -12,7 +13,10 @@ from typing import NamedTuple
 
 
 class Layout(NamedTuple):
-    """Text fields and value field of a dataset. The value is a label if `labelled`, otherwise a rating."""
+    """Text fields and value field of a known dataset.
+
+    The value is a label if `labelled` is true, otherwise a rating.
+    """
 
     dataset: str
     text: tuple[str, ...]
@@ -40,11 +44,14 @@ LAYOUTS = (
     Layout("Goodreads, UCSD", ("review_text",), "rating"),
 )
 _POLARITY = Layout("Amazon and Yelp polarity, with a header", ("title", "text"), "label", labelled=True)
-"""Matches only if there is no other field: in other files a title is not a part of the text."""
+"""Matches only a file without any other field, because in other files a title is not a part of the text."""
 
 
 class Candidates(NamedTuple):
-    """Fields of a file that may be its text, and those that may be its value. A text may consist of several fields."""
+    """Fields of a file that might be its text, and fields that might be its value.
+
+    A text can consist of several fields.
+    """
 
     texts: Sequence[tuple[str, ...]]
     values: Sequence[str]
@@ -68,9 +75,9 @@ _FIRST, _SECOND = ("reviewtext",), ("text",)
 
 
 def candidates(names: Collection[str]) -> Candidates:
-    """Find the fields that may be text and value.
+    """Return the fields that might be the text and the value.
 
-    Fields without a prefix are preferred, then fields with the same prefix.
+    A text and a value without a prefix are preferred. The second choice is a text and a value with the same prefix.
     """
     prefixes = dict.fromkeys(["", *(name.rpartition(".")[0] for name in names)])
     found = [_among([name for name in names if name.rpartition(".")[0] == prefix]) for prefix in prefixes]
@@ -84,7 +91,7 @@ def candidates(names: Collection[str]) -> Candidates:
 
 
 def _among(names: Sequence[str]) -> Candidates:
-    """Find the candidates among the names with one prefix."""
+    """Return the candidates among names that have the same prefix."""
     named: dict[str, list[str]] = defaultdict(list)
     for name in names:
         named[_plain(name)].append(name)
@@ -92,7 +99,7 @@ def _among(names: Sequence[str]) -> Candidates:
     texts = [text for text in texts if not any(set(text) < set(other) for other in texts)]
     if len(names) == len(named) and set(named) == {*_POLARITY.text, _POLARITY.value}:
         texts = [_POLARITY.text]
-    elif set(texts) == {_FIRST, _SECOND}:  # the field of SNAP; in some files a text of another kind is also present
+    elif set(texts) == {_FIRST, _SECOND}:  # prefer SNAP's field to a different kind of text
         texts = [_FIRST]
     return Candidates(
         [fields for text in texts for fields in product(*(named[each] for each in text))],
@@ -101,23 +108,23 @@ def _among(names: Sequence[str]) -> Candidates:
 
 
 def is_labelled(value: str) -> bool:
-    """Return whether a known value field has labels."""
+    """Return whether a known value field has labels and not ratings."""
     return _LABELLED[_plain(value)]
 
 
 def is_guess(text: Sequence[str], value: str) -> bool:
-    """Return whether no known dataset has these fields together, or they belong to different objects.
+    """Return whether no known dataset has this combination of fields, or the fields belong to different objects.
 
-    Example of different objects: a review and a business.
+    Two fields belong to different objects if their prefixes differ, as in `review.text` and `business.stars`.
     """
     of = {name.rpartition(".")[0] for name in (*text, value)}
     return len(of) > 1 or (tuple(map(_plain, text)), _plain(value)) not in _KNOWN
 
 
 def are_field_names(names: Collection[str], code: int | None) -> bool:
-    """Return whether these are field names, and not the first record of a file without a header.
+    """Return whether the cells of a first line are field names, and not the first record of a file without a header.
 
-    If `code`, the class of all texts, is known, no value field is needed.
+    If the class of all texts is known (`code`), no value field is needed.
     """
     found = candidates(names)
     return len(found.texts) == 1 and (code is not None or bool(found.values))

@@ -1,7 +1,7 @@
-"""Reads a sample of the input, some megabytes of some files, with the code that later reads all files.
+"""Reads a sample of the input: a few megabytes of some of the files, with the same code that later reads all files.
 
-Files may be sorted by label, so the sample includes the middle and the end of files that can be cut. Reading must stop
-after many malformed records, because a file without reviews yields no batch.
+A file can be sorted by label, so the sample includes the middle and the end of a file that can be cut. Stop reading
+after many malformed records: a file without valid reviews yields no batch, so it would otherwise be read to its end.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from corpus.reading.tally import Tally
 from corpus.text import BY_RULE, unescape
 
 POSITIVE_NAME = "positive"
-"""Value of a positive text if the label itself is not stored."""
+"""Value that stands for positive texts if the label itself is not known."""
 
 _FILES = 20
 _FILE_BYTES = 4 << 20
@@ -38,28 +38,31 @@ _MAX_MALFORMED = 10_000
 class FileSample:
     lines: int = 0
     bytes: int = 0
-    """Decompressed size of its records, in bytes."""
+    """Decompressed size of the records that were read, in bytes."""
     expansion: float = 1.0
-    """Ratio of decompressed to stored size."""
+    """Ratio of decompressed size to stored size."""
     whole: bool = True
     """Whether the whole file was read."""
     texts: int = 0
-    """Number of its records that are reviews."""
+    """Number of records that are valid reviews."""
     first_texts: list[str] = field(default_factory=list)
-    """First of these texts."""
+    """Texts of the first reviews."""
 
     def words(self, rule: str) -> float:
-        """Return the mean number of words in a text. Not cached; counting takes longer than reading."""
+        """Return the mean number of words in a text.
+
+        Each call counts again, which takes longer than reading the sample.
+        """
         words, _ = BY_RULE[rule]
         return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
 
 
 class _TooManyMalformedError(Exception):
-    """Raised after enough malformed records."""
+    """Raised to stop reading a file with too many malformed records."""
 
 
 class _LimitedTally(Tally):
-    """Tally that stops reading after many malformed records."""
+    """Tally that raises _TooManyMalformedError after many malformed records."""
 
     def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         super().count_malformed(reason, address, start, line, excerpt)
@@ -72,23 +75,23 @@ class Sample:
     """Sample of the input, for each file and in total."""
 
     files: dict[str, FileSample] = field(default_factory=dict)
-    """Samples of files by address."""
+    """Sample of each file, by the file's address."""
     values: Counter[str] = field(default_factory=Counter)
-    """Counts of the ratings or labels."""
+    """Counts of the ratings or labels in the sample."""
     example: str = ""
-    """Beginning of a text."""
+    """Beginning of the first text, to show to the user."""
     example_value: str = ""
-    """Rating or label of the example."""
+    """Rating or label of the text in `example`."""
     tally: Tally = field(default_factory=_LimitedTally)
 
     @property
     def lines(self) -> int:
-        """Number of records that were read, with malformed ones."""
+        """Number of records that were read, including malformed records."""
         return self.tally.counts["lines"]
 
     @property
     def line_bytes(self) -> float:
-        """Mean size of a record in bytes; infinite if there was no review."""
+        """Mean size of a record in bytes, or infinity if no review was read."""
         size = sum(each.bytes for each in self.files.values())
         return size / self.lines if size else inf
 
@@ -98,7 +101,7 @@ class Sample:
         return sum(each.words(rule) * each.texts for each in self.files.values()) / texts if texts else 0.0
 
     def word_warnings(self, rule: str) -> list[str]:
-        """Return warnings about texts that this rule of words does not fit, with the remedy."""
+        """Return warnings if this rule of words does not fit the texts. A warning says what to do."""
         words, _ = BY_RULE[rule]
         texts = [text for each in self.files.values() for text in each.first_texts][:_WARNING_TEXTS]
         letters = Counter(letter for text in texts for letter in unescape(text).lower() if letter.isalpha())
@@ -119,7 +122,7 @@ class Sample:
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
-    """Read the first megabytes of at most 20 files, evenly chosen."""
+    """Read a sample of at most 20 files, chosen at regular intervals from all files."""
     chosen = sources[:: -(-len(sources) // _FILES)]
     limit = min(_FILE_BYTES, _ALL_BYTES // len(chosen))
     sample = Sample()
@@ -133,14 +136,15 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
 def _sample_file(
     sample: Sample, source: Source, encoder: LabelEncoder, settings: Settings, limit: int, kept: int
 ) -> FileSample:
-    """Read about `limit` bytes of a file, and keep its first `kept` texts."""
+    """Read a sample of about `limit` bytes from a file. Keep the first `kept` texts."""
     cut = source.format.is_splittable and not source.compression and source.size > limit
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
     try:
         for start, end in _sample_ranges(source.size, limit) if cut else [(0, WHOLE)]:
             part = Range(source.address, start, end, source.format, source.code, source.test)
-            # Line numbers in the middle are unknown, so its malformed lines are counted but not kept.
+            # Line numbers are unknown in the middle of a file, so malformed lines of these ranges are counted, but not
+            # stored.
             tally = _LimitedTally() if start else sample.tally
             for texts, text_codes, raw_bytes, _ in read_batches(part, encoder, tally):
                 if not sample.example:
@@ -162,28 +166,30 @@ def _sample_file(
 
 
 def _sample_ranges(size: int, limit: int) -> list[tuple[int, int]]:
-    """Return three ranges of a larger file: half of `limit` bytes at its start, a quarter in the middle, a quarter at
-    the end."""
+    """Return three ranges of a file that is larger than `limit`.
+
+    They have half of `limit` bytes at the start, a quarter in the middle, and a quarter at the end.
+    """
     quarter = limit // 4
     middle = max(2 * quarter, size // 2)
     return [(0, 2 * quarter), (middle, min(middle + quarter, size - quarter)), (size - quarter, size)]
 
 
 def _expansion(source: Source, limit: int) -> float:
-    """Return the ratio of decompressed to stored size in the first bytes of a file."""
+    """Return the ratio of decompressed size to stored size for the first `limit` bytes of a file."""
     if not source.compression:
         return 1.0
     with closing(open_range(source.address, 0, limit)) as file:
         packed = file.read(limit)
     taken = 0
-    with suppress(DamagedArchiveError):  # the sample ends within the data
+    with suppress(DamagedArchiveError):  # the first bytes end inside the compressed data
         for block in decompress(BytesIO(packed), source.compression):
             taken += len(block)
     return taken / len(packed)
 
 
 def _value_text(code: int, source: Source, settings: Settings) -> str:
-    """Return the rating or label of a code as users write it."""
+    """Return the rating or label that a code stands for, as users write it."""
     if not settings.labelled:
         return settings.in_units(code)
     if settings.classes:

@@ -1,6 +1,6 @@
-"""Rejects files of unsupported formats by their beginning, with a message that lists the supported formats.
+"""Recognises files of unsupported formats by their beginnings, and rejects them with a message that says what to do.
 
-Without these checks, an image or a file in UTF-16 would be counted as millions of malformed lines.
+Without these checks, an image or a file in UTF-16 would count as millions of malformed lines.
 """
 
 import codecs
@@ -11,7 +11,7 @@ from common.errors import DataError
 from corpus.reading.compression import compression
 
 SIGNATURE_BYTES = 6
-"""Number of bytes that `check_signature` needs."""
+"""Number of bytes from the start of a file that `check_signature` needs."""
 
 _SIGNATURES = {
     ".gz": b"\x1f\x8b",
@@ -19,7 +19,7 @@ _SIGNATURES = {
     ".xz": b"\xfd7zXZ\x00",
     ".zst": b"\x28\xb5\x2f\xfd",
 }
-# https://www.rfc-editor.org/rfc/rfc8878#name-skippable-frames: pzstd writes one at the start of a file.
+# https://www.rfc-editor.org/rfc/rfc8878#name-skippable-frames: pzstd writes a skippable frame at the start of a file.
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _UNSUPPORTED_NAMES = re.compile(r"\.(zip|tar(\.\w+)?|t[gbx]z2?|7z|rar|z|lz4|lzma|br|xls[xm]?|ods)$", re.IGNORECASE)
 _FOREIGN = re.compile(
@@ -34,13 +34,13 @@ _READ = (
 
 
 class BinaryFileError(DataError):
-    """File that is not text, such as an image. In a folder it is skipped."""
+    """The file is not text, but an image, for example. Such a file is skipped if it was found in a folder."""
 
 
 def check_signature(address: str, beginning: bytes) -> None:
-    """Raise DataError if the compression of a file does not match its name or is not supported.
+    """Raise DataError if the compression of a file is not supported or does not match the file's name.
 
-    `beginning` is the first SIGNATURE_BYTES of the stored file.
+    `beginning` has the first SIGNATURE_BYTES of the file as it is stored.
     """
     if _UNSUPPORTED_NAMES.search(address):
         raise DataError(f"{address} is an archive, a spreadsheet, or has an unsupported compression; {_READ}")
@@ -57,7 +57,10 @@ def check_signature(address: str, beginning: bytes) -> None:
 
 
 def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
-    """Raise DataError if the decompressed beginning of a file, or its complete `lines`, are not text in UTF-8."""
+    """Raise DataError if a file is not text in UTF-8, or is text that cannot contain reviews, such as a web page.
+
+    `data` is the decompressed beginning of the file, and `lines` has the complete lines in it.
+    """
     begins = data[:1024]
     if begins.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name} is in UTF-16 or UTF-32; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
@@ -80,7 +83,7 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
 
 
 def _is_utf8(data: bytes, *, whole: bool = True) -> bool:
-    """Return whether the bytes are UTF-8. If not `whole`, the last character may be cut."""
+    """Return whether the bytes are UTF-8. If `whole` is false, the last character is allowed to be incomplete."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data, whole)
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""Checks the labels or ratings at the beginnings of files against the options.
+"""Checks that the labels or ratings in the beginnings of files agree with the options.
 
-Do not guess the scale of ratings. On a scale up to 10, a 5 also fits 1 to 5: the rest would be malformed, and bad
-reviews would count as good.
+Do not guess the scale of ratings. Ratings on a scale up to 10 can also be valid from 1 to 5. With the wrong scale,
+ratings above 5 would be malformed, and bad reviews would count as good.
 """
 
 import shlex
@@ -27,18 +27,22 @@ _MIN_KNOWN_SHARE = 0.95
 _SHOWN_LETTERS = 40
 _SHOWN_LABELS = 8
 _MAX_LABEL_NUMBER = 2
-"""Larger whole numbers are probably ratings."""
+"""If labels are integers and one is larger than this number, they are probably ratings."""
 _MAX_LISTED_CLASSES = 32
-"""More labels than this are hardly classes, and a list of them does not help."""
-# A file of fewer ratings shows no scale, and a smaller share of other values may be mistakes.
+"""Maximum number of labels that a message suggests as classes.
+
+More labels are hardly ever classes, and a long list does not help.
+"""
+# A file with fewer ratings does not show its scale, and a smaller share of invalid ratings might be mistakes.
 _MIN_RATINGS, _MAX_BAD_SHARE_OF_A_FILE = 10, 0.2
 
 
 def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
     """Raise DataError if it is ambiguous which labels are positive.
 
-    `learnt` and `tested` count the labels, as `label_text` returns them, in samples of the training files and of the
-    test files. A single label is accepted, because the rest of the input may have the other label of its pair.
+    `learnt` has the counts of labels, as `label_text` returns them, in the beginnings of the training files, and
+    `tested` those in the test files. A single label of a known pair is accepted, because the rest of the input can have
+    the other label of the pair.
     """
     values = learnt + tested
     if options.positive_label is not None or options.classes or not values:
@@ -61,14 +65,14 @@ def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOpt
 
 
 def are_pair(values: Counter[str]) -> bool:
-    """Return whether nearly all of these labels belong to one known pair."""
+    """Return whether nearly all labels, by their counts, belong to the same known pair."""
     known = Counter({value: count for value, count in values.items() if usual_label(value) in LABELS})
     found = set(map(usual_label, known))
     return bool(found) and any(found <= pair for pair in _PAIRS) and known.total() >= _MIN_KNOWN_SHARE * values.total()
 
 
 def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: float) -> None:
-    """Raise DataError if more than a share `max_malformed` of the labels is in no class."""
+    """Raise DataError if more than a share `max_malformed` of the labels is not in `classes`."""
     others = Counter({value: count for value, count in values.items() if class_name(value) not in classes})
     if others and others.total() / values.total() > max_malformed:
         raise DataError(
@@ -80,8 +84,8 @@ def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: f
 def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malformed: float) -> None:
     """Raise DataError if more than a share `max_malformed` of the ratings is invalid.
 
-    It is also raised if more than a fifth of the numbers in one file, of at least 10, are invalid. `found` has the
-    counts of the ratings, as written, by file address.
+    DataError is also raised if a file has at least 10 numbers and more than a fifth of them are invalid. `found` maps
+    the address of each file to counts of its ratings, as they are written in the file.
     """
     _check_scale(sum(found.values(), Counter()), settings, max_malformed)
     for address, values in found.items():
@@ -96,7 +100,10 @@ def check_scales(found: Mapping[str, Counter[str]], settings: Settings, max_malf
 
 
 def _check_scale(values: Counter[str], settings: Settings, max_malformed: float, *, of: str = "") -> None:
-    """Check these ratings; `of` begins the message."""
+    """Raise DataError if more than a share `max_malformed` of these ratings is invalid.
+
+    The message begins with `of`.
+    """
     encoder = LabelEncoder(settings)
     bad = Counter(values)
     for value in values:
@@ -115,12 +122,12 @@ def _check_scale(values: Counter[str], settings: Settings, max_malformed: float,
 
 
 def list_values(values: Counter[str]) -> str:
-    """Return the most frequent labels or ratings with their counts, for a message."""
+    """Return a list of the most frequent labels or ratings with their counts, for a message."""
     listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(_SHOWN_LABELS))
     return listed + (", ..." if len(values) > _SHOWN_LABELS else "")
 
 
 def _name_order(name: str) -> tuple[bool, int, str]:
-    """Return a sort key: numbers first, by value, then all other names."""
+    """Return a sort key that puts numbers first, by their value, and all other names after them."""
     number = name.isascii() and name.isdigit()
     return not number, int(name) if number and len(name) < _SHOWN_LETTERS else 0, name
