@@ -52,7 +52,7 @@ _RESTART_RENDEZVOUS_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
 A machine's ranks exit only after they notice that other ranks are lost.
 """
 _OWN_KILL_SECONDS = 20
-"""Seconds after the first failure. A rank that a signal ends later than this did not fail itself.
+"""Seconds after the first failure. A rank that a signal kills later than this did not fail itself.
 
 Torchrun kills ranks that do not exit within 30 seconds after the first failure.
 """

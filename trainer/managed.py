@@ -217,7 +217,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
     data = None
     for folder in sorted(path for path in channels.iterdir() if path.is_dir()) if channels.is_dir() else ():
         files = sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))
-        files = [each for each in files if not each.endswith(".answers")]  # of analogy sets
+        files = [each for each in files if not each.endswith(".answers")]  # answers of an analogy set
         if folder.name == DATA:
             if len(files) != 1:
                 raise DataError(f"the channel {DATA} must have one dataset, and has {len(files)} files")

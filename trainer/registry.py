@@ -1,9 +1,9 @@
-"""Registry of models. Options, help, defaults, checks, search candidates, plans and reports follow from its
-declarations.
+"""Registry of models. Options, help, defaults, checks, search candidates, plans and reports are derived from it.
 
-To add a text classifier, add a module in `classification/models/`, a row here, and a test. To add a kind of learning,
-add a package next to `classification/` with a subclass of Task (task.py), and its options to `TrainConfig` (config.py).
-Classes are declared by import path and imported when a run needs them, so that `--help` does not import torch.
+To add a text classifier, add a module to `classification/models/`, a declaration to this file, and a test. To add a
+kind of learning, add a package next to `classification/` with a subclass of Task (task.py), and add its options to
+`TrainConfig` (config.py). Classes are declared by their import path, and imported when a run needs them. So `--help`
+does not import torch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ STEPS_AN_EPOCH = 100
 
 
 class RunSize(NamedTuple):
-    """Properties of a run that determine its default batch size."""
+    """Properties of a run that determine the default batch size."""
 
     on_gpus: bool
     optimiser: str = ""
@@ -28,21 +28,21 @@ class RunSize(NamedTuple):
     """Mean number of words of a training row."""
 
     def hundredth(self, fewest: int, most: int) -> int:
-        """Return the batch size that makes STEPS_AN_EPOCH steps an epoch, within [fewest, most]."""
+        """Return the batch size with STEPS_AN_EPOCH steps per epoch, limited to [fewest, most]."""
         return max(fewest, min(most, self.rows // STEPS_AN_EPOCH))
 
 
 class StepRows(NamedTuple):
-    """Default batch size of a model."""
+    """Default batch size of a model: a rule, and a description of this rule."""
 
     about: str
     """Description for the help of `--global-batch`."""
     of: Callable[[RunSize], int | None]
-    """Returns the rows of a step for a run; None for the default of all models."""
+    """Function that returns the number of rows per step for a run; None for the general default."""
 
 
 class Preset(NamedTuple):
-    """Named settings that reproduce another system."""
+    """Settings, with a name, that reproduce a different system."""
 
     system: str
     """Description for the help of `--preset`."""
@@ -51,7 +51,7 @@ class Preset(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Declaration of a model, a choice of `--model`."""
+    """Declaration of a model, which is a choice of `--model`."""
 
     about: str
     """Description for the help of `--model`."""
@@ -60,27 +60,37 @@ class Model:
     classifier: str = ""
     """Import path of the Classifier class of a text classifier."""
     settings: tuple[str, ...] = ()
-    """Options that the constructor of a text classifier takes."""
+    """Options that are passed to the constructor of a text classifier."""
     options: tuple[str, ...] = ()
-    """Further options that this model has and some others do not. An option that no model lists belongs to all models
-    of its section's kind."""
+    """Further options that this model has and some other models do not have.
+
+    An option that no model lists belongs to all models with the kind of learning of the option's section.
+    """
     optimisers: tuple[str, ...] = ()
-    """Supported optimisers; empty: all."""
+    """Supported optimisers; if empty, all optimisers are supported."""
     learns: str = "classes"
     """Kind of learning: `classes` (text classification) or `words` (word embeddings from a text stream)."""
     defaults: Settings = field(default_factory=dict)
-    """Defaults that differ from those of the options. benchmarks/results/ has the measurements."""
+    """Defaults of this model that differ from the general defaults of the options.
+
+    benchmarks/results/ has the measurements.
+    """
     with_embeddings: Settings = field(default_factory=dict)
-    """Defaults of a run with `--embeddings`."""
+    """Defaults of this model in a run with `--embeddings`."""
     on_endless_text: Settings = field(default_factory=dict)
-    """Defaults of a run on an unbounded stream."""
+    """Defaults of this model in a run on an unbounded stream."""
     presets: Mapping[str, Preset] = field(default_factory=dict)
     step_rows: StepRows | None = None
     changes: Sequence[Settings] = ()
-    """Settings that a search tries on this model while it is the best. The search also varies loss, epochs and learning
-    rate."""
+    """Changes of settings that a search tries while this model is the best model so far.
+
+    The search also varies the loss, the number of epochs and the learning rate.
+    """
     is_slow: bool = False
-    """True if a search tries this model early only on short texts, and tries no other models once it is the best."""
+    """True if the model trains slowly.
+
+    A search then tries it early only on short texts. If it is the best model, the search tries no other models.
+    """
     has_known_rates: bool = False
     """True if the catalogue of instance types contains GPU rates for this model."""
 
@@ -116,7 +126,8 @@ _FASTTEXT = Preset(
     {
         "epochs": 5,
         "optimiser": "sgd",
-        "learning_rate": 51.2,  # fastText's .1 per row, for 256 rows; one output takes steps twice as large as two
+        # fastText's rate is 0.1 per row of 256 rows, for two outputs. A model with one output needs twice this rate.
+        "learning_rate": 51.2,
         "word_rate": 0.5,
         "rate_scaling": "linear",
         "momentum": 0.0,
@@ -157,10 +168,10 @@ _SKIPGRAM_SYSTEM: Settings = {
     "warm_up": 0.0,
     "clip_norm": 0.0,
 }
-"""Settings of a student system for word embeddings from a stream."""
+"""Settings of a student project's system for word embeddings from a stream."""
 
 AUTO = "auto"
-"""Value of `--model` for the model that a search finds."""
+"""Value of `--model` that lets a search select the model."""
 
 _CLASSIFIERS = {
     "linear": Model(
@@ -189,8 +200,8 @@ _CLASSIFIERS = {
         settings=("embedding", "vocabulary", "hidden", "layers", "pooling", "dropout", "embedding_dropout"),
         options=("embeddings", "word_dropout"),
         defaults={"vocabulary": 30_000},
-        # The LSTM soon forgets pretrained vectors at the high rate that random ones need. In fastText's model the
-        # n-gram vectors have the same rate, and are random.
+        # At the high rate that random vectors need, the LSTM soon forgets pretrained vectors. In fastText's model the
+        # n-gram vectors are random, and have the same rate as the word vectors.
         with_embeddings={"word_rate": 0.02},
         presets={"reference": _REFERENCE},
         step_rows=StepRows(
@@ -215,8 +226,8 @@ _CLASSIFIERS = {
             "dropout": 0.5,
         },
         presets={"fasttext": _FASTTEXT, "gluon": _GLUON},
-        # With SGD, larger steps learn less. On texts with fewer than 20 words, 192 rows a step learn as much, and the
-        # overhead of a step of 64 rows would exceed its compute time (`python -m benchmarks fasttext quality`).
+        # With SGD, larger steps learn less per epoch. On texts with fewer than 20 words, 192 rows per step learn as
+        # much, and for 64 rows the overhead would exceed the compute time (`python -m benchmarks fasttext quality`).
         step_rows=StepRows(
             "with SGD 64, or 192 for short texts",
             lambda run: (192 if run.words < 20 else 64) if run.optimiser == "sgd" else None,
@@ -241,10 +252,10 @@ _WORD_MODELS = {
             "clip_norm": 100.0,
             "embedding": 100,
         },
-        # SGD needs a decaying rate, and so a known end. Adagrad's rate for each word decays with the word's frequency.
+        # SGD needs a decaying rate, and therefore a known number of steps. Adagrad's rate for a word decays by itself.
         on_endless_text={"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
         presets={"sgns": Preset("a system that learnt skip-gram embeddings from a stream", _SKIPGRAM_SYSTEM)},
-        # The overhead of calls dominates short steps. 256 rows learn much less, 64 slightly less.
+        # The overhead of calls dominates short steps. A step of 256 rows learns much less, a step of 64 slightly less.
         step_rows=StepRows("16, on GPUs 64", lambda run: 64 if run.on_gpus else 16),
     ),
     "char-lstm": Model(
@@ -271,7 +282,7 @@ _WORD_MODELS = {
 }
 
 _NOT_SEARCHED = ("char_ngrams", "embeddings")
-"""Options that a search does not set, because they suit only some models."""
+"""Options that a search does not vary, because they suit only some models."""
 _SEARCH = Model(
     about="the best model and settings, found by a search on held-out training rows",
     options=(
@@ -300,12 +311,12 @@ SEARCHED = tuple(
         if name not in _NOT_SEARCHED
     )
 )
-"""Options that `--model auto` chooses unless they are given."""
+"""Options that `--model auto` chooses, unless the user gives them."""
 
 COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
-"""Command for each kind of learning."""
+"""Name of the command for each kind of learning."""
 
 
 def import_class(path: str) -> Any:
-    """Return the class at an import path of a declaration."""
+    """Return the class at an import path, written as `module:class`."""
     return resolve_name(path)

@@ -1,9 +1,10 @@
-"""Start of a run, the same on every rank: load data, checkpoint and row order, then run the training loop (loop.py).
+"""Starts a run, in the same way on every rank: loads the data, the checkpoint and the row order, and runs loop.py.
 
-Do not trust that all machines received the same input: ranks with different settings or rows would train without an
-error. A resumed run has the configuration of its checkpoint, except for the settings that may change. An option that is
-not given does not override the checkpoint with its default: epochs and batch size are then those of the run. The number
-of ranks must not change a step: rows, order and learning rate depend on the global batch, which a run keeps.
+Do not trust that all machines received the same input, because ranks with different settings or rows would train
+without an error. A resumed run has the configuration of its checkpoint, except for the settings that are allowed to
+change. The default of an option that the user does not give does not replace the value in the checkpoint. For example,
+the numbers of epochs and of rows per step remain those of the run. The number of ranks must not change a step: its
+rows, their order and the learning rate depend only on the global batch, which is constant during a run.
 """
 
 from collections.abc import Callable
@@ -30,11 +31,11 @@ from trainer.search.search import Search
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
 _SETTINGS_OF_NODES = ("data", "output", "rows_in", "cache", "threads")
-"""Settings that may differ between ranks: each node has its own paths, memory and cores."""
+"""Settings that are allowed to differ between ranks, because nodes have different paths, memory and cores."""
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
-    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if training fails."""
+    """Train, and return the content of summary.json. Raises the same TrainingError on all ranks if training fails."""
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device):
         trainer_class = AsynchronousTrainer if config.is_asynchronous else Trainer
@@ -58,16 +59,16 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
 
 
 def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: Callable[[], bool]) -> DataT:
-    """Load the data of a run of this task, and prepare the output folder.
+    """Load the data of a run with this task, and create the output folder.
 
-    Raises TrainingError on all ranks if a rank cannot read the data, or if a rank's dataset or settings differ. Also
-    raises TrainingError if a new run would remove the checkpoints of an unfinished run, or replace a model without
-    `--force`.
+    Raises TrainingError on all ranks if a rank cannot read the data, or if a rank's dataset or settings differ from
+    those of the first rank. Also raises TrainingError if a new run would remove the checkpoints of an unfinished run,
+    or would replace a model without `--force`.
     """
     with ranks.agreement():
         if ranks.is_first and not config.resume:
             require_free_output(config.output, force=config.force)
-    free = min(ranks.gather(memory.free()))  # before any rank allocates
+    free = min(ranks.gather(memory.free()))  # before any rank allocates memory
     with ranks.agreement(loading=True):
         if config.slow and max(config.slow) >= ranks.world_size:
             raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.world_size - 1}")
@@ -94,8 +95,9 @@ def load_checkpoint(
 ) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
     """Return the state to resume from (None for a new run), the configuration of the run, and notes for the user.
 
-    The notes are those of the first rank. Raises TrainingError on all ranks if the state belongs to another run, or if
-    all checkpoints are of another version. Without any checkpoint, raises the same errors as `load_data`.
+    Only the first rank has the notes about checkpoints. Raises TrainingError on all ranks if the state belongs to a
+    different run, or if a different version of Shoal wrote all checkpoints. If there is no checkpoint, raises the same
+    errors as `load_data`.
     """
     state: dict[str, Any] | None = None
     notes: list[str] = []
@@ -120,7 +122,7 @@ def load_checkpoint(
 
 
 def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[str, Any] | None) -> BatchOrder:
-    """Return the global batches of a run on `data`: of the size in `saved`, or else of the requested size.
+    """Return the global batches of a run on `data`. Their size is that in `saved`, or else the requested size.
 
     Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.
     """
@@ -137,10 +139,10 @@ def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[
 
 
 def _require_first_has_checkpoints(holding: list[tuple[str, str] | None], folder: str) -> None:
-    """Raise TrainingError if other ranks have checkpoints, but the folder of the first is empty.
+    """Raise TrainingError if other ranks have checkpoints, but the folder of the first rank is empty.
 
-    `holding` (ranks,): the name and folder of each rank with checkpoints. If a machine that joins a run becomes the
-    first, it must not start the run from the beginning.
+    `holding` (ranks,): the name and folder of each rank that has checkpoints, and None for the other ranks. If a
+    machine that joins a run contains the first rank, it must not start the run from the beginning.
     """
     others = [rank for rank in holding if rank]
     if others and holding[0] is None:
@@ -152,11 +154,14 @@ def _require_first_has_checkpoints(holding: list[tuple[str, str] | None], folder
 
 
 def _latest_checkpoint(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the state of the latest valid checkpoint, and notes about later invalid ones, which are renamed."""
+    """Return the state of the latest valid checkpoint, and notes for the user.
+
+    Rename later checkpoints that are invalid.
+    """
     folder = config.output / CHECKPOINTS
     newest, unusable = checkpoint.newest(folder)
     for passed in unusable:
-        if passed.whole and newest is None:  # usually hours of work, even though from another version
+        if passed.whole and newest is None:  # usually hours of work, although a different version wrote it
             raise TrainingError(
                 f"{passed.path} {passed.why}, and it is the only checkpoint; resume with the version that wrote it, "
                 "or start in another --output"
@@ -194,16 +199,16 @@ _MAY_CHANGE = frozenset(
 """Settings that change the result by no more than rounding."""
 
 _DERIVED_SETTINGS = ("embedding", "buckets", "temperature")
-"""Settings that default to a property of the vectors or rows, and are kept in a resumed run."""
+"""Settings with a default that depends on the vectors or the rows. A resumed run keeps them."""
 
 _MAY_CHANGE_AFTER_DIVERGENCE = ("learning_rate", "word_rate", "clip_norm")
-"""Settings that a resumed run may change after its loss became infinite or NaN."""
+"""Settings that the user can change for a resumed run after the loss became infinite or NaN."""
 
 
 def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -> tuple[TrainConfig, list[str]]:
     """Return the configuration for resuming the run of `state` (checkpoint.py), and notes for the user.
 
-    `digest`: the digest of the dataset. Raises TrainingError if the state belongs to another run.
+    `digest`: the digest of the dataset. Raises TrainingError if the state belongs to a different run.
     """
     if config.preset:
         left: dict[str, Any] = {name: None for name in KEPT_ON_RESUME if name not in config.fixed}
@@ -227,7 +232,7 @@ def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> No
     now = config.plain()
     free = {*_MAY_CHANGE, *_MAY_CHANGE_AFTER_DIVERGENCE}
     free |= {name for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if now[name] is None}
-    if now["global_batch"] == state["global_batch"]:  # also if it is the default
+    if now["global_batch"] == state["global_batch"]:  # even if the user did not give it
         free.add("global_batch")
     for name, value in state["config"].items():
         if name not in free and now[name] != value:

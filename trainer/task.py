@@ -1,8 +1,8 @@
-"""Interface of a task: one kind of learning on the data of one run.
+"""Interface of a task, which is one kind of learning on the data of one run.
 
-The loop knows only row numbers and steps. A task knows the content of the rows, the loss, the evaluation, and the files
-to save. All ranks call a method at the same time. Except for the gradients of a rank's own rows, all ranks must get the
-same result, so a task must not use information that only one rank has.
+The training loop knows only row numbers and steps. A task knows the content of the rows, the loss, the evaluation, and
+the files to save. All ranks call each method at the same time. All ranks must get the same result, except for the
+gradients of a rank's own rows. So a task must not use information that only one rank has.
 """
 
 from abc import ABC, abstractmethod
@@ -22,11 +22,13 @@ from trainer.distributed.ranks import Ranks
 from trainer.registry import MODELS, import_class
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
-"""Parts of a task's rows: to train on; to evaluate after each epoch; to evaluate once at the end."""
+"""Parts of a task's rows: for training, for an evaluation after each epoch, and for an evaluation at the end of the
+run.
+"""
 
 
 class EpochStatus(Enum):
-    """Status of the next epoch."""
+    """Status of the rows of the next epoch."""
 
     READY = "its rows are available"
     PENDING = "its rows are not available yet"
@@ -52,7 +54,7 @@ DataT = TypeVar("DataT", bound=RunData)
 
 
 class DatasetStatistics(NamedTuple):
-    """Statistics of labelled rows that the candidates of a search depend on."""
+    """Statistics of labelled rows. The candidates of a search depend on them."""
 
     rows: int
     """Number of training rows."""
@@ -63,12 +65,12 @@ class DatasetStatistics(NamedTuple):
 
 
 class BlockScore(NamedTuple):
-    """Quality of a model on one block of rows."""
+    """Scores of a model on one block of rows."""
 
     score: float
     """Score by which models are compared."""
     metric: float
-    """Value of the metric of `--metric`."""
+    """Value of the metric that `--metric` selects."""
     log_loss: float
     """Log loss of calibrated probabilities; lower is better."""
     log_temperature: float
@@ -81,42 +83,42 @@ class Task(ABC, Generic[DataT]):
     model: nn.Module
     """Model with all parameters on this rank's device."""
     tables: Sequence[Tensor]
-    """Parameters (rows, ...) that have few touched rows in a batch."""
+    """Parameters (rows, ...) in which a batch touches only few rows."""
     sparse_tables: Sequence[Tensor] = ()
-    """Very large parameters (rows, columns). No operation may take time proportional to all their rows.
+    """Very large parameters (rows, columns). No operation must take time proportional to the number of all rows.
 
-    Their gradients contain only touched rows (computing/row_gradients.py). Parameters in neither list have dense
-    gradients.
+    Their gradients contain only touched rows (computing/row_gradients.py). Parameters that are neither in `tables` nor
+    in `sparse_tables` have dense gradients.
     """
     row_rates: Sequence[Tensor | None] = ()
-    """Factors (rows, 1) for Adagrad's rate of each row of a sparse table; None: no factors."""
+    """For each sparse table, factors (rows, 1) of Adagrad's rate for its rows, or None for no factors."""
     precision: str
-    """Precision of the layers."""
+    """Precision in which the layers compute."""
 
     @staticmethod
     @abstractmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> DataT:
         """Load the data that `config` names. This rank may use `memory` bytes.
 
-        `stop`: returns whether this rank was asked to stop; for tasks that wait for data. Raises TrainingError or
-        DataError, possibly on one rank only: the caller informs the others.
+        `stop`: returns whether this rank was asked to stop, for tasks that wait for data. Raises TrainingError or
+        DataError, possibly on one rank only. The caller informs the other ranks.
         """
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: DataT) -> tuple[TrainConfig, DataT, list[str]]:  # noqa: ARG004
-        """Return the configuration of a new run, its data, and notes for the user on the first rank.
+        """Return the configuration of a new run, the data of the run, and notes that the first rank shows to the user.
 
-        Fills in settings that depend on the data, and adds data that only a new run needs. Every rank calls it. Raises
-        TrainingError, the same on all ranks.
+        The result has the settings that depend on the data, and the data that only a new run needs. All ranks call this
+        method. Raises the same TrainingError on all ranks.
         """
         return config, data, []
 
     @abstractmethod
     def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:
-        """Create the model, with weights drawn from torch's generator. Raises TrainingError, the same on all ranks."""
+        """Create the model, with weights drawn from torch's generator. Raises the same TrainingError on all ranks."""
 
     def optimisation(self, config: TrainConfig) -> TrainConfig:
-        """Return the optimiser options for the steps that all ranks take together."""
+        """Return the configuration with the optimiser options for the steps that all ranks take together."""
         return config
 
     def optimiser(self, config: TrainConfig) -> Optimiser:
@@ -124,40 +126,43 @@ class Task(ABC, Generic[DataT]):
         return Optimiser(self.model, self.tables, options, sparse_tables=self.sparse_tables, row_rates=self.row_rates)
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
-        """Return the learning rate of step `step` of `steps`, with `size` rows. Called before the step's gradients."""
+        """Return the learning rate of step `step` (from 0) of `steps` steps, with `size` rows per step.
+
+        The training loop calls this method before it computes the gradients of the step.
+        """
         return learning_rate(config, step, steps, size)
 
     @abstractmethod
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
-        """Return the computer of gradients of training rows. It reports its phases to `timer`."""
+        """Return the object that computes gradients of training rows. It reports its phases to `timer`."""
 
     evaluates_epoch = True
     """True if the model is evaluated after this epoch."""
     saves_when_stopped = False
-    """True if a stopped run also saves a model."""
+    """True if a run also saves a model when it is stopped."""
 
     def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:  # noqa: ARG002
-        """Prepare the rows of the next epoch, or of an epoch that is resumed from a checkpoint.
+        """Prepare the rows of the next epoch, or of the epoch that is resumed from a checkpoint.
 
-        All ranks call it at the same time, and get the same result. `stop`: returns whether this rank was asked to
-        stop. `wait`: wait a short time for rows.
+        All ranks call this method at the same time, and get the same result. `stop`: returns whether this rank was
+        asked to stop. `wait`: wait a short time for rows that are not available yet.
         """
         return EpochStatus.READY
 
     def end_epoch(self) -> bool:
-        """Finish an epoch after all its steps. Return whether that changes `state`."""
+        """Finish an epoch after all its steps. Return whether the result of `state` has changed."""
         return False
 
     def state(self) -> dict[str, Any]:
-        """Return the plain values of the task that a checkpoint must contain in addition to the model."""
+        """Return the values, without tensors, that a checkpoint of this task must contain in addition to the model."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state. Raises DamagedError if it does not fit this task."""
+        """Restore the values that `state` returned. Raises DamagedError if they do not fit this task."""
         del state
 
     def checkpoint_written(self) -> None:
-        """Act on a written checkpoint of the latest state. Called on the first rank."""
+        """Act on a checkpoint of the latest state that was just written. Called only on the first rank."""
         return
 
     def share(self, rows: IntArray, split: IntArray, rank: int) -> IntArray:
@@ -166,16 +171,19 @@ class Task(ABC, Generic[DataT]):
 
     @abstractmethod
     def lengths(self, rows: IntArray) -> Lengths:
-        """Return the lengths (n,) of training rows (n,). They are used to give each rank short and long rows alike."""
+        """Return the lengths (n,) of training rows (n,).
+
+        The split uses them to give each rank both short and long rows.
+        """
 
     @abstractmethod
     def touched_rows(self, rows: IntArray) -> Sequence[IntArray]:
-        """Return, for each table, the rows (m,) that have gradients in a batch of training rows (n,)."""
+        """For each table, return the table rows (m,) that have gradients in a batch of training rows (n,)."""
 
     def touched_sparse_rows(self, rows: IntArray, step: int) -> Sequence[Tensor]:
-        """Return, for each sparse table, the rows (m,), int64, that training rows (n,) need at a step of the run.
+        """For each sparse table, return the table rows (m,), int64, that training rows (n,) need at a step of the run.
 
-        The result may contain further rows.
+        The result is allowed to contain further table rows.
         """
         raise NotImplementedError
 
@@ -183,45 +191,49 @@ class Task(ABC, Generic[DataT]):
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Return the `loss` and other measures of the model on a part's rows, in JSON types, the same on every rank.
 
-        `split` (ranks,): the number of rows that each rank evaluates; the sum is the size of the part. Returns None on
-        every rank once `stop` returns True on any rank.
+        `split` (ranks,): the number of rows that each rank evaluates. The sum is the number of rows of the part.
+        Returns None on every rank as soon as `stop` returns True on any rank.
         """
 
     @staticmethod
     def statistics(data: DataT) -> DatasetStatistics:
-        """Return the statistics of `data` that the candidates of a search depend on."""
+        """Return the statistics of `data` on which the candidates of a search depend."""
         raise NotImplementedError
 
     @staticmethod
     def folds(config: TrainConfig, ranks: Ranks, data: DataT) -> Sequence[DataT]:
-        """Return splits of the training rows of `data` into training and validation rows, to compare models.
+        """Return several splits of the training rows of `data` into training and validation rows, to compare models.
 
         Each trial of a search trains on every fold. Returns an empty sequence if there are too few rows.
         """
         raise NotImplementedError
 
     def block_scores(self, *, split: IntArray, stop: Callable[[], bool]) -> Sequence[BlockScore] | None:
-        """Return the scores on the validation rows of a fold, the same on every rank; None if stopped.
+        """Return the score of each block of a fold's validation rows, the same on every rank; None if the run was
+        stopped.
 
-        `split` (ranks,): as for `evaluate`.
+        `split` (ranks,): the number of rows that each rank evaluates.
         """
         raise NotImplementedError
 
     @abstractmethod
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return the first fields of summary.json: the measures on the test rows. After a stop, each value is null."""
+        """Return the first fields of summary.json: the measures on the test rows.
+
+        Each value is null if the run was stopped.
+        """
 
     @abstractmethod
     def summary_settings(self) -> dict[str, Any]:
         """Return the task's settings for summary.json, such as its precision."""
 
     def closing_notes(self) -> list[str]:
-        """Return notes for the user at the end of the run, on the first rank."""
+        """Return notes that the first rank shows to the user at the end of the run."""
         return []
 
     @abstractmethod
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
-        """Save the model after `epoch` epochs in the run's folder."""
+        """Save the model after `epoch` epochs to the run's output folder."""
 
 
 def task_class(model: str) -> type[Task[Any]]:

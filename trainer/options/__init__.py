@@ -1,1 +1,1 @@
-"""The options of a training run: what an option is, the sections of options, and presets of their values."""
+"""Options of a training run: the sections of options, and the rules for a section."""

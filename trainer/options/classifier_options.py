@@ -1,6 +1,6 @@
 """Options of text classifiers and their loss.
 
-A model file contains some of these settings. They are checked by the same rules when a file is read.
+A model file contains some of these settings. When a model file is read, its settings are checked with the same rules.
 """
 
 import re
@@ -12,14 +12,19 @@ from trainer.options.section import ABOVE_0, SHARE, Bound, Section, from_1_to, o
 from trainer.registry import MODELS
 
 _WIDEST, _DEEPEST = 8192, 64
-"""Limits of model sizes: a model file with wrong sizes must not fill the memory, and reviews need no larger models."""
+"""Largest width and depth of a model.
+
+Reviews need no larger models, and a model file with wrong sizes must not fill the memory.
+"""
 
 _MOST_NGRAMS, _MOST_BUCKETS, _MOST_WORDS = 8, 1 << 28, 2_000_000
 
 
 def char_lengths(text: str) -> range:
-    """Return the lengths of character n-grams for a value of `--char-ngrams`: 3-6 gives 3, 4, 5 and 6. An invalid value
-    gives an empty range."""
+    """Return the lengths of character n-grams for a value of `--char-ngrams`.
+
+    For example, `3-6` returns 3, 4, 5 and 6. For an invalid value, the range is empty.
+    """
     found = re.fullmatch("([1-9])-([1-9])", text)
     return range(int(found[1]), int(found[2]) + 1) if found else range(0)
 
@@ -31,7 +36,7 @@ _CHARS = Bound(
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(Section):
-    """Layers, dropout and loss of a text classifier."""
+    """Options for the layers, the dropout and the loss of a text classifier."""
 
     title: ClassVar[str] = "model"
 
@@ -109,9 +114,10 @@ class ClassifierOptions(Section):
     )
 
     def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
-        """Return the settings of a model for `models.build`, with `words` word ids and `outputs` outputs per row.
+        """Return the settings with which `models.build` creates a model with `words` word ids and `outputs` outputs per
+        row.
 
-        Unset settings and settings without effect are left out.
+        Settings without a value or without an effect on this model are left out.
         """
         values = {name: getattr(self, name) for name in MODELS[model].settings}
         if self.vocabulary == _MOST_WORDS or self.vocabulary + FIRST_WORD >= words:

@@ -7,15 +7,21 @@ from common.errors import TrainingError
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option
 
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
-"""Names of the measures of embeddings after each epoch. The last one is a prefix for each similarity set."""
+"""Names of the measures of embeddings after each epoch.
+
+SIMILARITY is the mean over all similarity sets. For the measure of one set, the set's name is appended.
+"""
 
 ENDLESS = 1_000_000
-"""Number of epochs of a run on an unbounded stream: effectively infinite, because the run ends when it is stopped."""
+"""Number of epochs of a run on an unbounded stream.
+
+It is practically infinite, so that the run continues until it is stopped.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingOptions(Section):
-    """Training pairs, negative samples, the end of a run, and the evaluation of embeddings."""
+    """Options for training pairs, negative samples, the end of a run, and the evaluation of embeddings."""
 
     title: ClassVar[str] = "word embeddings"
 
@@ -78,7 +84,9 @@ class EmbeddingOptions(Section):
 
 
 def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
-    """Raise TrainingError for an option that does not apply to finite text, or to an `endless` stream."""
+    """Raise TrainingError if an option is set that does not apply to finite text, or, if `endless`, to an unbounded
+    stream.
+    """
     if endless and options.pip:
         raise TrainingError("--pip needs finite text, with which it compares the embeddings; leave it out")
     if not endless and options.minutes is not None:

@@ -1,4 +1,4 @@
-"""Options of steps, the optimiser, and the cooperation of ranks."""
+"""Options of training steps, of the optimiser, and of the synchronisation between ranks."""
 
 import re
 from dataclasses import dataclass
@@ -8,27 +8,30 @@ from common.errors import TrainingError
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
-"""Small datasets have few steps per epoch, and a model learns slowly from texts that lose half of their words."""
+"""Default number of steps, and the limits for the default number of epochs.
+
+Small datasets have few steps per epoch. A model learns slowly if half of the words of each text are dropped.
+"""
 MIN_STEPS = 192
-"""Below this number of steps, a model learns almost nothing, however often it sees each row."""
+"""Minimum number of steps. With fewer steps a model learns almost nothing, however often it sees each row."""
 
 GLOBAL_BATCH = 256
-"""Rows of a step if neither the user nor the model sets another number."""
+"""Number of rows per step if neither the user nor the model sets a number."""
 KEPT_ON_RESUME = ("global_batch", "rank_batch", "epochs")
-"""Settings that a resumed run keeps unless they are given. A preset does not change them."""
+"""Settings that a resumed run keeps unless the user gives them. A preset does not change them in a resumed run."""
 
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
 
 def local_steps(mode: str) -> int:
-    """Return K, the local steps of a mode; 0 for sync."""
+    """Return K, the number of local steps in the value of `--mode`; 0 for `sync`."""
     found = _MODE.fullmatch(mode)
     return int(found[1] or 0) if found else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimisationOptions(Section):
-    """Number and size of steps, and the optimiser."""
+    """Options for the number and size of steps, and for the optimiser."""
 
     title: ClassVar[str] = "optimisation"
 
@@ -105,7 +108,9 @@ class OptimisationOptions(Section):
 
     @property
     def local_steps(self) -> int:
-        """Steps that each rank takes alone within one step of the run; 0 if all ranks take each step together."""
+        """Number of steps that each rank takes alone within one step of the run; 0 if all ranks take each step
+        together.
+        """
         return local_steps(self.mode)
 
     @property
@@ -117,7 +122,7 @@ class OptimisationOptions(Section):
         return self.requested_batch(world_size) or GLOBAL_BATCH
 
     def requested_batch(self, world_size: int) -> int | None:
-        """Return the rows of a global batch if the user set them, else None."""
+        """Return the number of rows in a global batch if the user has set it, else None."""
         if self.local_steps:
             own = self.rank_batch or self.global_batch
             return own and own * self.local_steps * (1 if self.is_asynchronous else world_size)

@@ -1,4 +1,4 @@
-"""Options of every run: data, output, model, computation and balancing."""
+"""Options that every run has: data, output, model, computation and balancing."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _WRITING_SHARE = 0.01
 def seconds_between_checkpoints(minutes: float, writing: float) -> float:
     """Return the seconds between two checkpoints.
 
-    `minutes`: the value of `--checkpoint-minutes`. `writing`: the seconds that it takes to write a checkpoint.
+    `minutes`: the value of `--checkpoint-minutes`. `writing`: the seconds that writing a checkpoint takes.
     """
     least, most = _CHECKPOINT_SECONDS
     return 60 * minutes or min(max(writing / _WRITING_SHARE, least), most)
@@ -37,7 +37,7 @@ _MOST_SLOWED = 1_000_000
 
 
 def parse_slowdown(text: str) -> tuple[int, float]:
-    """Parse RANK:FACTOR. Raises ArgumentTypeError for any other text."""
+    """Parse RANK:FACTOR to the rank and the factor. Raises ArgumentTypeError if the text has a different form."""
     rank, _, factor = text.partition(":")
     try:
         return int(rank), float(factor)
@@ -47,7 +47,7 @@ def parse_slowdown(text: str) -> tuple[int, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Section):
-    """Dataset, and where ranks keep its rows."""
+    """Options for the dataset, and for the place where ranks keep its rows."""
 
     title: ClassVar[str] = "data"
 
@@ -74,7 +74,7 @@ class DataOptions(Section):
     )
 
     def rows_to_learn(self, every: int) -> int:
-        """Return the number of rows to train on, out of `every` training rows."""
+        """Return the number of rows to train on if the dataset has `every` training rows."""
         return max(1, round(self.train_share * every))
 
 
@@ -115,7 +115,7 @@ class ComputeOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class BalanceOptions(Section):
-    """Split of each step over the ranks."""
+    """Options for the split of each step over the ranks."""
 
     title: ClassVar[str] = "balance"
 
@@ -138,7 +138,7 @@ class BalanceOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Section):
-    """Output folder, and how often the run writes to it."""
+    """Options for the output folder, and for how often the run writes to it."""
 
     title: ClassVar[str] = "output"
 
@@ -171,7 +171,7 @@ class OutputOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class DebuggingOptions(Section):
-    """Options for tests that equal hardware does not allow."""
+    """Options for tests of unequal ranks on equal hardware."""
 
     title: ClassVar[str] = "debugging"
 

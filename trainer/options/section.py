@@ -1,7 +1,7 @@
-"""Options as data: declares and checks the fields of a dataclass that a command line shows.
+"""Options as data: declares and checks fields of a dataclass that become options on a command line.
 
-A section is a dataclass of related options. Each field has a default and, as metadata from `option_metadata`, its help
-text and rules. `options` lists them for a front end such as command_line.py.
+A section is a dataclass of related options. Each field has a default. The metadata of a field, from `option_metadata`,
+contains the help text and the rules. `options` lists all options for a front end such as command_line.py.
 """
 
 import math
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 
 class Bound(NamedTuple):
-    """Condition on a value. Its text completes the phrase `must be`."""
+    """Condition that a value must satisfy. The text of the condition completes the phrase "must be"."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -36,7 +36,7 @@ _COMPUTABLE = Bound(
 
 
 def from_1_to(most: int) -> Bound:
-    """Return the bound of a number from 1 to `most`."""
+    """Return the condition that a number is from 1 to `most`."""
     return Bound(f"from 1 to {most}", lambda value: 1 <= value <= most)
 
 
@@ -51,10 +51,10 @@ def option_metadata(
     several: bool = False,
     advanced: bool = True,
 ) -> dict[str, Any]:
-    """Return the metadata of a field: the attributes of `common.options.Option`, and the bound that its value `must`
-    satisfy.
+    """Return the metadata of a field: the attributes of `common.options.Option`, and the condition `must`.
 
-    `parse` converts the text of a value that its type cannot parse. Most training options are `advanced`.
+    `parse` converts the text of a value, if calling the field's type is not enough. Most training options are
+    `advanced`.
     """
     return {
         "text": text,
@@ -69,7 +69,7 @@ def option_metadata(
 
 
 def option(text: str, *, default: Value, **how: Any) -> Value:
-    """Return a field with the metadata of `option_metadata`, and a default of the annotated type."""
+    """Return a dataclass field with a default, and with the metadata that `option_metadata` returns for `how`."""
     return field(default=default, metadata=option_metadata(text, **how))
 
 
@@ -101,7 +101,7 @@ class Section:
 
 
 def options(kind: type[Section]) -> list[Option]:
-    """Return all options of a dataclass that inherits from sections, section by section."""
+    """Return all options of a dataclass that inherits from several sections, one section after the other."""
     entries = {entry.name: entry for entry in fields(kind)}
     return [
         _option_of(entries[name], section.title)

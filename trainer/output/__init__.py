@@ -1,1 +1,1 @@
-"""Output of a run: its record, its checkpoints, its speed, and the files in its folder."""
+"""Output of a run: the record, the checkpoints, the measured speed, and the files in the output folder."""

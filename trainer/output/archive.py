@@ -1,6 +1,6 @@
-"""Safe reading of torch files (checkpoints), and checks of tensors from users.
+"""Reads torch files such as checkpoints safely, and checks tensors from files.
 
-Do not trust a tensor because torch loads it: with crafted strides, a few bytes become terabytes.
+Do not trust a tensor because torch can load it. With crafted strides, a few bytes in a file become terabytes.
 """
 
 from collections.abc import Mapping
@@ -11,20 +11,21 @@ import torch
 
 
 class DamagedError(Exception):
-    """The file is damaged, or torch did not write it. The message is a clause that describes the damage."""
+    """The file is damaged, or torch did not write it. The message is a clause that begins with "it" or "its"."""
 
 
 def read(content: bytes) -> dict[str, Any]:
-    """Return the dictionary of tensors (on the CPU) and plain values in a file's bytes, after a check of their digest.
+    """Return the dictionary of tensors and plain values in a file's content. The tensors are on the CPU.
 
-    Raises DamagedError. Also raises MemoryError, which does not mean that the file is damaged.
+    The caller has checked the digest of the content. Raises DamagedError. Also raises MemoryError, which does not mean
+    that the file is damaged.
     """
     try:
         found = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
     except MemoryError:
         raise
     except Exception as error:
-        # torch raises various errors: pickle, zip, type and key errors.
+        # torch raises errors of various types, such as pickle, zip, type and key errors.
         raise DamagedError("it is not a torch file, or is damaged") from error
     if not isinstance(found, dict):
         raise DamagedError("it is not a dictionary")
@@ -32,7 +33,7 @@ def read(content: bytes) -> dict[str, Any]:
 
 
 def require_finite(tensors: Any) -> None:
-    """Raise DamagedError unless `tensors` is a dictionary of contiguous CPU tensors with finite values."""
+    """Raise DamagedError unless `tensors` is a dictionary of contiguous tensors on the CPU with finite values."""
     if not isinstance(tensors, dict):
         raise DamagedError("it has no tensors")
     for name, tensor in tensors.items():
@@ -47,7 +48,9 @@ def require_finite(tensors: Any) -> None:
 
 
 def require_tensors(tensors: Any, expected: Mapping[str, torch.Tensor]) -> None:
-    """Raise DamagedError unless `tensors` have the expected names, shapes and dtypes, and are contiguous and finite."""
+    """Raise DamagedError unless `tensors` have the names, shapes and dtypes of `expected`, and are contiguous and
+    finite.
+    """
     require_finite(tensors)
     if tensors.keys() != expected.keys():
         raise DamagedError("its tensors do not match the model that it describes")

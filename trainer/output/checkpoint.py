@@ -1,8 +1,8 @@
-"""Checkpoints: all state that resuming a run needs, on any number of ranks.
+"""Checkpoints: the whole state that is needed to resume a run, on any number of ranks.
 
 Do not trust a file because it can be loaded. A checkpoint is a torch archive followed by the digest of its bytes. The
-digest is checked first, because bits may have flipped. The content is checked next, because another program or version
-may have written it. start.py checks whether a checkpoint belongs to the run to resume.
+digest is checked first, because bits may have flipped. The content is checked next, because a different program or
+version might have written it. start.py checks whether a checkpoint belongs to the run to resume.
 """
 
 import io
@@ -43,18 +43,21 @@ _KINDS = {
 
 @dataclass(kw_only=True)
 class RunProgress:
-    """Progress of a run: counts over all of its starts."""
+    """Progress of a run since its first start."""
 
     epoch: int = 0
     step: int = 0
-    """Steps done in this epoch; all of them while the evaluation is pending."""
+    """Number of steps taken in this epoch.
+
+    Until the evaluation after the epoch, this is the number of all its steps.
+    """
     rows_seen: int = 0
     seconds: float = 0.0
-    """Training time."""
+    """Seconds of training."""
     loss_sum: float = 0.0
-    """Sum of the loss over this epoch's rows so far."""
+    """Sum of the losses of the rows in this epoch so far."""
     validation: dict[str, float] | None = None
-    """Loss and measures of the latest epoch on the validation rows."""
+    """Loss and measures on the validation rows after the latest epoch; None before the first evaluation."""
 
     def end_epoch(self) -> None:
         self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
@@ -65,15 +68,15 @@ class UnusableCheckpoint(NamedTuple):
 
     path: Path
     why: str
-    """Rest of a sentence that begins with the path."""
+    """Reason, as the rest of a sentence that begins with the path."""
     whole: bool
-    """True if the file is intact: it may still be useful to the user."""
+    """True if the file is intact. It is then possibly still useful to the user, with a different version."""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and keep only the latest two.
 
-    Raises TrainingError if the write fails; the earlier checkpoints then still exist.
+    Returns the path of the checkpoint. Raises TrainingError if writing fails; the earlier checkpoints then still exist.
     """
     with explain_os_error(TrainingError, f"cannot make the folder {folder}", "remove the file with this name"):
         folder.mkdir(exist_ok=True)
@@ -82,7 +85,7 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     torch.save(state, buffer)
     content = buffer.getvalue()
     write_whole(path, content + _digest(content))
-    before = [each for each in list_checkpoints(folder) if each.name < path.name]  # a later one was not renamed
+    before = [each for each in list_checkpoints(folder) if each.name < path.name]  # not the later, invalid ones
     for old in before[KEPT - 1 :]:
         with suppress(OSError):  # an old checkpoint is harmless
             old.unlink()
@@ -90,13 +93,14 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
 
 
 _MOST = 10**15
-"""Largest plausible count of steps, rows or seconds; larger values would overflow."""
+"""Largest plausible number of steps, rows or seconds. Larger values would overflow."""
 
 
 def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
-    """Return the latest valid checkpoint and its state on the CPU, or None; and the later invalid ones.
+    """Return the path and state of the latest valid checkpoint (or None), and the later checkpoints that are invalid.
 
-    Raises TrainingError if a file is unreadable, and MemoryError: neither means that it is damaged.
+    The tensors of the state are on the CPU. Raises TrainingError if a file is unreadable, and MemoryError. Neither
+    error means that the file is damaged.
     """
     passed_over = []
     for path in list_checkpoints(folder):
@@ -128,7 +132,7 @@ def _digest(body: bytes) -> bytes:
 
 
 def require_state(state: dict[str, Any]) -> None:
-    """Raise DamagedError or DataError unless `state` is the state of a run of this version."""
+    """Raise DamagedError or DataError unless `state` is the state of a run, written by this version of Shoal."""
     if not isinstance(state.get("format"), int) or state["format"] != FORMAT:
         raise DamagedError(f"it is not of format {FORMAT}")
     for name, kind in _KINDS.items():
@@ -147,8 +151,8 @@ def require_state(state: dict[str, Any]) -> None:
 
 
 def set_aside(path: Path) -> None:
-    """Rename an invalid checkpoint, so that it is neither used nor removed."""
-    with suppress(OSError):  # it is then ignored again
+    """Rename an invalid checkpoint, so that later runs neither use it nor remove it."""
+    with suppress(OSError):  # the next start then finds and ignores it again
         path.rename(path.with_name(f"{path.name}.damaged"))
 
 
@@ -160,9 +164,10 @@ def restore(
     *,
     where: Path,
 ) -> RunProgress:
-    """Load a state into a model, its optimiser and, through `restore_task`, its task. Return the progress of the run.
+    """Load a state into a model, its optimiser and, with `restore_task`, its task. Return the progress of the run.
 
-    `state` comes from `newest`. Raises TrainingError if it belongs to another model.
+    `state` is a state that `newest` returned. `where`: the folder, for the message. Raises TrainingError if the state
+    belongs to a different model.
     """
     try:
         progress = RunProgress(**state["progress"])
@@ -181,11 +186,11 @@ def restore(
 
 
 def clear(folder: Path) -> None:
-    """Remove all checkpoints, for a run that starts from the beginning."""
+    """Remove all checkpoints in a folder, before a run starts from the beginning."""
     for path in list_checkpoints(folder):
         path.unlink()
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """Return all checkpoints, latest first."""
+    """Return the paths of all checkpoints in a folder, latest first."""
     return sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True)

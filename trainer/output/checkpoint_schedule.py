@@ -1,6 +1,7 @@
-"""Schedule and writing of checkpoints: the first rank writes them while the others continue.
+"""Decides when a checkpoint is due, and writes it. The first rank writes checkpoints while the other ranks continue.
 
-The first rank must not fail alone, because the others would wait for it forever. It reports a failed write.
+The first rank must not fail alone, because the other ranks would wait for it forever. So it only reports a failed
+write.
 """
 
 import time
@@ -16,11 +17,11 @@ from trainer.output.run_files import CHECKPOINTS
 from trainer.output.throughput import Throughput
 
 _EPOCH_CHECKPOINT_SECONDS = 10.0
-"""Age in seconds above which a new checkpoint is written at the end of an epoch."""
+"""Age of the latest checkpoint, in seconds, above which a new checkpoint is written at the end of an epoch."""
 
 
 class Checkpointer:
-    """Writes checkpoints, and knows the latest one."""
+    """Writes checkpoints, and keeps track of the latest checkpoint."""
 
     def __init__(
         self,
@@ -31,38 +32,44 @@ class Checkpointer:
         throughput: Throughput,
         steps: int | None,
     ) -> None:
-        """`state`: returns the state to save. `steps`: the steps of the checkpoint from which the run was resumed."""
+        """`state`: returns the state to save.
+
+        `steps`: the steps before the checkpoint from which the run was resumed, or None.
+        """
         self._folder, self._minutes, self._writing = config.output / CHECKPOINTS, config.checkpoint_minutes, 0.0
         self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
-        """Steps of the latest checkpoint; None if there is no checkpoint."""
+        """Number of steps before the latest checkpoint; None if there is no checkpoint."""
         self._since = time.monotonic()
         self._written: int | None = None
 
     def is_due(self, *, epoch_ends: bool) -> bool:
         """Return whether a checkpoint is due after this step.
 
-        At the end of an epoch it is due sooner: an evaluation follows, which may take long, and the machine may fail
-        during it.
+        At the end of an epoch a checkpoint is due sooner, because the following evaluation can be long, and the machine
+        could fail during the evaluation.
         """
         seconds = seconds_between_checkpoints(self._minutes, self._writing)
         seconds = min(seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else seconds
         return time.monotonic() - self._since > seconds
 
     def resume_advice(self) -> str:
-        """Return the rest of a sentence about a failed run: the step from which it can continue, if a checkpoint
-        exists."""
+        """Return the rest of a sentence about a failed run: the step from which the run can continue.
+
+        The text is empty if there is no checkpoint.
+        """
         return "" if self.steps is None else f", and continue from step {self.steps} with --resume"
 
     def invalidate(self) -> None:
-        """Require a new checkpoint, even if no step follows the latest one."""
+        """Let the next call of `save` write a checkpoint, even if no step was taken since the latest checkpoint."""
         self._written = None
 
     def save(self, steps: int, *, awaited: bool) -> bool:
-        """Write a checkpoint after `steps` steps, if this is the first rank and it is not written yet. Return whether
-        it was written.
+        """Write a checkpoint after `steps` steps, if this is the first rank and the checkpoint does not exist yet.
 
-        `awaited`: the other ranks wait for it in the next step.
+        Returns whether this call wrote the checkpoint.
+
+        `awaited`: the other ranks wait for this rank in the next step.
         """
         start, before = time.monotonic(), self.steps
         self._since, self.steps = start, steps

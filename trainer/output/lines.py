@@ -1,10 +1,10 @@
-"""Lines of record.jsonl: one class for each kind, which the trainer writes and all readers use.
+"""Lines of record.jsonl. Each kind of line is a class; the trainer writes objects of it, and all readers parse them.
 
-A line is a JSON object with `kind`, the class name in lower case, `time`, and the other fields of the class. The
-measures of a Test and the summary of an End are fields of the line itself. Readers skip an invalid line: a killed
-process or a full disk may leave half a line, and another version writes other fields.
+A line is a JSON object with `kind` (the class name in lower case), `time`, and the other fields of the class. The
+measures of a Test and the summary of an End are fields of the line itself. Readers skip an invalid line, because a
+killed process or a full disk can leave half a line, and a different version can write different fields.
 
-A resumed run appends, beginning with another Start. Steps after its `from_step` then appear twice.
+A resumed run appends lines, beginning with a second Start. Steps after the `from_step` of this Start then appear twice.
 """
 
 import math
@@ -50,7 +50,10 @@ class Line:
     """Base class of all lines."""
 
     rest: ClassVar[str | None] = None
-    """Name of the field that is a mapping, and is stored as fields of the line itself."""
+    """Name of a field with a mapping.
+
+    The entries of the mapping are stored as fields of the line itself. Can be None.
+    """
 
     time: Annotated[float, lambda value: _is_seconds(value) and value < _LATEST] = field(
         default_factory=lambda: round(time.time(), 3)
@@ -66,30 +69,34 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Search(Line):
-    """Start of a search of settings (`--model auto`). Its trials follow, then the run with the best settings."""
+    """Start of a search for settings (`--model auto`).
+
+    Lines of its trials follow, then those of the run with the best settings.
+    """
 
     limit: Seconds
-    """Time limit of the whole search."""
+    """Time limit of the search and the final training, in seconds."""
     rows: Count
-    """Training rows of each fold."""
+    """Number of training rows in each fold."""
     folds: Count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(Line):
-    """Trial of settings, measured on held-out rows (search/trials.py)."""
+    """Trial of a search: settings, and the measures of their model on held-out rows (search/trials.py)."""
 
     trial: Count
     """Number of the trial, from 1."""
     settings: Object
-    """Options that differ from the defaults of the model."""
+    """Options of the trial that differ from the defaults of the model."""
     measures: Object
     """`score`, by which trials are compared, the requested `metric`, `log_loss` and `log_temperature`.
 
-    Each is a mean over the blocks of held-out rows. It is null if the model learnt nothing, or if the time was over.
+    Each measure is a mean over the blocks of held-out rows. It is null if training diverged, or if the time limit
+    passed.
     """
     folds: Count
-    """Number of measured folds. A trial that is already worse skips the others."""
+    """Number of measured folds. A trial skips the remaining folds if it is already worse than the best trial."""
     seconds: Seconds
     best: Annotated[bool, lambda value: isinstance(value, bool)]
     """True if it is the best trial so far."""
@@ -97,7 +104,7 @@ class Trial(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Start(Line):
-    """Start of a run, or of a resumed run."""
+    """First start of a run, or start of a resumed run."""
 
     config: Object
     world_size: Annotated[int, lambda value: _is_count(value) and value >= 1]
@@ -114,7 +121,7 @@ class Start(Line):
     from_step: Count
     """Step from which the run was resumed, or 0."""
     own_rates: Rates
-    """Own rate of each rank, in rows/s."""
+    """Own rate of each rank, in rows per second."""
     precision: Text = ""
 
 
@@ -122,28 +129,31 @@ class Start(Line):
 class Step(Line):
     """Step of the run.
 
-    Every `record_every` steps are recorded, but at least half a second apart, so that quick steps make no large file.
-    Slow steps are recorded at least every five seconds. The first and last step after each start are always recorded.
-    With `record_every` 1, all steps are recorded.
+    One of `record_every` steps is recorded. Recorded steps are at least half a second apart, so that fast steps do not
+    create a large file. Slow steps are recorded at least every five seconds. The first and the last step after each
+    start are always recorded. If `record_every` is 1, all steps are recorded.
     """
 
     epoch: Count
     step: Count
-    """Step of the run. Epoch and step count from 1."""
+    """Number of the step in the run. Epochs and steps are counted from 1."""
     loss: Number
     """Mean loss over the global batch."""
     rows_per_second: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
     balanced: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
-    """Share of the ideal time. Both values are since the start, without evaluation."""
+    """Time that ranks of these speeds need at least, as a share of the training time.
+
+    `rows_per_second` and `balanced` are measured since the latest start, without evaluations.
+    """
     split: Counts
-    """Computed rows of each rank."""
+    """Number of rows that each rank computed."""
     compute_seconds: Rates
-    """Own compute time of each rank, without waiting for others."""
+    """Seconds that each rank computed, without waiting for other ranks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Line):
-    """Written checkpoint, and the seconds that writing took."""
+    """Checkpoint that was written, and the seconds that writing it took."""
 
     step: Count
     file: Text
@@ -152,7 +162,7 @@ class Checkpoint(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting(Line):
-    """Wait for text after a step: 0 seconds when it starts, the whole duration when it ends."""
+    """Wait for text after a step. `seconds` is 0 when the wait starts, and its duration when it ends."""
 
     step: Count
     seconds: Seconds
@@ -160,10 +170,11 @@ class Waiting(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Note(Line):
-    """Problem that did not end the run, such as a failed checkpoint, a share that did not fit into memory, or a lost
-    rank.
+    """Problem that did not end the run.
 
-    Different weights on different ranks are noted once after a start, with the difference in the first such epoch.
+    Examples are a failed checkpoint, a share that did not fit into memory, and a lost rank.
+
+    If the weights differ between ranks, this is noted once after a start, with the difference in the first such epoch.
     """
 
     text: Text
@@ -176,29 +187,30 @@ class Epoch(Line):
     epoch: Count
     loss: Number
     validation: Object = field(default_factory=dict)
-    """Loss and measures of classification/metrics.py."""
+    """Loss and measures on the validation rows (classification/metrics.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Line):
     """Measures on the test rows at the end of the run.
 
-    `confusion` has `classes`, the names by label, and `counts`: `counts[i][j]` rows have label i and prediction j.
-    `temperature` and `threshold` are fitted on the validation rows (classification/calibration.py). `log_loss` is that
-    of the calibrated probabilities of the labels, `uncalibrated_log_loss` that at temperature 1.
+    `confusion` contains `classes`, the class names by label, and `counts`: `counts[i][j]` rows have label i and
+    prediction j. `temperature` and `threshold` are fitted on the validation rows (classification/calibration.py).
+    `log_loss` is the log loss of the calibrated probabilities, and `uncalibrated_log_loss` the log loss at temperature
+    1.
     """
 
     __test__: ClassVar = False  # not a pytest class
     rest = "measures"
 
     epoch: Count
-    """Last epoch."""
+    """Number of the last epoch."""
     loss: Number
     measures: Object = field(default_factory=dict)
 
     @classmethod
     def of(cls, epoch: int, tested: Mapping[str, Any]) -> Self:
-        """Return the line for measures that include the loss."""
+        """Return the line for the measures after `epoch` epochs. `tested` also contains `loss`."""
         return cls(epoch=epoch, loss=tested["loss"], measures={k: v for k, v in tested.items() if k != "loss"})
 
 
@@ -206,36 +218,36 @@ class Test(Line):
 class End(Line):
     """End of a run, with the content of summary.json.
 
-    These fields are about the whole run:
+    These fields describe the whole run:
 
-    - Measures on the test rows, null if the run was stopped: `accuracy`, `balanced_accuracy`, `macro_f1`, `majority`,
-      `log_loss`, `uncalibrated_log_loss`, `temperature`, `threshold` (0.5 for more than two classes), `confusion`, and
-      for two classes `f1_positive` and `f1_negative`.
+    - Measures on the test rows, which are null if the run was stopped: `accuracy`, `balanced_accuracy`, `macro_f1`,
+      `majority`, `log_loss`, `uncalibrated_log_loss`, `temperature`, `threshold` (0.5 for more than two classes),
+      `confusion`, and for two classes `f1_positive` and `f1_negative`.
     - Course of the run: `validation` (measures after the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of
       training, including checkpoints), `samples_per_second`.
     - Settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight` (1 for more
       than two classes), `digest`.
-    - `search`, if the run began with a search: the `verdict`, a sentence, and the `trials`, in the format of their
-      lines.
+    - `search`, if the run began with a search: the `verdict` (a sentence), and the `trials`, with the same fields as
+      their lines.
 
-    These fields are about the time since the latest start:
+    These fields describe the time since the latest start:
 
-    - `own_rates`, rows/s: the higher of two measurements of each rank.
+    - `own_rates`: the own rate of each rank in rows per second, the higher of two measurements.
     - `share_of_ideal`: rows per second divided by the sum of `own_rates`; null without a step.
-    - `balanced`: rows per second divided by the sum of the rates that the ranks had during the run; null without a
-      step.
-    - `lost`: shares of the remaining time by reason (`imbalance`, `communication`, `data`, `checkpoints`, `rest`). With
-      `balanced` they add up to 1. Null without a step.
-    - `split`: the latest split of a full step; and `rows_of_ranks`.
-    - `bytes_a_step`: the bytes that a rank sends to the others per own step, including pulled rows (`--mode async`). An
-      all-reduce counts as a ring. Null without a step.
-    - `profile`: each rank's seconds in each phase of its steps (clock.py). The wait for other ranks is in `all_reduce`.
+    - `balanced`: rows per second divided by the sum of the ranks' rates during the run; null without a step.
+    - `lost`: the shares of the remaining time by reason (`imbalance`, `communication`, `data`, `checkpoints`, `rest`).
+      These shares and `balanced` add up to 1. Null without a step.
+    - `split`: the latest split of a full step. `rows_of_ranks`: the number of rows that each rank computed.
+    - `bytes_a_step`: the bytes that a rank sends to other ranks per step of its own, including rows that others pull
+      (`--mode async`). An all-reduce counts as a ring all-reduce. Null without a step.
+    - `profile`: for each rank, the seconds in each phase of its steps (clock.py). `all_reduce` includes the wait for
+      other ranks.
     - `times`: the first rank's seconds by activity: `loading`, `search`, `rates`, `waiting` (for text), `training`
-      (without `checkpoints`), `checkpoints`, `evaluation`, `other`. They add up to `wall`, the time since the
+      (without `checkpoints`), `checkpoints`, `evaluation`, `other`. The seconds add up to `wall`, the time since the
       rendezvous.
 
-    `shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars) and, if predicted, `launch` (predicted
-    and measured time of each stage of the command).
+    `shoal train --deployment` adds `run` (the run's folder), `nodes`, `cost` (in dollars) and, if the run was
+    predicted, `launch` (the predicted and the measured time of each stage of the command).
     """
 
     rest = "summary"
@@ -252,7 +264,7 @@ _KINDS = {kind.__name__.lower(): (kind, _checks(kind)) for kind in Line.__subcla
 
 
 def parse_line(line: bytes) -> Line | None:
-    """Parse a line; return None if it is invalid."""
+    """Return the object for a line of the record; None if the line is invalid."""
     try:
         content = parse_json_object(line)
         kind, checks = _KINDS[content.pop("kind")]

@@ -1,4 +1,6 @@
-"""Reports of a run in progress: lines of its record (lines.py), messages to its user, and a progress bar."""
+"""Reports the progress of a run: writes lines of the record (lines.py), prints messages for the user, shows a progress
+bar.
+"""
 
 import json
 import math
@@ -31,16 +33,16 @@ _QUIET_SECONDS = 5.0
 
 
 def print_notice(text: str) -> None:
-    """Print a sentence on stderr, above a progress bar. If stderr is a file on a full disk, the sentence is lost."""
+    """Print a sentence on stderr, above the progress bar. If stderr is a file on a full disk, the sentence is lost."""
     with suppress(OSError):
         tqdm.write(printable_lines(text), file=sys.stderr)
 
 
 class Record:
-    """Appends lines to a file. Without a path, as on all ranks but the first, it writes nothing.
+    """Appends lines to a file. Without a path it writes nothing; only the first rank has a path.
 
-    If a write fails, the line is skipped, and the first failure is reported on stderr. The rank that writes the record
-    must not fail alone while the others wait for it.
+    If writing fails, the line is skipped, and the first failure is reported on stderr. The rank that writes the record
+    must not fail alone, because the other ranks would wait for it.
     """
 
     def __init__(self, path: Path | None, *, fresh: bool) -> None:
@@ -61,7 +63,7 @@ class Record:
             self._file.close()
 
     def write(self, line: Line) -> None:
-        """Append a line, and pass it to the operating system."""
+        """Append a line, and pass it to the operating system without buffering."""
         if self._file is not None:
             encoded = f"{'' if self._whole else chr(10)}{json.dumps(line.plain(), allow_nan=False)}\n".encode()
             try:
@@ -75,7 +77,7 @@ class Record:
 
 
 class StepSampling:
-    """Selects the steps to record since a run was started."""
+    """Selects the steps that are recorded after a start of a run."""
 
     def __init__(self, every: int) -> None:
         """`every`: steps between two lines; 1: record every step.
@@ -86,7 +88,10 @@ class StepSampling:
         self._latest: float | None = None
 
     def takes(self, step: int, *, last: bool, now: float) -> bool:
-        """Return whether to record this step (of the run, from 0). `now`: the time in seconds."""
+        """Return whether to record a step.
+
+        `step`: its number in the run, from 0. `now`: the current time in seconds.
+        """
         since = math.inf if self._latest is None else now - self._latest
         due = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
         if not (due or last or since >= _QUIET_SECONDS):
@@ -96,20 +101,20 @@ class StepSampling:
 
 
 class Reporter:
-    """Reports on the first rank; does nothing on the others."""
+    """Writes reports on the first rank. On the other ranks it does nothing."""
 
     def __init__(
         self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool, silent: bool = False
     ) -> None:
-        """Open the record. All ranks call it at the same time. Raises TrainingError on all ranks if the output is not
-        writable.
+        """Open the record. All ranks must do this at the same time.
 
-        `rows`: rows of all epochs, `seen` of them before this start. `fresh`: replace the record of an earlier run.
-        `silent`: report nothing.
+        `rows`: the number of rows in all epochs. `seen`: the number of these rows before this start. `fresh`: replace
+        the record of an earlier run. `silent`: report nothing. Raises TrainingError on all ranks if the output folder
+        is not writable.
         """
         self.first = ranks.is_first and not silent
         self.names = ranks.gather(failures.rank_name(ranks.rank))
-        """Name of each rank for the user."""
+        """For each rank, the name that messages use."""
         with ranks.agreement():
             self._record = open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
         self._sampling = StepSampling(config.record_every)
@@ -120,7 +125,7 @@ class Reporter:
             initial=seen,
             unit=" rows",
             unit_scale=True,
-            disable=None if self.first else True,  # None: shown if stderr is a terminal
+            disable=None if self.first else True,  # None: the bar is shown if stderr is a terminal
         )
 
     def __enter__(self) -> Self:
@@ -145,7 +150,7 @@ class Reporter:
         rates: list[float],
         notes: Sequence[str],
     ) -> None:
-        """Report that the run starts, or resumes after `done` steps. All ranks call it at the same time.
+        """Report that the run starts, or resumes after `done` steps. All ranks call this method at the same time.
 
         `notes`: messages for the user.
         """
@@ -179,19 +184,21 @@ class Reporter:
         self._record.write(line)
 
     def note(self, text: str) -> None:
-        """Report a problem that does not end the run. Only the first rank needs to call it."""
+        """Report a problem that does not end the run. Only the first rank needs to call this method."""
         if self.first:
             print_notice(text)
             self._record.write(Note(text=text))
 
     def notes(self, texts: Sequence[str]) -> None:
-        """Report several problems."""
+        """Report several problems that do not end the run."""
         for text in texts:
             self.note(text)
 
     def weights_synchronised(self, most: float | None) -> None:
-        """Report that the ranks' weights differed by up to `most` after an epoch, and were made equal; None: no
-        difference."""
+        """Report that the ranks' weights differed by up to `most` after an epoch, and were then made equal.
+
+        Without `most`, the weights did not differ.
+        """
         if most is not None and not self._apart:
             self.note(
                 f"the ranks' weights differed by up to {most:.1e}, because different processors round differently; all "
@@ -203,18 +210,21 @@ class Reporter:
         self._bar.update(rows)
 
     def close_bar(self) -> None:
-        """Close the bar, after the last step or before a stop."""
+        """Close the progress bar, after the last step or before a stop."""
         self._bar.close()
 
     def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
         self._record.write(Checkpoint(step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3)))
 
     def waiting(self, steps: int, seconds: float) -> None:
-        """Record a wait for rows after `steps` steps. `seconds`: 0 at its start, its duration at its end."""
+        """Record a wait for rows after `steps` steps.
+
+        `seconds`: 0 when the wait starts, and its duration when it ends.
+        """
         self._record.write(Waiting(step=steps, seconds=round(seconds, 3)))
 
     def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
-        """Record the report of a step of an epoch (from 1)."""
+        """Record the report of a step. `epoch` is counted from 1."""
         for rank in np.flatnonzero(report.pieces != self._pieces):
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
             self.note(f"{self.names[rank]}: its share does not fit into its memory; continuing in {pieces}")
@@ -236,7 +246,7 @@ class Reporter:
 
 
 def open_record(output: Path, *, fresh: bool) -> Record:
-    """Open the record of a run that starts or continues. Raises TrainingError if the output is not writable.
+    """Open the record of a run that starts or continues. Raises TrainingError if the output folder is not writable.
 
     `fresh`: replace the record and the checkpoints of an earlier run.
     """

@@ -1,7 +1,7 @@
-"""Output folder of a run: its file names, protection of earlier results, and atomic writes of files and folders.
+"""Output folder of a run: names of its files, protection of earlier results, and atomic writes of files and folders.
 
-No system call replaces a folder atomically. So the old one is renamed first. A writer that is killed before it renames
-the new one leaves both under hidden names.
+No system call replaces a folder atomically. So the old folder is first renamed, and then the new folder. If a writer is
+killed between these two steps, both folders exist under hidden names.
 """
 
 import os
@@ -19,9 +19,9 @@ from common.json_values import parse_json_object
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
 LAUNCH = "launch.json"
 STREAM = "stream.npz"
-"""State that a run on a stream made from its first parts, which may not exist later."""
+"""State that a run on a stream computed from the first parts of the stream. These parts might not exist later."""
 CHECKPOINT_PATTERN = "step-*.pt"
-"""File names of checkpoints."""
+"""Pattern of the file names of checkpoints."""
 CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
     "config.json",
     "model.safetensors",
@@ -31,16 +31,17 @@ CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
     "model.onnx",
 )
 MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
-"""File names in a model's folder. Only an export writes the formats of other programs."""
+"""File names in a model's folder. Only an export writes the files for other programs."""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
-"""File names in a folder of word embeddings. Only a character model writes the last one."""
+"""File names in a folder of word embeddings. Only a character model writes ENCODER."""
 
 
 def require_free_output(output: Path, *, force: bool) -> None:
     """Raise TrainingError if a new run would overwrite results.
 
-    These are the checkpoints of an unfinished run, a folder that is not a model, or, without `force`, a finished model.
+    Results are the checkpoints of an unfinished run and a folder that is not a model. Without `force`, a finished model
+    is also a result.
     """
     checkpoints = output / CHECKPOINTS
     if any(checkpoints.glob(CHECKPOINT_PATTERN)) and not _has_ended(output):
@@ -56,12 +57,12 @@ def require_free_output(output: Path, *, force: bool) -> None:
 
 
 def has_model(output: Path) -> bool:
-    """Return whether a run's folder has a complete model."""
+    """Return whether a run's output folder contains a complete model."""
     return (output / MODEL / CONFIG).exists()
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
-    """Return the summary of a run that finished and saved its model; None for any other run."""
+    """Return the summary of a run if the run finished and saved its model; otherwise None."""
     summary = read_json(output / SUMMARY)
     if summary is None or summary.get("stopped") is not False:
         return None
@@ -69,7 +70,7 @@ def finished_summary(output: Path) -> dict[str, Any] | None:
 
 
 def was_stopped(output: Path) -> bool:
-    """Return whether the run was stopped. A resumed run may then replace its model."""
+    """Return whether the run was stopped. In this case the resumed run is allowed to replace the model of the run."""
     return (read_json(output / SUMMARY) or {}).get("stopped") is True
 
 
@@ -78,34 +79,38 @@ def _has_ended(output: Path) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file; None if there is no such file, or no object in it."""
+    """Return the JSON object in a file; None if the file does not exist or does not contain a JSON object."""
     with suppress(OSError, DataError):
         return parse_json_object(path.read_bytes())
     return None
 
 
 def prepare_output(folder: Path) -> None:
-    """Create the folder, and check that it is writable. Raises TrainingError."""
+    """Create the output folder of a run, and check that it is writable. Raises TrainingError if it is not writable."""
     with explain_os_error(TrainingError, f"cannot write to {folder}", "choose another --output"):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path`, atomically replacing an old file. If it raises TrainingError, the old file remains."""
+    """Write `content` to `path`, and atomically replace an old file.
+
+    Raises TrainingError; the old file is then kept.
+    """
     with explain_os_error(TrainingError, f"cannot write {path}", "free some space, then --resume"):
         files.write_whole(path, content)
 
 
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder to fill. After the block it atomically replaces the one at `path`, with all files on disk.
+    """Yield a new folder, to be filled in the block. After the block the new folder replaces the folder at `path`.
 
-    After an error the old folder still exists. Raises TrainingError if `path` is not a folder of a model, and OSError.
+    All files are on disk before the replacement. After an error the old folder still exists. Raises TrainingError if
+    `path` exists but is not the folder of a model, and OSError if a file operation fails.
     """
     _require_replaceable(path)
     partial, old = (path.with_name(f".{path.name}.{state}") for state in ("partial", "old"))
-    if not path.exists() and old.exists():  # a killed writer had renamed it
+    if not path.exists() and old.exists():  # a killed writer had renamed the old folder
         old.rename(path)
     try:
         for left in (partial, old):
@@ -141,7 +146,7 @@ def _require_replaceable(model: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, or a link or file in its place."""
+    """Remove a folder, or a link or file with the same path."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     elif folder.exists():
@@ -149,7 +154,7 @@ def _remove(folder: Path) -> None:
 
 
 def _synchronise(path: Path) -> None:
-    """Wait until a file's bytes, or a folder's names, are on disk."""
+    """Wait until the bytes of a file, or the entries of a folder, are on disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,7 +1,8 @@
-"""Speed of a run since its latest start, and where its time went.
+"""Measures the speed of a run since its latest start, and the activities on which the time was spent.
 
-Do not confuse this with the whole run, which may have been resumed on other ranks and machines. Rows and seconds of the
-run count over all starts; speeds and shares of time only since the latest one.
+Do not confuse the time since the latest start with the time of the whole run. The run might have been resumed on
+different ranks and machines. Rows and seconds of the run are counted since the first start, but speeds and shares of
+time since the latest start.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,31 +20,37 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _WINDOW = 10
-"""Steps over which a rank's rate is measured. Noise of a tenth of a step's time then changes the ideal by a thousandth.
+"""Number of steps over which a rank's rate is measured.
+
+A noise of a tenth in the time of a step then changes the ideal time by only a thousandth.
 """
 
 
 class Efficiency:
-    """Sums up the steps since the latest start: the least time that ranks of these speeds needed, and where the rest
-    went.
+    """Computes the ideal time of the steps since the latest start, and the reasons for the remaining time.
 
-    A rank's rate is its rows divided by its own compute seconds in a window of steps: in single steps, noise would
-    count as speed. A window's ideal time is its rows divided by the sum of the rates. Most of a rank's time in the
-    all-reduce is the wait for slower ranks. Communication is therefore that of the rank with the least time there,
-    minus its wait for slower ranks, summed over steps.
+    The ideal time is the least time in which ranks of the measured speeds can compute these steps.
+
+    A rank's rate is its rows divided by its own compute seconds in a window of steps. In single steps, noise would
+    appear as speed. The ideal time of a window is its rows divided by the sum of the rates. Most of a rank's time in
+    the all-reduce is the wait for slower ranks. So the communication time is the all-reduce time of the rank with the
+    least all-reduce time, minus the wait of this rank for slower ranks, summed over steps.
     """
 
     def __init__(self, rates: Sequence[float]) -> None:
-        """`rates` (ranks,): rows per second before the first step. A rank keeps its rate until it has rows."""
+        """`rates` (ranks,): rows per second before the first step.
+
+        A rank keeps this rate until it has computed rows.
+        """
         self._rates = np.array(rates, dtype=np.float64)
-        self._rows, self._seconds = np.zeros(len(rates)), np.zeros(len(rates))  # in this window
+        self._rows, self._seconds = np.zeros(len(rates)), np.zeros(len(rates))  # in the current window
         self._steps = 0
-        self._ideal = 0.0  # seconds, of the previous windows
+        self._ideal = 0.0  # seconds, over the previous windows
         self._counted = 0
-        self._longest = 0.0  # compute seconds of each step's slowest rank
+        self._longest = 0.0  # compute seconds of the slowest rank, summed over steps
 
     def add(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Add one step: rows (ranks,) and own compute seconds (ranks,), all 0 while unknown."""
+        """Add one step: the rows (ranks,) and own compute seconds (ranks,) of the ranks. Unknown seconds are all 0."""
         if not seconds.any():
             return
         self._rows += rows
@@ -57,8 +64,10 @@ class Efficiency:
             self._rows[:], self._seconds[:], self._steps = 0, 0, 0
 
     def ideal_seconds(self, rows: int) -> float:
-        """Return the least seconds that ranks of these speeds needed for `rows` rows: the added steps, and a few with
-        unknown times."""
+        """Return the ideal time in seconds for `rows` rows.
+
+        These are the rows of the added steps, and of a few steps with unknown times.
+        """
         return (self._ideal + self._window_ideal()) * self._scale(rows)
 
     def shares(
@@ -70,11 +79,12 @@ class Efficiency:
         checkpoints: float,
         awaited: float,
     ) -> dict[str, float]:
-        """Return the shares of `seconds` of training on `rows` rows: `balanced`, and the others by reason.
+        """Return the shares of `seconds` of training on `rows` rows: `balanced`, and one share for each reason of lost
+        time.
 
-        Each share is at least 0, and all add up to 1. `phases` (ranks,): each rank's seconds by phase (clock.py).
-        `checkpoints`: the first rank's seconds of checkpoints. `awaited`: the part of them for which the others waited
-        in the all-reduce of the next step.
+        Each share is at least 0, and all shares add up to 1. `phases` (ranks,): each rank's seconds by phase
+        (clock.py). `checkpoints`: the seconds in which the first rank wrote checkpoints. `awaited`: the part of these
+        seconds for which the other ranks waited in the all-reduce of the next step.
         """
         reducing = np.array([spent.get(ALL_REDUCE, 0.0) for spent in phases])
         reducing[1:] -= awaited
@@ -90,7 +100,7 @@ class Efficiency:
         }
         left, shares = seconds, {}
         for reason, own in spent.items():
-            own = min(max(own, 0.0), left)  # work during a wait costs nothing
+            own = min(max(own, 0.0), left)  # work during a wait for other ranks costs no time
             left -= own
             shares[reason] = own / seconds
         return {**shares, "rest": left / seconds}
@@ -107,7 +117,7 @@ class Efficiency:
 
 
 class Throughput:
-    """Throughput since the latest start, by the first rank's clock and the reports of steps."""
+    """Throughput since the latest start, from the first rank's clock and the reports of steps."""
 
     def __init__(self, progress: RunProgress, clock: Clock, rates: list[float]) -> None:
         """`progress`: the progress of the run, which the caller updates. `rates` (ranks,): the ranks' own rates in rows
@@ -117,19 +127,19 @@ class Throughput:
         self._efficiency = Efficiency(rates)
         self.own_rows = 0
         self.awaited = 0.0
-        """Seconds that the other ranks waited for this rank's other work, in the all-reduce of the next step."""
+        """Seconds that the other ranks waited in the all-reduce of a next step while this rank wrote a checkpoint."""
 
     def add(self, report: StepReport) -> None:
         self._efficiency.add(report.rows, report.seconds)
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, over the whole run."""
+        """Seconds of training since the first start of the run."""
         return self._seconds_before + self._clock.training
 
     @property
     def rows_per_second(self) -> float | None:
-        """Rows per second of training; None before the first step."""
+        """Rows per second of training since the latest start; None before the first step."""
         return self._rows / self._clock.training if self._rows else None
 
     @property
@@ -140,11 +150,11 @@ class Throughput:
 
     @property
     def balanced(self) -> float | None:
-        """Share of the time that ranks of these speeds would have needed; None before the first step."""
+        """Ideal time divided by the training time, at most 1; None before the first step."""
         return min(1.0, self._efficiency.ideal_seconds(self._rows) / self._clock.training) if self._rows else None
 
     def summary(self, ranks: Ranks, timer: StepTimer) -> dict[str, Any]:
-        """Return the times and speeds for summary.json. All ranks call it at the same time."""
+        """Return the times and speeds for summary.json. All ranks call this method at the same time."""
         phases = ranks.gather(dict(timer.sums))
         times = self._clock.times
         shares: dict[str, float] = {}

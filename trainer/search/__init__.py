@@ -1,1 +1,1 @@
-"""Search for the best settings of a text classifier (`--model auto`): candidates, trials, and selection."""
+"""Searches for the best settings of a text classifier (`--model auto`): candidates, trials, and selection."""

@@ -1,6 +1,6 @@
-"""Candidates of a search and their order: a first guess, then single changes of the best settings so far.
+"""Candidates of a search and their order: a first guess, and then the best settings so far with one change.
 
-This is a coordinate search, like fastText's autotune. Candidates depend only on the trials.
+This is a coordinate search, like fastText's autotune. The next candidate depends only on the trials so far.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,19 +13,23 @@ from trainer.task import DatasetStatistics
 
 _FEW_ROWS = 2000
 _SHORT = 100.0
-"""Mean words of short texts, on which a slow model learns quickly."""
+"""Texts are short if they have fewer words than this on average. A slow model learns quickly on short texts."""
 
 
 def candidate_config(config: TrainConfig, settings: Settings) -> TrainConfig:
-    """Return the configuration of a candidate in a run of `config`, which keeps the fixed options."""
+    """Return the configuration of a candidate with these settings.
+
+    Options that are fixed in `config` keep their values.
+    """
     kept = {name: getattr(config, name) for name in config.fixed}
     return config.with_model(settings["model"], {**settings, **kept, "fixed": ()})
 
 
 def resumed_candidate_config(config: TrainConfig, made: Mapping[str, Any]) -> TrainConfig:
-    """Return the configuration for resuming a run of `config` with the settings that its search chose.
+    """Return the configuration for resuming a run with the settings that its search has chosen.
 
-    `made`: the configuration in the checkpoint (output/checkpoint.py). Options that were given take precedence.
+    `made`: the configuration in the checkpoint (output/checkpoint.py). Options that the user gives again take
+    precedence.
     """
     return candidate_config(config, {name: made[name] for name in ("model", "char_ngrams", *SEARCHED)})
 
@@ -33,12 +37,12 @@ def resumed_candidate_config(config: TrainConfig, made: Mapping[str, Any]) -> Tr
 def next_candidate(
     trials: Sequence[Trial], statistics: DatasetStatistics, epochs: int, fixed: Sequence[str]
 ) -> Settings | None:
-    """Return the settings to try after these trials; None if no remaining candidate may be better.
+    """Return the settings to try after these trials; None if no candidate is left.
 
-    `epochs`: a model's default epochs. `fixed`: options that do not change.
+    `epochs`: the default number of epochs of a model. `fixed`: options that no candidate changes.
     """
     free = [name for name in CLASSIFIERS if not ("optimiser" in fixed and MODELS[name].optimisers)]
-    if not trials:  # the first in the registry is the most accurate (benchmarks/results/fasttext.md)
+    if not trials:  # the first model in the registry is the most accurate (benchmarks/results/fasttext.md)
         return {"model": min(free, key=lambda name: MODELS[name].is_slow)}
     best, tried = best_of(trials).settings, [trial.settings for trial in trials]
     for candidate in _neighbours(best, statistics, epochs, free):
@@ -49,7 +53,10 @@ def next_candidate(
 
 
 def _neighbours(best: Settings, statistics: DatasetStatistics, epochs: int, free: Sequence[str]) -> Iterator[Settings]:
-    """Yield the best settings so far with one change, the most often useful ones first. `free`: the allowed models."""
+    """Yield the best settings so far with one change.
+
+    The changes that help most often come first. `free`: the allowed models.
+    """
     model = MODELS[best["model"]]
     others = [] if model.is_slow else [name for name in free if name not in (CLASSIFIERS[0], best["model"])]
     early = [name for name in others if statistics.words < _SHORT and MODELS[name].is_slow]

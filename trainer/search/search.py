@@ -1,8 +1,9 @@
-"""Search of `--model auto`, on all ranks together: trials until the time limit, or until no candidates are left.
+"""Runs the search of `--model auto` on all ranks: runs trials until the time limit, or until no candidates are left.
 
-A trial trains a model with the usual loop on the same ranks, but on a part of the training rows, and is measured on the
-others. Validation and test rows are not used: the chosen model is then trained and calibrated like a model with given
-settings. Only the first rank reads the clock, and broadcasts its decisions.
+A trial trains a model with the usual loop on the same ranks, but only on a part of the training rows. The model is
+evaluated on the other training rows. The search does not use validation and test rows. After the search, the chosen
+model is trained and calibrated like a model with given settings. Only the first rank reads the clock, and broadcasts
+its decisions.
 """
 
 import time
@@ -36,7 +37,7 @@ class Search:
     """Search on this rank. All ranks call each method at the same time."""
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: RunData, stop: Stop) -> None:
-        """Prepare the search. Raises TrainingError on all ranks if the output is not writable."""
+        """Prepare the search. Raises TrainingError on all ranks if the output folder is not writable."""
         self._config, self._ranks, self._data, self._stop = config, ranks, data, stop
         self._trials: list[Trial] = []
         self._task = task_class(config.model)
@@ -51,9 +52,9 @@ class Search:
             self._record = open_record(config.output, fresh=True) if ranks.is_first else Record(None, fresh=False)
 
     def run(self) -> dict[str, Any] | None:
-        """Make trials. Return the content of summary.json if the run is asked to stop, else None.
+        """Run the trials. Return the content of summary.json if the run is asked to stop during them, else None.
 
-        Raises TrainingError on all ranks if the first trial fails.
+        Raises TrainingError on all ranks if training diverges in the first trial.
         """
         with self._record:
             rows = self._folds[0].sizes[TRAINING] if self._folds else 0
@@ -68,7 +69,7 @@ class Search:
         return None
 
     def chosen(self) -> tuple[TrainConfig, dict[str, Any]]:
-        """Return the configuration of the following run, and the field `search` of its summary."""
+        """Return the configuration of the final training, and the field `search` of the summary."""
         score = best_of(self._trials).score if self._trials else None
         best = self._best
         config = candidate_config(self._config, best)
@@ -77,20 +78,22 @@ class Search:
 
     @property
     def _best(self) -> Settings:
-        """Settings of the best trial; the first candidate if there is no trial."""
+        """Settings of the best trial, or the first candidate if there was no trial."""
         found = best_of(self._trials).settings if self._trials else self._next_settings()
         assert found is not None
         return found
 
     @property
     def _trials_end(self) -> float:
-        """Approximate time (time.monotonic) at which the final training must start to end within the limit."""
+        """Approximate time (time.monotonic) at which the final training must start so that it ends within the time
+        limit.
+        """
         best = best_of(self._trials)
         more_rows: float = self._data.sizes[TRAINING] / self._folds[0].sizes[TRAINING]
         return self._until - more_rows * best.seconds / max(1, len(best.folds))
 
     def _next(self) -> Settings | None:
-        """Return the next candidate, on the first rank; None if the search ends."""
+        """Return the next candidate, or None if the search ends. Only the result of the first rank is used."""
         if not self._folds or (self._trials and time.monotonic() > self._trials_end):
             return None
         return self._next_settings()
@@ -99,9 +102,9 @@ class Search:
         return next_candidate(self._trials, self._statistics, self._epochs, self._config.fixed)
 
     def _run_trial(self, settings: Settings) -> Trial:
-        """Train and measure on one fold after the other, while the model may still be the best.
+        """Train and evaluate a model on one fold after the other, as long as it can still become the best model.
 
-        Folds that exceed the time limit are skipped, except the first fold of the first trial.
+        Folds that would exceed the time limit are skipped, except the first fold of the first trial.
         """
         began, folds = time.monotonic(), list[Sequence[BlockScore]]()
         for data in self._folds:
@@ -139,7 +142,7 @@ class Search:
         )
 
     def _search_summary(self, sentence: str) -> dict[str, Any]:
-        """Return the field `search` of summary.json; `sentence`: the verdict."""
+        """Return the field `search` of summary.json. `sentence` is its `verdict`."""
         return {
             "verdict": sentence,
             "settings": dict(self._best),
@@ -149,7 +152,7 @@ class Search:
 
     def _stop_summary(self, trainer: Trainer) -> dict[str, Any]:
         """Report that the search was stopped during a trial. Return the content of summary.json."""
-        # The speeds are those of a trial on some of the rows, possibly without measured rates.
+        # The speeds of a trial on a part of the rows, possibly without measured rates, would be misleading.
         unknown = dict.fromkeys(("share_of_ideal", "balanced", "lost"))
         summary = self._search_summary(f"stopped in trial {len(self._trials) + 1}")
         summary = {**trainer.summary(None), **unknown, "search": summary}
@@ -160,7 +163,7 @@ class Search:
 
 
 class _LimitedStop:
-    """Stop request that is also set when a time limit has passed."""
+    """Stop request that is also set as soon as a time limit has passed."""
 
     def __init__(self, stop: Stop, until: float | None) -> None:
         """`until`: the deadline, as a value of time.monotonic(); None: no deadline."""
@@ -173,20 +176,22 @@ class _LimitedStop:
 
 
 class TrialTrainer(Trainer):
-    """Training run of a trial: only the scores of its model are kept."""
+    """Training run of a trial. Only the scores of its model are kept."""
 
     silent = True
 
     def initial_rates(self) -> list[float]:
-        """Return the rows per second of every rank; a single rank is not measured, because that takes as long as a
-        short trial."""
+        """Return the rows per second of every rank, or 1 for a single rank.
+
+        A single rank is not measured, because the measurement takes as long as a short trial.
+        """
         return super().initial_rates() if self.ranks.world_size > 1 else [1.0]
 
     def validate(self) -> None:
-        """Do nothing: a trial is measured only at its end."""
+        """Do nothing, because the model of a trial is evaluated only at the end."""
 
     def measure(self) -> Sequence[BlockScore] | None:
-        """Train, and return the scores on the held-out rows; None if stopped."""
+        """Train, and return the score of each block of held-out rows; None if the run was stopped."""
         self.learn()
         if self.stopped:
             return None
@@ -195,7 +200,7 @@ class TrialTrainer(Trainer):
 
 
 def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut_short: bool = False) -> str:
-    """Return a sentence about the chosen settings and their advantage."""
+    """Return a sentence about the chosen settings, and about their advantage over the first trial."""
     chosen = f"chosen: {shown_options(best)}"
     if not trials:
         return f"{chosen}, without a trial: there are too few rows of a class to compare models"

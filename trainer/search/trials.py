@@ -1,8 +1,8 @@
-"""Trials: settings, and scores of their models on held-out rows.
+"""Trials of a search: settings, and the scores of their models on held-out rows. Functions compare trials.
 
-Rows are held out in folds, and each fold consists of blocks. Two trials are compared by the differences on the blocks
-that both were measured on. Hard blocks are hard for both, so the standard error of the mean difference is far below
-that of either mean. A difference below it is not significant.
+Rows are held out in folds, and each fold consists of blocks. Two trials are compared through the differences of their
+scores on common blocks. A hard block is hard for both models. So the standard error of the mean difference is much
+smaller than the standard error of each mean. A difference below its standard error is not significant.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,33 +19,41 @@ from trainer.task import BlockScore
 class Trial:
     settings: Mapping[str, Any]
     folds: Sequence[Sequence[BlockScore]]
-    """Block scores of each measured fold; empty if the model learnt nothing, or the time limit passed."""
+    """Block scores of each measured fold; empty if training diverged in the first fold, or the time limit passed."""
     seconds: float
 
     @property
     def score(self) -> BlockScore | None:
-        """Mean scores over all blocks."""
+        """Mean of the scores over all blocks; None without blocks."""
         blocks = [block for fold in self.folds for block in fold]
         return BlockScore(*map(fmean, zip(*blocks, strict=True))) if blocks else None
 
 
 CAUTIOUS: Mapping[str, Any] = {"model": "linear", "learning_rate": 0.01, "positive_weight": 1.0}
-"""Model that hardly moves from the class frequencies to which it is initialised: the best one for texts that do not
-determine their class."""
+"""Settings of the cautious model. Its predictions remain close to the class frequencies with which it is initialised.
+
+It is the best model if the class does not depend on the text.
+"""
 _CHANCE, _CHALLENGERS = 0.05, 15
-"""Family-wise error: the probability that one of this number of challengers is selected although none is better."""
+"""Family-wise error rate, and number of challengers.
+
+The rate is the probability that one of these challengers is selected although none is better.
+"""
 _TINY = 1e-12
 
 
 class Difference(NamedTuple):
-    """Mean advantage of a trial over another in one measure, and its standard error."""
+    """Mean advantage of a trial over another trial in one measure, and the standard error of this mean."""
 
     mean: float
     error: float
 
 
 def differences(one: Trial, other: Trial) -> Sequence[Difference]:
-    """Return the advantages of one trial in score, log loss and metric, on common blocks; empty below two blocks."""
+    """Return the advantages of `one` over `other` in score, log loss and metric, on common blocks.
+
+    The result is empty if there are fewer than two common blocks.
+    """
     pairs = _pairs(one, other)
     if len(pairs) < 2:
         return ()
@@ -56,7 +64,7 @@ def differences(one: Trial, other: Trial) -> Sequence[Difference]:
 
 
 def _pairs(one: Trial, other: Trial) -> Sequence[tuple[BlockScore, BlockScore]]:
-    """Return the scores of both trials on the blocks that both were measured on."""
+    """Return pairs of the two trials' scores, one pair for each common block."""
     return [pair for folds in zip(one.folds, other.folds, strict=False) for pair in zip(*folds, strict=True)]
 
 
@@ -65,10 +73,10 @@ def _difference(better: Sequence[float]) -> Difference:
 
 
 def advantage(one: Trial, other: Trial) -> float:
-    """Return the advantage of a trial over another, in standard errors; 0 below two common blocks.
+    """Return the advantage of `one` over `other`, in standard errors; 0 for fewer than two common blocks.
 
-    On few rows, the log loss is more informative than the score. So each block counts both, divided by their standard
-    deviations.
+    On few rows, the log loss is more informative than the score. So the differences in score and in log loss, each
+    divided by its standard deviation, are added for each block.
     """
     pairs = _pairs(one, other)
     if len(pairs) < 2:
@@ -85,12 +93,12 @@ def advantage(one: Trial, other: Trial) -> float:
 def is_better(challenger: Trial, holder: Trial) -> bool:
     """Return whether a trial is significantly better than the current best.
 
-    This is a paired t-test, corrected for the number of challengers. The requested metric must also not be worse by
-    more than its standard error, because the score includes the F1 of a rare class.
+    The decision is a paired t-test, corrected for the number of challengers. In addition, the requested metric must not
+    be worse by more than its standard error, because the score includes the F1 of a rare class.
 
-    The cautious model needs less evidence. Over all folds, its log loss must be lower by a standard error, and its
-    metric not significantly worse. If labels do not depend on texts, a class that is frequent in the training part is
-    rarer in the held-out part. So the metric of a constant model is biased downwards.
+    The cautious model needs less evidence. Over all folds, its log loss must be lower by one standard error, and its
+    metric must not be significantly worse. The reason is a bias: if labels do not depend on texts, a class that is
+    frequent in the training part is rarer in the held-out part. So the metric of a constant model is biased downwards.
     """
     if not (found := differences(challenger, holder)):
         return False
@@ -103,9 +111,9 @@ def is_better(challenger: Trial, holder: Trial) -> bool:
 
 
 def _least_advantage(blocks: int) -> float:
-    """Return the required advantage in standard errors: a quantile of Student's t distribution.
+    """Return the advantage that a challenger needs, in standard errors: a quantile of Student's t distribution.
 
-    The approximation is that of Abramowitz and Stegun 1964, 26.7.5.
+    The approximation is formula 26.7.5 of Abramowitz and Stegun (1964).
     """
     z, free = NormalDist().inv_cdf(1 - _CHANCE / _CHALLENGERS), max(1, blocks - 1)
     terms: Sequence[float] = (
@@ -117,13 +125,15 @@ def _least_advantage(blocks: int) -> float:
 
 
 def is_hopeless(challenger: Trial, holder: Trial) -> bool:
-    """Return whether a trial is already worse, so that its other folds are skipped. The cautious model needs all
-    folds."""
+    """Return whether a trial is already worse than the best trial, so that its remaining folds can be skipped.
+
+    The cautious model is never hopeless, because it is judged on all folds.
+    """
     return challenger.settings != CAUTIOUS and advantage(challenger, holder) < -1.0
 
 
 def best_of(trials: Sequence[Trial]) -> Trial:
-    """Return the best trial. Of equally good ones, the first is chosen, because it was the better guess."""
+    """Return the best trial. If trials are equally good, return the first of them, because it was the better guess."""
     best = trials[0]
     for trial in trials[1:]:
         if is_better(trial, best):
