@@ -31,13 +31,14 @@ from trainer.rank_processes import STOP_SECONDS
 ACTIVITY_SECONDS = 60.0
 """Seconds between writes of the sign of activity. The guard stops nodes without a recent sign of activity."""
 TICK_SECONDS, _URGENT_TICK_SECONDS = 1.0, 0.2
-"""Seconds between ticks: usually, and while other nodes wait for this node."""
+"""Seconds between ticks: usual value, and value while other nodes wait for this node."""
 _MAX_STUCK_SECONDS = 120.0
 """Duration of a tick after which the agent sends no more heartbeats, so that the other nodes continue without this
 node."""
 _NEVER = float("inf")
 _NICENESS = 19
-"""Niceness of the thread that copies results. It is low-priority because the ranks need the cores more."""
+"""Niceness of the thread that copies results. The thread has the lowest priority, because the ranks need the cores
+more."""
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 

@@ -91,7 +91,7 @@ class JsonDocument:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Parse the output of `to_json`. Raises DataError for any other text. The message is a clause in which "it" is
+        """Parse the output of `to_json`. Raises DataError for any other text. The message starts with "it", which means
         the document."""
         if len(text) > _MAX_CHARACTERS:
             raise DataError(f"it has more than {_MAX_CHARACTERS:,} characters")
@@ -110,7 +110,8 @@ class LaunchDocument(JsonDocument):
 
     @classmethod
     def of_launch(cls, token: str, text: str | None) -> Self | None:
-        """Return the document in a text; None if the text is invalid or belongs to another launch.
+        """Parse a document. Return None if the text is invalid or the document belongs to a launch with a different
+        token.
 
         Invalid text is not an error here, because other nodes and earlier launches write to the same keys.
         """
@@ -166,7 +167,7 @@ class RunRequest(LaunchDocument):
         require((self.texts is None) == (self.texts_name is None), "texts and texts_name must be set together")
 
     def at(self, time: float) -> Self:
-        """Return a copy of the request. Its `stop` is also set if `until` has passed at `time`, in seconds since
+        """Return a copy of the request in which `stop` is also set if `until` has passed at `time`, in seconds since
         1970."""
         return replace(self, stop=self.stop or (self.until is not None and time >= self.until))
 
@@ -255,7 +256,7 @@ def attempt_number(key: str) -> int:
 
 
 def log_name(program: str, attempt: int) -> str:
-    """Return the name of the log of a program, `node-K` or `reader-K`, in an attempt.
+    """Return the file name of a program's log in an attempt. `program` is `node-K` or `reader-K`.
 
     Each attempt has its own log, because the next attempt might run the program on a node that does not have the
     earlier log.

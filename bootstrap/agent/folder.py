@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 _PERMISSIONS = 0o700
 _STALE_LOCK_SECONDS = 30.0
-"""Age at which a lock is considered abandoned by a killed command."""
+"""Age in seconds at which a lock is considered abandoned by a killed command."""
 _PAUSE_SECONDS = 0.2
 
 
@@ -203,7 +203,7 @@ class Folder(Store):
         try:
             yield part
         except BaseException:
-            with suppress(Exception):  # the connection may be broken
+            with suppress(Exception):  # the connection can be broken
                 files.remove(part)
             raise
 
@@ -236,7 +236,7 @@ class Folder(Store):
 
         if self._with(write):
             return True
-        found = self.read(key)  # if the answer was lost, this call wrote the document
+        found = self.read(key)  # with equal content, this call wrote it, and only the answer was lost
         return found is not None and found.text == text
 
     def _lock(self, key: str, own: str) -> None:
@@ -257,7 +257,7 @@ class Folder(Store):
         """Remove an abandoned lock. If the lock has since been created again by another process, put it back."""
 
         def take(files: Files) -> None:
-            with suppress(OSError), self._partial(files, key) as away:  # another process may have been faster
+            with suppress(OSError), self._partial(files, key) as away:  # another process can have been faster
                 files.posix_rename(self._path(key), away)
                 with files.open(away, "rb") as file:
                     is_stale = bytes(file.read()) == stale.encode()
@@ -303,7 +303,7 @@ def make_folder(files: Files, path: str) -> None:
     try:
         files.mkdir(path, _PERMISSIONS)
     except OSError:
-        if not exists(files, path):  # another process may have created it
+        if not exists(files, path):  # another process can have created it
             raise
 
 

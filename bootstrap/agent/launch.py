@@ -17,12 +17,12 @@ from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
 
 _HEARTBEAT_SECONDS, _URGENT_HEARTBEAT_SECONDS = 5.0, 1.0
-"""Seconds between heartbeats: usually, and while other nodes wait for this node. Those nodes consider a node alive only
-after they have seen its heartbeat change."""
+"""Seconds between heartbeats: usual value, and value while other nodes wait for this node. Those nodes consider a node
+alive only after they have seen its heartbeat change."""
 _CHECK_SECONDS = 5.0
 """Seconds between checks of the other nodes while this node's ranks or readers run."""
 _URGENT_SECONDS = 60.0
-"""Seconds after a new attempt during which the other nodes are assumed to wait for this one."""
+"""Seconds after a new attempt during which the other nodes are assumed to wait for this node."""
 _STOP_AFTER_LOSS_SECONDS = 5.0
 """Seconds within which ranks must stop if the attempt ended because of a lost node."""
 _NEVER = float("inf")
@@ -215,7 +215,7 @@ class Launch:
         }
 
     def _decide(self) -> None:
-        """Write the next attempt or the end of the run if one of them is due."""
+        """Decide whether the next attempt or the end of the run is due, and write it."""
         statuses, seconds_since_heartbeat, now = self._statuses(), self._seconds_since_heartbeat(), self._clock()
         if self._instance not in statuses:
             return

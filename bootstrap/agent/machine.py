@@ -34,7 +34,7 @@ _COMMAND_SECONDS = 120
 CHECK_SECONDS = 5.0
 """Time limit of a check in seconds. The check delays the node's heartbeat."""
 _FULL = 0.98
-"""Used fraction of a disk from which the disk counts as full."""
+"""A disk counts as full if at least this fraction of it is used."""
 _GET_ADDRESS = 0x8915
 """Request code SIOCGIFADDR of ioctl (netdevice(7))."""
 _SERVICE, _SERVICE_SECONDS = "http://169.254.169.254", 1.0
@@ -47,18 +47,19 @@ class Machine:
 
     @property
     def share(self) -> Path:
-        """Folder that all nodes share. If the run has no shared folder, it belongs to this node alone."""
+        """Folder that all nodes share, or a folder of this node alone if the run has no shared folder."""
         return self.root / "mnt" / "share"
 
     @property
     def disks(self) -> Path | None:
-        """Folder on the node's own disks, or None without such disks (bootstrap/nodes/gpu/boot.sh)."""
+        """Folder on the node's own disks, which bootstrap/nodes/gpu/boot.sh mounts. None if the node has no such
+        disks."""
         found = self.root / "mnt" / "local"
         return found if found.is_dir() else None
 
     @property
     def cache(self) -> Path:
-        """Folder of unpacked rows."""
+        """Folder for the cache of unpacked dataset rows."""
         return self.disks / "rows" if self.disks else self.root / "var" / "cache" / "shoal"
 
     @property
@@ -107,7 +108,7 @@ class Machine:
         call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_EXPORTED}", str(self.share)])
 
     def uses_gpus(self) -> bool:
-        """Return whether a process uses a GPU; True if nvidia-smi fails.
+        """Return whether any process uses a GPU. If nvidia-smi fails, return True.
 
         For an idle GPU, nvidia-smi prints a sentence instead of process ids.
         """
@@ -221,7 +222,8 @@ def _dataset_file(request: RunRequest) -> str:
 
 
 def call(command: Sequence[str]) -> str:
-    """Run a system command and return its output. Raises DataError with the last line of output if it fails."""
+    """Run a system command and return its output. If the command fails, raise DataError with the last line of its
+    output."""
     if (done := run_command(command)).returncode:
         last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or [
             "it printed nothing"

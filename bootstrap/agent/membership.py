@@ -33,7 +33,7 @@ _PORTS = range(20_000, 30_000)
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterView:
-    """State of all nodes as seen by one node, which is included."""
+    """State of all nodes, including the node that observes it."""
 
     statuses: Mapping[str, NodeStatus]
     """Latest status of each node in this launch, by instance id."""
@@ -49,7 +49,7 @@ class ClusterView:
     """Whether the run has written a finished model."""
 
     def is_alive(self, instance: str) -> bool:
-        """Return whether the node's last heartbeat is more recent than GONE_SECONDS."""
+        """Return whether the node's last heartbeat is less than GONE_SECONDS old."""
         return self.seconds_since_heartbeat.get(instance, float("inf")) < GONE_SECONDS
 
 
@@ -72,14 +72,14 @@ class _Selection:
 def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, number: int) -> Attempt | RunEnd | None:
     """Return the next attempt or the end of the run, or None if neither is due.
 
-    `latest` is the latest attempt of this launch, and `number` is the number of the next one.
+    `latest` is the latest attempt of this launch, and `number` is the number of the next attempt.
     """
     if latest is None:
         return _first(request, view, number)
     gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
     leaving = _leaving(latest, view)
     continues = not (request.stop or view.finished or _any_failed(latest, view))
-    if leaving and continues:  # all others stop with a checkpoint first
+    if leaving and continues:  # first, all other nodes stop with a checkpoint
         staying = [each for each in latest.members if each.instance not in gone]
         ended = _all(staying, lambda each: each.over, latest, view)
         return (
@@ -94,7 +94,7 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
         unfinished = not failed and not view.finished
         if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
             return _end(request, latest, view)
-        if not gone:  # ranks also fail because another node is lost
+        if not gone:  # the loss of a different node can also make ranks fail
             why = f"{_nodes_and_verb(lost, 'was', 'were')} restarted" if lost else "another process stopped the ranks"
             why = _why_leaving(leaving, view) if leaving else why
             return _without(leaving, request, latest, view, number, why=why)
@@ -122,8 +122,8 @@ def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | Run
 def _without(
     gone: Sequence[str], request: RunRequest, latest: Attempt, view: ClusterView, number: int, *, why: str = ""
 ) -> Attempt | RunEnd | None:
-    """Return an attempt without the nodes `gone`, but with nodes that wait to join. Return the end of the run if it
-    cannot continue, or None to wait for more nodes.
+    """Return an attempt without the nodes `gone`, but with nodes that wait to join. Return the end of the run if the
+    run cannot continue, or None to wait for more nodes.
 
     `why` defaults to a sentence about the loss of `gone`.
     """
@@ -153,7 +153,7 @@ def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | No
         return RunEnd(token=request.token, outcome="stopped" if request.stop else "finished")
     error = next((each.error for each in failed if each.error), "")
     if not error and view.failed < 2 * GONE_SECONDS:
-        return None  # ranks fail because of a lost node, which is detected only later
+        return None  # a lost node can make ranks fail before its loss is detected
     return RunEnd(token=request.token, outcome="failed", error=error)
 
 
@@ -239,7 +239,8 @@ def _too_few(choice: _Selection, why: str) -> RunEnd:
 
 
 def _nodes_and_verb(instances: Sequence[str], one: str, several: str) -> str:
-    """Return the subject and verb of a sentence: the instance ids of nodes, followed by `one` or `several`."""
+    """Return the beginning of a sentence: the instance ids of nodes and a verb, which is `one` for one node or else
+    `several`."""
     if len(instances) == 1:
         return f"the node {instances[0]} {one}"
     more = f" and {len(instances) - _MAX_NAMED} more" if len(instances) > _MAX_NAMED else ""

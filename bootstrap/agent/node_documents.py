@@ -58,7 +58,7 @@ class Attempt(LaunchDocument):
     members: Annotated[tuple[Member, ...], of_length(1, 2 * MAX_NODES)]
     """Training nodes first, then readers. The first node serves NFS and copies the results."""
     port: Annotated[int, within(1024, 64_999)]
-    """Port on the first node at which the ranks rendezvous."""
+    """Port on the first node that the ranks use for the rendezvous."""
     step: Count = 0
     """Step of the newest checkpoint when the attempt started."""
     fruitless: Count = 0
@@ -125,7 +125,7 @@ class NodeStatus(LaunchDocument):
     step: Count | None = None
     """Latest step in the run's record; None if the node does not train or the record is empty."""
     steps: Count | None = None
-    """Total number of steps of the run; None for a run without an end."""
+    """Total number of steps of the run; None for an endless run."""
     ends: Annotated[float, within(0, _LATEST)] | None = None
     """Expected time of the last step in seconds since 1970; None if unknown."""
     starts: Count | None = None
@@ -163,4 +163,4 @@ class RunEnd(LaunchDocument):
 
     outcome: Annotated[str, one_of(OUTCOMES)]
     error: Sentence = ""
-    """Error message; empty if ranks failed, because their logs explain it."""
+    """Error message. If ranks failed, it is empty, because their logs explain the failure."""

@@ -3,8 +3,8 @@
 `step` never blocks: anything that takes long runs as a separate program. A restarted agent can reconstruct the state
 from the node's programs, its files and the statuses of the nodes.
 
-If one node fails, all other nodes stop with a checkpoint. Without a lost rank, the other ranks would wait forever.
-Without a lost reader, the model would learn from only a part of the text.
+If one node fails, all other nodes stop with a checkpoint. Otherwise the ranks would wait forever for a lost rank, or
+the model would not learn from the text of a lost reader.
 """
 
 import shutil
@@ -149,8 +149,8 @@ class NodeRun:
             self._enter("run")
 
     def _watch(self, statuses: Statuses) -> None:
-        """Watch ranks and readers until they exit. Readers are stopped after all ranks have exited, because a stream
-        can be endless."""
+        """Check whether ranks and readers still run. Readers are asked to stop once all ranks have exited, because a
+        stream can be endless."""
         self._upload()
         self._report_progress()
         trains = self._me.gpus and self._check_ranks(statuses)
@@ -239,7 +239,8 @@ class NodeRun:
         self._processes.start(self._name(program), arguments, self._log(program), environment)
 
     def _stop(self, program: str) -> None:
-        """Ask a program that has started to stop, and kill it if it does not stop in time."""
+        """Ask a running program to stop, and kill it if it does not stop in time. A program that is still starting is
+        asked later."""
         asked = self._stop_requested.get(program)
         if asked is None:
             if self._processes.stop(self._name(program)):
@@ -339,7 +340,7 @@ class NodeRun:
         the bucket."""
         if self._me.gpus and self._clock() - self._progress_reported >= _PROGRESS_SECONDS:
             self._progress_reported = self._clock()
-            if self._me == self.attempt.members[0]:  # the shared folder may hang on other nodes
+            if self._me == self.attempt.members[0]:  # the shared folder can hang on other nodes
                 self._progress.update()
             progress, used = self._progress, self._machine.gpu_use()
             trouble = "; ".join(filter(None, (self._machine.full_disk(), progress.hung)))

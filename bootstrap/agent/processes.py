@@ -28,7 +28,7 @@ _START_SECONDS = 30.0
 _IDENTITY, _EXIT = "process", "exit"
 """Names of two files in a program's folder: the identity of its parent process, and the program's exit status."""
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect")
-"""Prefix that gives a program a scope of its own.
+"""Command prefix that starts a program in its own systemd scope.
 
 Without its own scope, a program that the kernel kills for lack of memory would make systemd stop the agent's service.
 On Amazon Linux 2023 (systemd 252), the other processes of the scope continue. With systemd 253 and later, systemd stops
@@ -89,7 +89,7 @@ class Processes:
         return False
 
     def names(self) -> list[str]:
-        """Return the names of all programs that were ever started."""
+        """Return the names of all programs that were started and not forgotten."""
         return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*") if path.is_dir())
 
     def forget(self, name: str) -> None:

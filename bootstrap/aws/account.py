@@ -25,7 +25,8 @@ def connect(region: str | None = None, config: Config = account.SHORT_TIMEOUTS) 
 def credentials_end(session: boto3.Session) -> datetime | None:
     """Return the time at which the session's credentials expire, or None if it is unknown.
 
-    The time is only known for credentials from environment variables. botocore renews others, such as those of a role.
+    The time is only known for credentials from environment variables. botocore renews other credentials, such as the
+    credentials of a role.
     """
     credentials = session.get_credentials()
     if credentials is None or credentials.method != EnvProvider.METHOD:

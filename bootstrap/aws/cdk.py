@@ -48,7 +48,7 @@ def prepare(
 
     `execution` contains the ARNs of policies that limit what CloudFormation is allowed to do. With these policies, no
     role of the bootstrap can change a stack of another app. If `execution` is empty, CloudFormation is allowed to do
-    everything, as is the CDK's default.
+    everything, which is the CDK's default.
 
     `cdk` runs in an empty folder. In the folder of app.py, it would first run the app, which takes longer than the
     bootstrap.

@@ -1,4 +1,4 @@
-"""Check whether the emulator in the environment is running.
+"""Checks whether the emulator that the environment selects is running.
 
 Look at all causes of an error, because libraries wrap the error that names the address.
 """

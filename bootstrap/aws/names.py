@@ -40,23 +40,23 @@ def is_dataset(key: str) -> bool:
 
 
 def bucket(name: str) -> str:
-    """Return a bucket's name unchanged. This function and all functions below raise ShoalError if their argument is
-    invalid."""
+    """Check the name of a bucket, and return it. This function and all functions below raise ShoalError if their
+    argument is invalid."""
     return _matching(addresses.BUCKET, name, "a bucket", "3 to 63 lowercase letters, digits, dots and dashes")
 
 
 def region(name: str) -> str:
-    """Return the code of a region unchanged."""
+    """Check the code of a region, and return it."""
     return _matching(_REGION, name, "a region", "a code such as us-east-1; set it with --region")
 
 
 def instance(identifier: str) -> str:
-    """Return the id of an instance unchanged."""
+    """Check the id of an instance, and return it."""
     return _matching(INSTANCE, identifier, "an instance", "an id such as i-0123456789abcdef0")
 
 
 def address(text: str) -> str:
-    """Return an IPv4 address unchanged."""
+    """Check an IPv4 address, and return it."""
     try:
         return str(IPv4Address(text))
     except AddressValueError:
@@ -64,7 +64,7 @@ def address(text: str) -> str:
 
 
 def run(name: str) -> str:
-    """Return the name of a training run unchanged."""
+    """Check the name of a training run, and return it."""
     if not is_run(name):
         rule = "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it"
         raise ShoalError(f"{name!r} cannot name a training run: it must be {rule}")
@@ -72,7 +72,7 @@ def run(name: str) -> str:
 
 
 def result(name: str) -> str:
-    """Return the name of a file that a training run writes unchanged. The name is relative to the run's folder."""
+    """Check the name of a file that a training run writes, and return it. The name is relative to the run's folder."""
     return _matching(
         _RESULT,
         name,
@@ -84,7 +84,7 @@ def result(name: str) -> str:
 
 
 def dataset(key: str) -> str:
-    """Return the S3 key of a dataset unchanged."""
+    """Check the S3 key of a dataset, and return it."""
     return _matching(
         _DATASET,
         key,

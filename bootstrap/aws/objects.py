@@ -96,8 +96,8 @@ def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Pa
 
 
 def is_marker(key: str, size: int) -> bool:
-    """Return whether an object is no data: an empty object that represents a folder, as AWS's console creates it, or an
-    incomplete upload."""
+    """Return whether an object contains no data: it is an empty object that represents a folder, as AWS's console
+    creates it, or an incomplete upload."""
     return (key.endswith("/") and not size) or cleanup.is_partial(key)
 
 
@@ -113,8 +113,8 @@ def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
 
 
 def log_tail(packed: bytes) -> str:
-    """Return the last MiB of a log that EMR compressed with gzip. If the log is damaged, return a sentence that states
-    it."""
+    """Return the last MiB of a log that EMR compressed with gzip. If the log is damaged, return a sentence that says
+    so."""
     try:
         last = deque(decompress(BytesIO(packed), ".gz"), _LAST_BLOCKS)
     except DamagedArchiveError:

@@ -149,7 +149,8 @@ def is_credentials_error(error: BotoCoreError | ClientError) -> bool:
 
 
 def _in_background(call: Callable[[], Result]) -> "Future[Result]":
-    """Start a call in a daemon thread. Unlike the threads of a pool, it does not prevent the process from exiting."""
+    """Start a call in a daemon thread. Unlike the threads of a pool, such a thread does not prevent the process from
+    exiting."""
     answer: Future[Result] = Future()
 
     def run() -> None:

@@ -20,7 +20,7 @@ _NO_TAG = "nothing yet: bills lag by a day, and the tag must be active in Billin
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Costs in dollars, by AWS service, since the day `since`. If they are missing, `why` is the reason."""
+    """Costs in dollars, by AWS service, since the day `since`. If the costs are missing, `why` is the reason."""
 
     since: str
     services: Mapping[str, float]

@@ -59,7 +59,7 @@ class DestroyPreview:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing was found to delete."""
+        """True if the preview found nothing to delete."""
         return self.stack is None and all(thing.outcome == KEPT for thing in self.things)
 
 

@@ -117,8 +117,8 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
 
 
 def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, str] | None:
-    """Return the newest EMR cluster with this name that failed in a bootstrap action since a time, or None. A cluster
-    without logs is not returned."""
+    """Return the newest EMR cluster with this name that was created after `since` and failed in a bootstrap action.
+    Return None if no such cluster exists or it writes no logs."""
     emr = account.client("emr")
     ended = list(clusters.ENDED)
     for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=ended, CreatedAfter=since):

@@ -53,8 +53,8 @@ class GroupStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterStatus:
-    """Status of an EMR cluster. `nodes` lists the instance types of all nodes that cost money now, and `most` lists
-    those of all requested nodes."""
+    """Status of an EMR cluster. `nodes` lists the instance types of all nodes that cost money now, and `most` lists the
+    types of all requested nodes."""
 
     identifier: str
     state: str

@@ -176,7 +176,7 @@ class _ScaleUp:
 
 
 def ready_seconds(instance_types: Iterable[str]) -> int:
-    """Return the maximum seconds until nodes of these instance types are ready."""
+    """Return the time limit in seconds within which nodes of these instance types must be ready."""
     return READY_SECONDS + _METAL_SECONDS * any(".metal" in each for each in instance_types)
 
 
@@ -198,7 +198,7 @@ def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
 
 
 def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
-    """Return whether a node reported that it is ready. Raises ShoalError if it reported a failure."""
+    """Return whether a node reported that it is ready. Raises ShoalError if the node reported a failure."""
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     place = S3Path(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
     report = retrying(partial(read_text, s3, place))

@@ -14,7 +14,7 @@ def find_resources(deployment: str, account: Account) -> list[FoundResource]:
 
 
 def find_buckets(deployment: str, account: Account) -> list[FoundResource]:
-    """Return the deployment's buckets. The result is a subset of that of `find_resources`."""
+    """Return only those resources of `find_resources` that are buckets."""
     return list(of_kind(Ownership(account, deployment), BUCKET))
 
 
