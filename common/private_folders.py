@@ -80,7 +80,7 @@ def temporary_folder(prefix: str, home: Path | None = None) -> Iterator[Path]:
     """Create a folder in `home`, with a name that begins with `prefix`, and yield its path.
 
     Remove the folder after the `with` block. Without `home`, the system's temporary folder is used. First removes the
-    folders that killed processes left under the same prefix. Raises OSError if creating the folder fails.
+    folders with the same prefix that killed processes left. Raises OSError if creating the folder fails.
     """
     home = home or Path(tempfile.gettempdir())
     _remove_leftovers(home, prefix)

@@ -97,8 +97,8 @@ class Split:
     def _ends(self, start: int, end: int) -> npt.NDArray[np.int64]:
         """Return token offsets of the rows in [`start`, `end`), of shape (rows + 1,).
 
-        The first offset is the begin of the first row, and the others are the ends of all rows. Slice `tokens` with
-        these offsets only, because they are checked: a damaged row could otherwise fill the memory.
+        The first offset is the start of the first row, and the other offsets are the ends of the rows. Slice `tokens`
+        with these offsets only, because they are checked: a damaged row could otherwise fill the memory.
         """
         array, tokens = self.arrays["ends"], len(self.arrays["tokens"])
         start = min(start, len(self))

@@ -33,7 +33,7 @@ class Settings:
     row_length: int = _ROW_LENGTH
     """Maximum number of words in a fixed row.
 
-    Words after that are cut off. With ragged rows, it must have the default value, and has no effect.
+    Further words are cut off. With ragged rows, this setting must have its default value, and has no effect.
     """
     vocabulary_size: int = 10_000
     """Maximum number of words in the vocabulary. All other words have the id of unknown words."""

@@ -66,7 +66,7 @@ class TokenisedTexts(NamedTuple):
 
 
 class Dictionary:
-    """Dictionary of words, which grows. The ids are numbered from 0 in the order in which the words first appear.
+    """Dictionary to which new words are added. Ids are numbered from 0 in the order in which the words first appear.
 
     Stopwords have the smallest ids. They are known words, but `look_up` removes them from texts. The id of a word is
     valid until `clear` is called.

@@ -1,7 +1,7 @@
 """Reads and checks the attributes and arrays of a dataset file, for `corpus.dataset.open_dataset`.
 
 Do not trust the shape that a file declares. A file of a few kilobytes can declare terabytes of rows that are not
-stored, the same word millions of times, or arrays in other files. So no function here uses more memory than in
+stored, the same word millions of times, or arrays in other files. So the memory that a function uses must be bounded in
 proportion to the size of the file.
 
 Error messages are clauses without the name of the file. The caller adds the name.
@@ -118,9 +118,10 @@ def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Seq
 
 
 def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings) -> list[str]:
-    """Return the words of a list, all different and each valid under the rule of words of the settings.
+    """Return the words of an array of strings, such as the vocabulary.
 
-    `content` is the HDF5 file, opened as bytes. Raises DataError for any other list.
+    `content` is the HDF5 file, opened as bytes. Raises DataError unless all words are different and valid under the
+    settings' rule of words.
     """
     found = _own_array(file, name)
     kind = h5py.check_string_dtype(found.dtype)

@@ -132,5 +132,8 @@ class ArraysDigest:
 
 
 def is_digest(text: str) -> bool:
-    """Return whether a string has the form of a digest. Do not use any other string as a folder name."""
+    """Return whether a string has the form of a digest.
+
+    Check this before a digest that a file or user provides becomes the name of a folder.
+    """
     return DIGEST_PATTERN.fullmatch(text) is not None

@@ -22,8 +22,8 @@ from common.errors import DataError
 
 FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": 1}
 
-# Eight threads are as fast as the digest on one core and as reads of a shared folder. More threads would only use more
-# memory.
+# Eight threads are fast enough: the digest on one core, or reading from a shared folder, is then the bottleneck. More
+# threads would only use more memory.
 _THREADS = min(8, cores())
 _AHEAD = 2 * _THREADS
 
@@ -103,9 +103,9 @@ class ChunkWriter:
 
 
 class StoredArray:
-    """Array in a dataset file. A slice of rows reads them from disk, and threads decompress their chunks.
+    """Array in a dataset file. Slicing reads the rows from disk, and threads decompress their chunks.
 
-    If the file is damaged, a slice raises DataError with the name of the file, `file`.
+    If the file is damaged, slicing raises DataError with the name of the file, `file`.
     """
 
     def __init__(self, array: h5py.Dataset, file: Path | str) -> None:

@@ -109,7 +109,7 @@ class _Block(NamedTuple):
     """Some texts of one part of the dataset.
 
     `ids` has the dictionary ids of all words of the texts, concatenated. `lengths` has the number of words of each
-    text, and `codes` its class or rating. Both have the shape (n,).
+    text, and `codes` has the code of each text's rating or label. Both have the shape (n,).
     """
 
     ids: npt.NDArray[np.uint32]

@@ -1,8 +1,8 @@
 """Processes segments of one array of ids, one segment per text, in loops that numba compiles.
 
-NumPy needs several passes. Call these functions with the same array types everywhere, because numba compiles a function
-again for each combination of types. Inner loops use unsigned indices, because numba then omits the check for negative
-indices.
+NumPy would need several passes over the array. Call these functions with the same array types everywhere, because numba
+compiles a function again for each combination of types. Inner loops use unsigned indices, because numba then omits the
+check for negative indices.
 """
 
 from numba import uint64

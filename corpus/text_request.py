@@ -55,7 +55,7 @@ class TextProgress:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Parse progress from JSON. Raises DataError for anything else."""
+        """Parse progress from JSON. Raises DataError for any other text."""
         return from_json(cls, parse_json_object(text))
 
 
