@@ -1,4 +1,4 @@
-"""Checks that input which was read is good enough to use: its malformed lines, damaged files and classes."""
+"""Checks input after it was read: malformed lines, damaged files and missing classes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,8 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
         raise DataError("the input has no lines; give files with reviews")
-    if malformed / lines > max_malformed:  # not as a product: 0.29 * 100 < 29
+    # Do not compare `malformed` with `max_malformed * lines`: in floating point, 0.29 * 100 is less than 29.
+    if malformed / lines > max_malformed:
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
@@ -39,7 +40,7 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
 
 
 def _places(tally: Tally) -> str:
-    """Return a list, for a message, with the first malformed line for each of up to three reasons."""
+    """Return a string for a message that lists the first malformed line for each of up to three reasons."""
     firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
     shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
@@ -75,7 +76,7 @@ def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Seq
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     """Return the smallest code of a positive text. The result for more than two classes is 0.
 
-    `by_code` maps each code to its number of texts. Raises DataError if a positive label is needed, but not set: if the
+    `by_code` maps each code to its number of texts. Raises DataError if the settings name no positive label, and the
     labels are not exactly one of the known pairs.
     """
     if not settings.labelled:

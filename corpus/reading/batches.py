@@ -96,7 +96,7 @@ def _blocks(part: Range) -> Iterator[bytes]:
 
 
 def _even_batch_size(lines: int) -> int:
-    """Return the size of batches, at most BATCH_TEXTS, that divides the lines into nearly equal batches."""
+    """Return the batch size, at most BATCH_TEXTS, with which all batches of the lines have nearly equal sizes."""
     batches = -(-lines // BATCH_TEXTS)
     return max(1, -(-lines // max(batches, 1)))
 

@@ -90,7 +90,7 @@ class Format:
     keep: tuple[str, ...] = ()
     """Additional fields that are returned with each review, unchanged."""
     header: bool = False
-    """Whether the first line names the columns (csv and separated)."""
+    """Whether the first line names the columns, for the kinds `csv` and `separated`."""
     separator: str = ","
     """Separator of columns: one character for the kind `csv`, any string for the kind `separated`."""
     columns: tuple[str, ...] = ()
@@ -147,8 +147,8 @@ class LabelEncoder:
     """Encoder that maps ratings or labels to integer codes of at least 0.
 
     The code of a rating is its number of steps. The code of a label is its index in LABELS. If the settings have a
-    positive label, this label has the code 1, and all others have 0. If the settings have more than two classes, the
-    code is the index of the class. If `others` is true, a missing or invalid value has the code OTHER.
+    positive label, this label has the code 1, and all other labels have the code 0. If the settings have more than two
+    classes, the code is the index of the class. If `others` is true, a missing or invalid value has the code OTHER.
     """
 
     known_codes: dict[object, int]

@@ -57,7 +57,7 @@ def place_of(address: str) -> S3Path:
 def client() -> "S3Client":
     """Return the S3 client of this process.
 
-    After throttling or a lost connection, it retries, up to ten attempts in all.
+    After throttling or a lost connection, the client repeats a request, up to ten attempts in all.
     """
     return _client(os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
 

@@ -1,7 +1,7 @@
 """Packs the words of lines into parts with a fixed number of tokens, and records the position after each part.
 
-A part can end inside a line. Its position then has the number of the line's tokens that are already in parts. The line
-itself does not count as read: a reader that resumes from this position reads the whole line again.
+A part can end inside a line. The position after such a part has the number of the line's tokens that are already in
+parts. The line itself does not count as read: a reader that resumes from this position reads the whole line again.
 """
 
 from collections.abc import Iterator, Sequence

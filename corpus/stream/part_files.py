@@ -142,7 +142,7 @@ class SourceFiles:
 
 
 def reader_of(address: str, readers: int) -> int:
-    """Return the index of the reader that reads a file. It depends only on the file's address."""
+    """Return the index of the reader that reads a file. The index depends only on the file's address."""
     return int.from_bytes(blake2b(address.encode(), digest_size=8).digest()) % readers
 
 

@@ -211,7 +211,8 @@ def _are_quoted_cells(lines: Sequence[bytes], code: int) -> bool:
     rows = csv_rows(lines, ",")
     covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
     opened = [line for line in lines if line.startswith(b'"')]
-    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)  # not so for JSON
+    # Lines of indented JSON also begin with a quote, but many do not end with one.
+    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)
     most = _NEARLY_ALL * len(lines)
     return len(lines) > 2 and (closed >= most or (covered >= most and len(opened) >= _NEARLY_ALL * len(rows)))
 

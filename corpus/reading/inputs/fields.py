@@ -40,7 +40,7 @@ def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
 
 
 class FieldChoice(NamedTuple):
-    """Text fields, and the value field. No value field is needed if all texts of the file are of one class."""
+    """Text fields, and the value field. A file in which all texts are of one class has no value field."""
 
     text: tuple[str, ...]
     value: str | None
@@ -169,7 +169,7 @@ def _is_rating(cell: str, settings: Settings) -> bool:
 def _has_labels(name: str, values: Counter[str], column: str, options: ReadingOptions) -> bool:
     """Return whether the values of a column without a name are labels and not ratings.
 
-    Raises DataError if its only value is 1 or its only value is 2, which could be either.
+    Raises DataError if all values are 1, or all values are 2, because these could be ratings or labels.
     """
     if options.classes:
         return True

@@ -300,7 +300,7 @@ def _key_matches(key: str, pattern: str) -> bool:
 
 def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
     """Yield the objects with keys that begin with the key of `place`, in key order, at most `at_most` of them."""
-    from botocore.exceptions import ClientError  # slow to load
+    from botocore.exceptions import ClientError  # not at the top, because it is slow to load
 
     try:
         for each in s3.list_objects(s3.client(), place, at_most):
