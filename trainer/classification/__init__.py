@@ -1,1 +1,1 @@
-"""Text classification: the training task, on rows of word ids with a label or a rating, and the loading of models."""
+"""Text classification: the task that trains classifiers on rows of word ids, and the model folder of a classifier."""

@@ -1,6 +1,7 @@
 """Calibration on validation rows: the temperature of the probabilities, and the decision threshold of two classes.
 
-Do not fit either on training rows, for which the model is overconfident, or on test rows.
+Fit both of them on validation rows only. On its training rows the model is overconfident, and test rows must not
+influence the model.
 """
 
 import math
@@ -15,26 +16,26 @@ from trainer.classification.losses import MSE, Loss
 ACCURACY, F1_MACRO, BALANCED = "accuracy", "f1-macro", "balanced"
 """Values of `--metric`."""
 MOST_LOGITS = 1 << 24
-"""Largest number of logits used: more would not improve a single scalar."""
+"""Largest number of logits that are used for fitting. More logits would not improve the fit of a single number."""
 _LOG_INVERSES = (-10.0, 3.5)
-"""Logarithms of the inverses of the largest and the smallest temperature. A model that memorised its training rows may
-be overconfident by a factor of a hundred."""
+"""Range of the logarithm of the inverse temperature. A model that has memorised its training rows can be overconfident
+by a factor of a hundred."""
 _HALVINGS = 40
 _SPREAD = 0.2
-"""Standard deviation of a temperature's logarithm around that of the prior temperature."""
+"""Prior standard deviation of the temperature's logarithm."""
 _TOLERANCE = 1e-12
-"""Tolerance for equal values of a metric: different counts differ by more."""
+"""Largest difference between values of a metric that count as equal. Values from different counts differ by more."""
 
 
 def calibrate(
     loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD
 ) -> tuple[Loss, str | None]:
-    """Return `loss` with a temperature and a threshold that fit the validation rows, and a note if fitting is
-    impossible.
+    """Return `loss` with a temperature and a threshold that fit the validation rows.
 
-    `logits` (n, classes) and `labels` (n,) are those of the validation rows. The temperature of `loss` is the prior of
-    `fit_temperature`; that of an `mse` loss is kept, because its outputs are not odds. The threshold is fitted by
-    `metric`, for two classes only.
+    If fitting is impossible, return `loss` unchanged, with a message for the user. `logits` (n, classes) and `labels`
+    (n,): those of the validation rows. The temperature of `loss` is the prior of `fit_temperature`. The temperature of
+    an `mse` loss is not changed, because its outputs are not odds. For two classes, the threshold is the best one for
+    `metric`, unless that is accuracy.
     """
     if len(labels) == 0 or bool((labels == labels[0]).all()):
         return loss, "the validation rows are not of two classes or more: probabilities are not calibrated"
@@ -53,11 +54,11 @@ def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: 
     """Return the maximum a posteriori temperature for `logits` (n, classes) and `labels` (n,).
 
     The likelihood is the log loss of the logits (Guo et al. 2017, section 4.2). The prior of the temperature's
-    logarithm is normal around that of `usual`, with standard deviation `spread`. The log loss at the result is at most
-    that at `usual`. For very small logits, the result may be a local optimum.
+    logarithm is normal, with mean log(`usual`) and standard deviation `spread`. The log loss with the returned
+    temperature is not larger than with `usual`. For very small logits, the result can be a local optimum.
     """
     labels = labels.long()[:, None]
-    beyond = logits.double() - logits.double().gather(1, labels)  # (n, classes): 0 for the label
+    beyond = logits.double() - logits.double().gather(1, labels)  # (n, classes): 0 for the row's label
 
     def slope(log_inverse: float) -> float:
         """Return the derivative of the log loss with respect to the inverse temperature."""
@@ -72,16 +73,17 @@ def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: 
 
 
 def best_threshold(probabilities: Tensor, labels: Tensor, metric: str) -> float:
-    """Return the threshold in (0, 1) with the highest macro-F1 or balanced accuracy for `labels` (n,) of both classes.
+    """Return the threshold in (0, 1) with the highest macro-F1 or balanced accuracy.
 
-    A row is predicted positive if its `probabilities` (n,) of label 1 is above the threshold. A threshold lies halfway
-    between two neighbouring probabilities, or at 0.5 if that is between them. Of equally good thresholds the one
-    nearest to 0.5 is chosen, and of equally near ones the lower one.
+    `probabilities` (n,): each row's probability of label 1. `labels` (n,): must contain both classes. A row is
+    predicted positive if its probability is above the threshold. Candidates are 0.5 and the midpoints between
+    neighbouring probabilities. If several are equally good, the one nearest to 0.5 is returned; in a tie, the lower
+    one.
     """
     values, groups = torch.unique(probabilities.double(), return_inverse=True)  # (m,) ascending, (n,)
     each = [torch.bincount(groups[labels == label], minlength=len(values)) for label in (0, 1)]
     rows = torch.stack(each).double()  # (2, m)
-    called = F.pad(rows.cumsum(1), (1, 0))  # (2, m + 1): rows of each label that are negative below each cut
+    called = F.pad(rows.cumsum(1), (1, 0))  # (2, m + 1): rows of each label that are predicted negative at each cut
     right = torch.stack([called[0], called[1, -1] - called[1]])  # (2, m + 1)
     there, predicted = rows.sum(1, keepdim=True), torch.stack([called.sum(0), called[:, -1].sum() - called.sum(0)])
     worth = (right / there if metric == BALANCED else 2 * right / (there + predicted)).mean(0)  # (m + 1,)

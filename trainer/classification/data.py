@@ -1,9 +1,9 @@
 """Dataset of a classifier: training, validation and test rows.
 
-Every rank has all training rows, in memory or on its machine's disk, so that any rank can compute any part of any
-global batch. The first twentieth of the training rows is the validation part. It is not trained on: it measures the
-model after each epoch, and settings are chosen by it. Libraries for reading files are imported only when rows come from
-a file.
+Every rank has all training rows, in memory or on its machine's disk, so that any rank can compute any rows of any
+global batch. The first twentieth of the dataset's training rows are the validation rows. The model is not trained on
+them: they measure the model after each epoch, and settings are chosen by their results. Libraries for reading files are
+imported only when rows come from a file.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
-_COUNTED = 1 << 20  # labels counted at once
+_COUNTED = 1 << 20  # number of labels that are counted at once
 _EVALUATION_MEMORY_SHARE = 0.1
-"""Largest share of a GPU's free memory for the validation rows, and then for the test rows."""
+"""Largest share of a GPU's free memory that the validation rows fill, and then again the test rows."""
 
 
 class StartVectors(NamedTuple):
     ids: npt.NDArray[np.int64]
-    """(n,)"""
+    """(n,): ids of the words that have a pretrained vector."""
     vectors: npt.NDArray[np.float32]
-    """(n, size)"""
+    """(n, size): the vectors of these words."""
     note: str = ""
-    """Note for the user about omitted words of the file."""
+    """Message for the user about words of the file that were skipped."""
 
 
 class WeightedNgrams(NamedTuple):
-    """N-grams: their `keys` (k,) int64, ascending, and their `ratios` (k,) float32.
+    """N-grams of the linear model: their `keys` (k,) int64, in ascending order, and their `ratios` (k,) float32.
 
-    The first key is a sentinel for unknown n-grams, with ratio 0.
+    The first key, with ratio 0, stands for all unknown n-grams.
     """
 
     keys: IntArray
     ratios: npt.NDArray[np.float32]
     longest: int
-    """Number of words of the longest row in which they were counted."""
+    """Number of words in the longest row in which the n-grams were counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextData:
-    """Rows of a run, and the settings that a model needs to read new texts."""
+    """Rows of a run's dataset, and the settings that a model needs to read new texts."""
 
     training: Rows
     validation: Rows
@@ -69,39 +69,40 @@ class TextData:
     vocabulary: list[str]
     stopwords: frozenset[str]
     row_length: int
-    """Largest number of words of a row in a padded batch."""
+    """Largest number of words per row in a padded batch."""
     scale: Scale
     rating_steps: int
-    """Steps of the scale per star: 2 if there are half stars."""
+    """Number of steps of the rating scale per star: 2 if the dataset has half stars."""
     rating_fraction: bool
-    """True if ratings can also be written as fractions of the largest rating."""
+    """True if a text's rating can also be written as a fraction of the largest rating, such as 4/5."""
     digest: str
     words: str = "letters"
     """Tokenisation rule of the texts (corpus/dataset_settings.py)."""
     classes: tuple[str, ...] = ()
-    """Class names by label if there are more than two classes, else empty."""
+    """Names of the classes, in the order of their labels; empty for the two classes negative and positive."""
     start: StartVectors | None = None
-    """Pretrained vectors, on the first rank of a new run; the other ranks receive its model."""
+    """Pretrained vectors. Only the first rank of a new run has them; the other ranks receive that rank's model."""
     ngrams: WeightedNgrams | None = None
     """N-grams of the training rows, for a new run of the linear model."""
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of rows in each part."""
+        """Number of training, validation and test rows."""
         return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
 
     def cut_to(self, words: int) -> Self:
-        """Return the data with ragged rows cut to `words` words in padded batches; fixed rows are already cut."""
+        """Return the data with ragged rows cut to `words` words in padded batches. Fixed rows are already cut."""
         if not isinstance(self.training, RaggedRows):
             return self
         parts = {part: replace(getattr(self, part), row_length=words) for part in self.sizes}
         return replace(self, row_length=words, **parts)
 
     def balancing_weight(self) -> float:
-        """Return the default weight of a positive row: the fourth root of negatives / positives.
+        """Return the default weight of a positive row: the fourth root of negative rows / positive rows.
 
-        It lies between unweighted classes and classes of equal weight, nearer to the first. Equal weights find more
-        rows of a rare class, but predict it too often. Without weights, it is hardly ever predicted.
+        This is a compromise between no weights and weights that make both classes count equally. With equally counting
+        classes, a model finds more rows of a rare class, but predicts this class too often. Without weights, a model
+        hardly ever predicts a rare class.
         """
         positive = int(self.training.labels.sum())
         return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
@@ -115,14 +116,15 @@ def load_data(
     cache: Path | None = None,
     memory: int = 0,
 ) -> TextData:
-    """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
+    """Read a dataset into memory, or map it from this machine's disk (mapped.py).
 
-    `learnt`: maps the number of training rows to the number to train on. `rows_in`: `disk`; `auto`, which uses the disk
-    if the rows would fill more than half of `memory`, the free bytes of this rank; `memory`; or `device`
-    (`place_rows`).
+    `learnt`: function of the number of training rows that returns how many of them to train on. `rows_in`: `disk`;
+    `memory`; `device`, which first reads into memory (see `place_rows`); or `auto`, which uses the disk if the rows
+    would fill more than half of `memory`. `cache`: the folder for rows on disk. `memory`: the free memory of this rank,
+    in bytes.
 
-    Raises DataError if the file is not a dataset. Raises TrainingError if training on it is impossible: an empty split,
-    a class without rows, or ids beyond the vocabulary.
+    Raises DataError if the file is not a dataset. Raises TrainingError if the dataset is unsuitable for training: it
+    has an empty split, a class without rows, or ids beyond the vocabulary.
     """
     from corpus.dataset import open_dataset
 
@@ -164,7 +166,7 @@ def load_data(
 
 
 def place_parts(data: TextData, device: torch.device, *, rows_in: str) -> TextData:
-    """Return `data` with its training rows placed by `place_rows`, and the other rows on a GPU if they need little
+    """Return `data` with its training rows placed by `place_rows`. Copy the other rows to a GPU if they need little
     memory."""
     training = place_rows(data.training, device, rows_in=rows_in)
 
@@ -179,10 +181,10 @@ def place_parts(data: TextData, device: torch.device, *, rows_in: str) -> TextDa
 
 
 def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float = 0.5) -> Rows:
-    """Return `rows`, with a copy of their tokens on `device` if `rows_in` asks for it.
+    """Return `rows`, with a copy of their tokens on `device` if `rows_in` demands a copy.
 
-    `rows_in`: `device` always copies; `auto` copies to a GPU if the tokens fill at most `share` of its free memory.
-    Raises TrainingError if they do not fit.
+    `rows_in`: `device` always copies; `auto` copies to a GPU if the tokens fill at most `share` of its free memory;
+    other values do not copy. Raises TrainingError if the tokens do not fit into the memory of the device.
     """
     if rows.device_tokens is not None:
         return rows
@@ -200,7 +202,10 @@ def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float =
 
 
 def default_cache() -> Path:
-    """Return the default folder for unpacked rows, one per user. Raises DataError if it is unsafe or not writable."""
+    """Return the default folder for unpacked rows. Each user has a separate folder.
+
+    Raises DataError if the folder is not writable, or if other users could change its files.
+    """
     try:
         return make_users_folder("rows", "name another folder by --cache")
     except OSError as error:
@@ -208,10 +213,10 @@ def default_cache() -> Path:
 
 
 def take_rows(rows: Rows, count: int) -> Rows:
-    """Return `count` of the rows.
+    """Return a sample of `count` rows.
 
-    Fixed rows are in the order of their digests, so the first ones are a random sample. Ragged rows may be in input
-    order, so they are taken at equal distances.
+    Fixed rows are in the order of their digests, so the first rows are a random sample. Ragged rows can be in the order
+    of the input, so rows are taken at equal distances.
     """
     if isinstance(rows, RaggedRows) and count < len(rows):
         return rows.chosen((np.arange(count) * (len(rows) / count)).astype(np.int64))
@@ -255,7 +260,7 @@ def _rows(dataset: Dataset, arrays: dict[str, npt.NDArray[Any]]) -> Rows:
 
 
 def _require_classes(dataset: Dataset, labels: Labels) -> None:
-    """Raise TrainingError unless each class has a training row."""
+    """Raise TrainingError if a class has no training row."""
     classes = dataset.settings.class_count
     rows = np.zeros(classes, np.int64)
     for start in range(0, len(labels), _COUNTED):
@@ -273,7 +278,7 @@ def _require_classes(dataset: Dataset, labels: Labels) -> None:
 
 
 def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
-    """Raise TrainingError for rows that `shoal preprocess` cannot have written."""
+    """Raise TrainingError if `rows` contain values that `shoal preprocess` never writes."""
     where = f"{dataset.path}: /{split}"
     ids = len(dataset.vocabulary) + FIRST_WORD
     if int(rows.tokens.max()) >= ids:

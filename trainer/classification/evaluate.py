@@ -1,8 +1,8 @@
 """Evaluation of a model on held-out rows, by all ranks together.
 
-A large test set takes minutes, during which the run may be asked to stop. A rank must not stop alone. Ranks have
-different numbers of batches, so they cannot agree after each batch. They agree after each round, because all ranks have
-the same number of rounds.
+The evaluation of a large test set takes minutes, and the run can be asked to stop in this time. All ranks must stop
+together. They cannot agree to stop after each batch, because their numbers of batches differ. So each rank computes its
+rows in rounds. All ranks have the same number of rounds, and agree after each round whether to continue.
 """
 
 from collections.abc import Callable
@@ -28,19 +28,18 @@ from trainer.rank_errors import SAME_SPLIT_ADVICE, RankError
 _BATCH, _GPU_BATCH = 512, 1 << 16
 _LOSSES = 3
 _ROUND, _GPU_ROUND = 8192, 8 * _GPU_BATCH
-"""Rows of a rank in one round, between two agreements to continue: less than a second of work on a CPU, eight batches
-on a GPU."""
+"""Number of rows that a rank evaluates in one round: less than a second of work on a CPU, eight batches on a GPU."""
 
 
 class Evaluation(NamedTuple):
-    """Quality of a model on some rows, as means over them."""
+    """Quality of a model on some rows. Losses are means over the rows."""
 
     loss: float
-    """Training loss."""
+    """Mean of the loss that training minimises."""
     confusion: Confusion
     log_loss: float
     uncalibrated: float
-    """Log loss at temperature 1."""
+    """Log loss without calibration, at temperature 1."""
 
 
 def evaluate(
@@ -53,22 +52,23 @@ def evaluate(
     stop: Callable[[], bool],
     logits: Tensor | None = None,
 ) -> Evaluation | None:
-    """Return the evaluation over all rows, the same on every rank; None, on every rank, once `stop` returns True on any
-    rank.
+    """Return the evaluation over all rows, the same on every rank. Once `stop` returns True on any rank, all ranks
+    return None.
 
-    `split` (ranks,): the number of consecutive rows that each rank evaluates; the sum is the number of rows. `threads`:
-    CPU threads of this rank. `logits` (rows, classes): zeros, which are replaced by the logits. Raises TrainingError if
-    other ranks are lost or split differently, and RankError if a single row does not fit into memory.
+    `split` (ranks,): the number of consecutive rows that each rank evaluates; its sum must be the number of rows.
+    `threads`: CPU threads of this rank. `logits` (rows, classes): zeros, which the function overwrites with the logits.
+    Raises TrainingError if other ranks are lost or have a different `split`. Raises RankError if a single row does not
+    fit into memory.
     """
     rank = dist.get_rank()
     end = int(split[: rank + 1].sum())
-    numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
+    numbers = np.arange(end - int(split[rank]), end)  # (rows of this rank,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
     evaluator = _Evaluator(model, rows, loss, logits)
     sums = evaluator.zeros()
     model.eval()
     stopped = False
-    size = _GPU_ROUND if evaluator.on_gpu else _ROUND  # either all ranks have GPUs, or none
+    size = _GPU_ROUND if evaluator.on_gpu else _ROUND  # the same on all ranks: either all have GPUs, or none has
     for first in range(0, int(split.max()), size):
         if stopped := _any_rank(stop()):
             break
@@ -81,7 +81,7 @@ def evaluate(
     with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(sums)
         if logits is not None:
-            dist.all_reduce(logits)  # each row has the numbers of one rank, and zeros of the others
+            dist.all_reduce(logits)  # one rank contributes a row's logits, and all other ranks contribute zeros
     confusion = Confusion.of(sums[_LOSSES:].tolist())
     if confusion.rows != len(rows):
         raise TrainingError(
@@ -100,10 +100,10 @@ class _Evaluator:
         self._size = _GPU_BATCH if self.on_gpu else _BATCH
 
     def __call__(self, numbers: IntArray) -> Tensor:
-        """Return sums (3 + classes * classes,) over rows (n,).
+        """Return sums (3 + classes * classes,) over the rows `numbers` (n,).
 
-        The first three are the sums of losses, log losses and uncalibrated log losses. The others are counts at index
-        classes * label + prediction.
+        The first three are the sums of losses, log losses and uncalibrated log losses. The others are the confusion
+        matrix: numbers of rows, at index classes * label + prediction.
         """
         sums = self.zeros().to(self._device)  # sum on a GPU, so that the host does not wait for each batch
         with torch.inference_mode():
@@ -121,14 +121,14 @@ class _Evaluator:
         return sums.cpu()
 
     def zeros(self) -> Tensor:
-        """Return the sums of no rows."""
+        """Return the initial sums, which are 0."""
         return torch.zeros(_LOSSES + self._loss.classes**2, dtype=torch.float64)
 
     def _batch(self, numbers: IntArray) -> Tensor:
         batch_of = self._rows.whole_batch if self._model.reads_whole_texts else self._rows.batch
         batch = batch_of(numbers, self._device, keys=None if self._logits is None else numbers)
         outputs = self._model(batch.tokens, batch.lengths)  # (n, outputs)
-        if self._logits is not None and batch.keys is not None:  # the rows of the batch are in another order
+        if self._logits is not None and batch.keys is not None:  # `keys` are the row numbers in the batch's order
             self._logits[batch.keys.cpu()] = self._loss.logits(outputs).cpu().to(self._logits.dtype)
         losses = torch.stack(
             [

@@ -1,8 +1,7 @@
-"""Predicts labels of new texts, in blocks.
+"""Prediction of labels for new texts, in blocks.
 
-Large blocks are fastest: rows of similar length are computed together, and a repeated text is computed once. A
-prediction must not depend on the other texts of its block, so padding must not change it. Predictions are in the order
-of the texts.
+Large blocks are fastest: rows of similar length are computed together, and a repeated text is computed once. The
+prediction for a text must not depend on the other texts of its block. So padding must not change a prediction.
 """
 
 from collections.abc import Sequence
@@ -21,41 +20,41 @@ from trainer.computing.threads import Threads
 EncoderT = TypeVar("EncoderT", PlainEncoder, FastEncoder)
 
 _BATCH_WORDS = 1 << 17
-"""Words of a model batch, including padding: about a thousand of the longest rows. Half or double the size takes as
-long; an eighth takes a quarter longer."""
+"""Number of words in a batch, including padding: about a thousand of the longest rows. With half or double this number,
+prediction takes as long; with an eighth, a quarter longer."""
 _FAST_FROM = 12 << 20
-"""Number of letters (or bytes of files) from which the fast encoder saves more time than it takes to load."""
+"""Number of letters (or bytes of files) from which on the fast encoder saves more time than it takes to load."""
 
 
 class Prediction(NamedTuple):
     """Prediction for a text: its label, and the probability of each class.
 
-    A text without a word that the model knows has label None and equal probabilities. Such a text has only stopwords
-    and unknown words, or no words.
+    If the model knows no word of the text, `label` is missing (None), and all probabilities are equal. Such a text has
+    only stopwords and unknown words, or no words at all.
     """
 
     label: int | str | None
-    """1 (positive) or 0 (negative); with named classes, the name."""
+    """1 (positive) or 0 (negative); in a model with named classes, the name of the class."""
     probabilities: tuple[float, ...]
-    """Probability of each class, by label."""
+    """Probability of each class, in the order of the labels."""
 
     @property
     def probability(self) -> float:
-        """Probability of label 1; with named classes, the probability of the predicted class."""
+        """Probability of label 1; in a model with named classes, the probability of the predicted class."""
         return max(self.probabilities) if isinstance(self.label, str) else self.probabilities[-1]
 
 
 class Labeller:
-    """Labels texts with a model. Words outside its vocabulary count as unknown."""
+    """Predicts labels of texts with a model. Words outside the model's vocabulary count as unknown."""
 
     def __init__(
         self, model: TrainedModel, threshold: float | None = None, *, expected: int = 0, threads: int = 1
     ) -> None:
-        """Create a labeller.
+        """`threshold`: the probability above which a text is positive (default: the model's threshold).
 
-        `threshold`: the probability above which a text is positive (default: the model's). With named classes, the most
-        probable class is predicted, and in a tie the first. `expected`: the approximate number of letters that will
-        come, if known. `expected` and `threads` affect only speed. PyTorch itself uses one thread from now on.
+        A model with named classes has no threshold: the most probable class is predicted, and in a tie the first.
+        `expected`: the approximate number of letters in all texts, if known. `threads`: the number of CPU threads. Both
+        affect only speed. PyTorch's own operations use a single thread from this call on.
         """
         torch.set_num_threads(1)
         self._threads = Threads(threads)
@@ -74,21 +73,21 @@ class Labeller:
         return [predictions[distinct[text]] for text in texts]
 
     def encoded(self, texts: Sequence[str]) -> EncodedRows:
-        """Return the texts as rows of word ids."""
+        """Return the texts, encoded as rows of word ids."""
         self._letters += sum(map(len, texts))
         if self._letters >= _FAST_FROM and isinstance(self._encode, PlainEncoder):
             self._encode = _encoder(FastEncoder, self._model)
         return self._encode(texts)
 
     def _labels(self, probabilities: npt.NDArray[np.float64]) -> Sequence[int | str]:
-        """Return the labels of N texts from their probabilities (N, classes)."""
+        """Return the labels of N texts from their class probabilities (N, classes)."""
         if names := self._model.classes:
             return [names[label] for label in probabilities.argmax(1).tolist()]
         labels: list[int] = (probabilities[:, 1] > self._threshold).astype(int).tolist()
         return labels
 
     def _probabilities(self, encoded: EncodedRows) -> npt.NDArray[np.float64]:
-        """Return the class probabilities (N, classes) of N texts; equal probabilities for a text of length 0."""
+        """Return the class probabilities (N, classes) of N texts. A text of length 0 has equal probabilities."""
         classes = self._model.loss.classes
         probabilities = np.full((len(encoded.lengths), classes), 1 / classes)
         longest_first = np.argsort(-encoded.lengths, kind="stable")[: np.count_nonzero(encoded.lengths)]
@@ -116,14 +115,14 @@ def _encoder(kind: type[EncoderT], model: TrainedModel) -> EncoderT:
 
 
 def _without_unknown_rows(encoded: EncodedRows) -> EncodedRows:
-    """Return the rows, with length 0 for rows without a known word."""
+    """Return the encoded rows, with rows that contain no known word set to length 0."""
     known = np.concatenate([[0], np.cumsum(encoded.ids != UNKNOWN)])
     ends = encoded.starts + encoded.lengths
     return encoded._replace(lengths=encoded.lengths * (known[ends] > known[encoded.starts]))
 
 
 def _concatenate(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
-    """Return the rows with indices `numbers` (n,), concatenated: (t,) int32."""
+    """Return the word ids of the rows with indices `numbers` (n,), concatenated: (t,) int32."""
     lengths = encoded.lengths[numbers]
     before = np.cumsum(lengths) - lengths  # (n,)
     place = np.arange(lengths.sum()) + np.repeat(encoded.starts[numbers] - before, lengths)  # (t,)
@@ -131,7 +130,7 @@ def _concatenate(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor
 
 
 def _pad(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
-    """Return the rows with indices `numbers` (n,), longest first, padded: (n, longest) int32."""
+    """Return the padded rows with indices `numbers` (n,), which must begin with the longest row: (n, longest) int32."""
     lengths = encoded.lengths[numbers]
     place = np.arange(lengths[0])  # (longest,)
     ids = encoded.ids.take(encoded.starts[numbers, None] + place, mode="clip")  # (n, longest)

@@ -1,7 +1,7 @@
-"""Losses of losses.py and their gradients, compiled by numba for CPUs.
+"""The losses of losses.py and their gradients, compiled by numba for CPUs.
 
-Each function writes the gradients with respect to `outputs` (n, k) to `gradients` (n, k), and returns the sum of the
-losses. The loss of a row with label 1 is multiplied by `weight`.
+Each function returns the sum of the losses of n rows, and writes its gradient with respect to `outputs` (n, k) to
+`gradients` (n, k). The loss of a row with label 1 is multiplied by `weight`.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from common.compiled import compiled
 
 @compiled
 def bce(outputs: Any, labels: Any, weight: Any, gradients: Any) -> Any:
-    """Compute binary cross-entropy of one output, the log-odds of label 1."""
+    """Compute the binary cross-entropy of a single output per row, the log-odds of label 1."""
     one, total = outputs.dtype.type(1.0), 0.0
     for row in range(len(outputs)):
         odds, label = outputs[row, 0], outputs.dtype.type(labels[row])
@@ -26,7 +26,7 @@ def bce(outputs: Any, labels: Any, weight: Any, gradients: Any) -> Any:
 
 @compiled
 def mse(outputs: Any, ratings: Any, labels: Any, weight: Any, boundary: Any, gradients: Any) -> Any:
-    """Compute the squared error of one output, which predicts the rating minus `boundary`."""
+    """Compute the squared error of a single output per row, which predicts the rating minus `boundary`."""
     one, total = outputs.dtype.type(1.0), 0.0
     for row in range(len(outputs)):
         off = outputs[row, 0] - (outputs.dtype.type(ratings[row]) - boundary)
@@ -38,7 +38,7 @@ def mse(outputs: Any, ratings: Any, labels: Any, weight: Any, boundary: Any, gra
 
 @compiled
 def softmax(outputs: Any, targets: Any, lowest: Any, labels: Any, weight: Any, gradients: Any) -> Any:
-    """Compute cross-entropy of one output per target. Targets start at `lowest`."""
+    """Compute the cross-entropy of outputs for `targets` (n,). Output 0 is for the target `lowest`."""
     one, total = outputs.dtype.type(1.0), 0.0
     for row in range(len(outputs)):
         most, target = outputs[row].max(), int(targets[row]) - lowest

@@ -1,13 +1,14 @@
 """Losses of classifiers, and the conversion of a model's outputs to class probabilities.
 
-- `bce`: binary cross-entropy on labels; one output, which is the log-odds.
-- `cross-entropy`: on ratings, with one output for each rating. The log-odds compare the positive ratings with the
-  others.
-- `mse`: squared error of one output, the rating, in steps of the scale; the reference system tried it.
-- `softmax`: cross-entropy on labels, with one output for each class; the only kind for more than two classes.
+- `bce`: binary cross-entropy on labels. The model has one output: the log-odds of label 1.
+- `cross-entropy`: cross-entropy on ratings. The model has one output for each rating. The log-odds of label 1 compare
+  the positive ratings with the negative ratings.
+- `mse`: squared error on ratings, in steps of the scale. The model has one output, which predicts the rating.
+- `softmax`: cross-entropy on labels. The model has one output for each class. With more than two classes, this is the
+  only kind.
 
-Do not compare losses of two kinds. Every kind gives one loss per row. For two classes, the loss of a positive row is
-multiplied by `positive_weight`; more classes have no weights.
+Losses of different kinds are not comparable. For two classes, the loss of a positive row is multiplied by
+`positive_weight`. With more classes, rows have no weights.
 """
 
 import math
@@ -25,9 +26,10 @@ Floats = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[np.unsignedinteger[Any]]
 
 BCE, CROSS_ENTROPY, MSE, SOFTMAX = "bce", "cross-entropy", "mse", "softmax"
-_COUNTED = 1 << 20  # rows counted at once
+_COUNTED = 1 << 20  # number of rows that are counted at once
 _LARGEST = 2.0**63
-"""Largest weight or temperature in a model file, and the inverse of the smallest; torch rejects larger integers."""
+"""Largest weight or temperature in a model file, because torch rejects larger integers. The smallest temperature is the
+inverse of this number."""
 
 
 class Scale(NamedTuple):
@@ -40,9 +42,9 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """Loss of one kind (`bce`, `cross-entropy`, `mse` or `softmax`) on one rating scale.
+    """Loss of one `kind` (`bce`, `cross-entropy`, `mse` or `softmax`) on the rating scale of a dataset.
 
-    For more than two classes it is `softmax` with weight 1.
+    With more than two classes, the kind is `softmax`, and the weight of positive rows is 1.
     """
 
     kind: str
@@ -51,13 +53,13 @@ class Loss:
     classes: int = 2
     """Number of classes."""
     temperature: float = 1.0
-    """Divisor of log-odds and logits before their conversion to probabilities (calibration.py)."""
+    """Number by which log-odds and logits are divided before they are converted to probabilities (calibration.py)."""
     threshold: float = 0.5
-    """For two classes: probability of label 1 above which label 1 is predicted."""
+    """Probability of label 1 above which label 1 is predicted. It is used only with two classes."""
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Self:
-        """Restore a loss from the result of `plain`. Raises ValueError for any other dictionary."""
+        """Restore a loss from a result of `plain`. Raises ValueError if a field is missing or invalid."""
         kind, scale, weight = plain.get("kind"), plain.get("scale"), plain.get("positive_weight")
         if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE, SOFTMAX):
             raise ValueError(f"its loss is {kind!r}, which is unknown")
@@ -89,7 +91,7 @@ class Loss:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Return the loss as types that a model file can contain."""
+        """Return the loss as a dictionary of types that JSON can represent, for a model file."""
         return {**vars(self), "scale": list(self.scale)}
 
     @property
@@ -100,10 +102,10 @@ class Loss:
         return self.scale.high - self.scale.low + 1 if self.kind == CROSS_ENTROPY else 1
 
     def constant_outputs(self, labels: Labels, ratings: Labels) -> Tensor:
-        """Return the constant outputs (outputs,) with about the lowest total loss over rows with `labels` (rows,) and
-        `ratings` (rows,).
+        """Return the outputs (outputs,) that, used for all rows, give about the lowest total loss.
 
-        Add-one smoothing: each class or rating counts one row more, so that no probability is 0.
+        `labels` (rows,), `ratings` (rows,): those of the rows. Each class or rating is counted as if it had one more
+        row (add-one smoothing), so that no probability is 0.
         """
         of_labels = self.kind in (BCE, SOFTMAX)
         values, low, positive = (labels, 0, 1) if of_labels else (ratings, self.scale.low, self.scale.positive_from)
@@ -118,7 +120,8 @@ class Loss:
         return logs[1:] - logs[:1] if self.kind == BCE else logs
 
     def sum(self, outputs: Tensor, labels: Tensor, ratings: Tensor) -> Tensor:
-        """Return the sum of the losses of rows: `outputs` (rows, self.outputs), `labels` (rows,), `ratings` (rows,)."""
+        """Return the sum of the losses of rows with `outputs` (rows, self.outputs), `labels` (rows,) and `ratings`
+        (rows,)."""
         if self.kind == CROSS_ENTROPY:
             each = F.cross_entropy(outputs, (ratings - self.scale.low).long(), reduction="none")
         elif self.kind == SOFTMAX:
@@ -130,8 +133,8 @@ class Loss:
         return (each * (1.0 + (self.positive_weight - 1.0) * labels.to(each.dtype))).sum()
 
     def sum_with_gradient(self, outputs: Floats, labels: Labels, ratings: Labels) -> tuple[float, Floats]:
-        """Return `sum` of NumPy arrays, and its gradient with respect to `outputs` (rows, self.outputs), without
-        autograd."""
+        """Return the same loss as `sum`, from NumPy arrays, and its gradient with respect to `outputs` (rows,
+        self.outputs). Autograd is not used."""
         weight = outputs.dtype.type(self.positive_weight)
         gradients = np.empty_like(outputs)
         if self.kind == BCE:
@@ -145,40 +148,42 @@ class Loss:
         return float(total), gradients
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """Return the calibrated probability of each class, (rows, classes)."""
+        """Return the calibrated class probabilities (rows, classes) for a model's `outputs` (rows, self.outputs)."""
         return self.probabilities_of(self.logits(outputs))
 
     def probabilities_of(self, logits: Tensor) -> Tensor:
-        """Return the calibrated probability of each class, (rows, classes), from `logits` (rows, classes)."""
+        """Return the calibrated class probabilities (rows, classes) for uncalibrated `logits` (rows, classes)."""
         logits = logits / self.temperature
         if self.classes > 2:
             return logits.softmax(1)
         return torch.stack([-logits[:, 1], logits[:, 1]], dim=1).sigmoid()
 
     def predictions(self, outputs: Tensor) -> Tensor:
-        """Return the predicted labels (rows,) int64.
+        """Return the predicted labels (rows,) int64 for a model's `outputs` (rows, self.outputs).
 
-        For two classes, label 1 if its probability is above the threshold. For more classes, the most probable label,
-        and in a tie the smallest.
+        With two classes, label 1 is predicted if its probability is above the threshold. With more classes, the most
+        probable label is predicted, and in a tie the smallest.
         """
         if self.classes > 2:
             return outputs.argmax(1)  # argmax returns the first maximum
         return (self.probabilities(outputs)[:, 1].double() > self.threshold).long()
 
     def log_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Return the sum over rows of the negative logarithm of the label's calibrated probability."""
+        """Return the log loss: the sum over rows of -log of the calibrated probability of the row's label."""
         return F.cross_entropy(self.logits(outputs) / self.temperature, labels.long(), reduction="sum")
 
     def logits(self, outputs: Tensor) -> Tensor:
-        """Return uncalibrated logits (rows, classes): log probabilities up to a constant per row. For two classes, 0
-        and the log-odds."""
+        """Return uncalibrated logits (rows, classes), which are log probabilities plus a constant per row.
+
+        With two classes, these are 0 and the log-odds of label 1.
+        """
         return outputs if self.classes > 2 else F.pad(self.log_odds(outputs)[:, None], (1, 0))
 
     def log_odds(self, outputs: Tensor) -> Tensor:
         """Return the log-odds (rows,) of label 1 from `outputs` (rows, self.outputs), for two classes.
 
-        For `mse`, they assume a logistic error of the rating with standard deviation 1. Only their sign and order are
-        meaningful.
+        For `mse`, the log-odds assume that the rating has a logistic error with standard deviation 1. So only the sign
+        and the order of these log-odds are meaningful.
         """
         if self.kind == CROSS_ENTROPY:
             negative = self.scale.positive_from - self.scale.low
@@ -191,13 +196,16 @@ class Loss:
 
     @property
     def _boundary(self) -> float:
-        """Rating between the classes. An `mse` model predicts the rating minus this, so that it starts undecided."""
+        """Rating halfway between the two classes.
+
+        An `mse` model predicts the rating minus this boundary, so that an untrained model prefers neither class.
+        """
         return self.scale.positive_from - 0.5
 
 
 @cache
 def _kernels() -> Any:
-    """Return the losses for CPUs (loss_kernels.py)."""
+    """Return the module of losses for CPUs (loss_kernels.py)."""
     from trainer.classification import loss_kernels  # imported here because numba takes long to load
 
     return loss_kernels

@@ -1,12 +1,13 @@
 """Memory-mapped rows of a dataset in plain files on this machine's disk, for a dataset that does not fit into memory.
 
-A dataset is compressed in chunks of some thousand rows, so a random batch would decompress a chunk for each row. Here
-each machine unpacks it once. Its ranks map the files into memory and share the kernel's page cache: order.py draws from
-one window of blocks at a time.
+A dataset is compressed in chunks of some thousand rows, so a random batch would decompress one chunk per row. This
+module therefore unpacks the dataset once per machine. The machine's ranks map the files into memory, and share the
+kernel's page cache. This is fast because the order of rows (order.py) uses one window of blocks at a time.
 
-Only the first rank of a machine to take the lock writes; the others wait. A folder under its final name is complete,
-and contains the rows of the digest in its name. This is checked: otherwise its rows could later be used as those of
-another dataset. Only files with the expected names are removed.
+The first rank of a machine that takes the lock writes the files, while the other ranks wait. The name of a folder is
+the digest of its dataset. A folder gets this name only when it is complete, and when its rows have been checked against
+the digest. Otherwise, its rows could later be used as rows of a different dataset. Only files with the expected names
+are removed.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, np.ndarray]
 Check = Callable[[str, RowBlock], None]
-"""Function that raises TrainingError for invalid rows of the named split."""
+"""Function of a split's name and a block of its rows. It raises TrainingError if the rows are invalid."""
 
 _HEADER_BYTES = 128
 
 
 def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
-    """Return the arrays of a dataset, by split and name, mapped from `folder`, which is filled first if necessary.
+    """Return the arrays of a dataset, by split and name, memory-mapped from files below `folder`.
 
-    Raises TrainingError if `check` does. Raises DataError if the disk is full, or if the rows do not match the
-    dataset's digest. Raises OSError if the folder is not writable.
+    If the files are missing, they are written first. Raises TrainingError if `check` raises it. Raises DataError if the
+    disk is full, or if the rows do not match the dataset's digest. Raises OSError if the folder is not writable.
     """
     if not is_digest(dataset.digest):
         raise DataError(f"{dataset.path}: {dataset.digest!r} is not a digest; make the file by `shoal preprocess`")
@@ -50,7 +51,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
     with _locked(folder / f"{dataset.digest}.lock"):
         if not _is_whole(dataset, home):
             partial = folder / f".{dataset.digest}.partial"
-            for old in (partial, home):  # left by a killed run, or damaged by a cleaner of old files
+            for old in (partial, home):  # left by a killed run, or damaged by a program that deletes old files
                 _remove(dataset, old)
             try:
                 with explain_full_disk(folder, "--cache"):
@@ -77,8 +78,10 @@ def _is_whole(dataset: Dataset, home: Path) -> bool:
 
 
 def _write(dataset: Dataset, folder: Path, check: Check) -> None:
-    """Write the rows with plain writes: on a full disk, a write to a mapped file would kill the process without an
-    error."""
+    """Check the rows of a dataset and write them to `folder`.
+
+    Plain writes are used because, on a full disk, a write to a mapped file would kill the process without an error.
+    """
     folder.mkdir()
     digest = ArraysDigest(dataset.settings)
     for split in (dataset.train, dataset.test):
@@ -96,7 +99,7 @@ def _write(dataset: Dataset, folder: Path, check: Check) -> None:
 
 
 def _header(array: StoredArray) -> bytes:
-    """Return the header of NumPy's file format. It has _HEADER_BYTES bytes for these arrays."""
+    """Return the header of an array in NumPy's file format. For all arrays of a dataset, it has _HEADER_BYTES bytes."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": array.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}
@@ -109,7 +112,7 @@ def _file(folder: Path, split: str, name: str) -> Path:
 
 
 def _remove(dataset: Dataset, folder: Path) -> None:
-    """Remove a folder of rows, if it exists. If it contains other files, raise OSError and keep the folder."""
+    """Remove a folder of rows, if it exists. If the folder contains other files, keep it and raise OSError."""
     if folder.is_symlink():
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     with suppress(FileNotFoundError):
@@ -121,7 +124,7 @@ def _remove(dataset: Dataset, folder: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is created if necessary. Symbolic links are not followed."""
+    """Hold a lock on the file at `path` during this block. The file is created if necessary; links are not followed."""
     while (handle := lock(path, wait=True)) is None:
         pass
     try:

@@ -1,8 +1,8 @@
 """Classification metrics, computed from the confusion matrix.
 
-Reviews are mostly positive, so compare the accuracy with the share of the majority class. The F1 of rare classes and
-the balanced accuracy show whether anything was learnt. The matrix of a whole set is the sum of the matrices of its
-parts. So ranks exchange counts, never averages.
+Reviews are mostly positive, so compare a model's accuracy with the share of the most frequent class. The F1 of rare
+classes and the balanced accuracy show whether the model learnt anything. The confusion matrix of all rows is the sum of
+the ranks' matrices. So ranks exchange numbers of rows, never averages.
 """
 
 import math
@@ -13,18 +13,18 @@ from typing import Any, Self
 TWO_CLASSES = ("negative", "positive")
 """Names of labels 0 and 1 in a dataset without class names."""
 MOST_CLASSES = 1_000
-"""Largest number of classes for training: a larger confusion matrix would make the results too large."""
+"""Largest number of classes for training. With more classes, the confusion matrix would make the results too large."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Confusion matrix: `counts[label][prediction]` is a number of rows; (classes, classes)."""
+    """Confusion matrix (classes, classes): `counts[label][prediction]` is the number of such rows."""
 
     counts: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, counts: Sequence[float]) -> Self:
-        """Return the matrix for counts of rows (classes * classes,) at index classes * label + prediction."""
+        """Return the matrix for the flat `counts` (classes * classes,) at index classes * label + prediction."""
         classes = math.isqrt(len(counts))
         return cls(tuple(tuple(map(int, counts[first : first + classes])) for first in range(0, len(counts), classes)))
 
@@ -50,12 +50,12 @@ class Confusion:
         return [sum(counts) for counts in zip(*self.counts, strict=True)]
 
     def plain(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return the matrix for JSON, with the class names by label."""
+        """Return the matrix as a dictionary for JSON. `names`: the class names, in the order of the labels."""
         return {"classes": list(names), "counts": [list(counts) for counts in self.counts]}
 
 
 def accuracy(c: Confusion) -> float:
-    """Return the share of rows with the right prediction."""
+    """Return the share of rows that are predicted correctly."""
     return _ratio(sum(c.right), c.rows)
 
 
@@ -65,23 +65,23 @@ def majority(c: Confusion) -> float:
 
 
 def balanced_accuracy(c: Confusion) -> float:
-    """Return the mean recall of the labels that occur."""
+    """Return the mean recall over the labels that occur."""
     return _mean([right / there for right, there in zip(c.right, c.occurrences, strict=True) if there])
 
 
 def macro_f1(c: Confusion) -> float:
-    """Return the mean F1 of the labels that occur or are predicted."""
+    """Return the mean F1 over the labels that occur or are predicted."""
     each = zip(f1(c), c.occurrences, c.predictions, strict=True)
     return _mean([mean for mean, there, predicted in each if there or predicted])
 
 
 def f1_positive(c: Confusion) -> float:
-    """Return the harmonic mean of precision and recall of label 1; 0 without true positives."""
+    """Return the F1 of label 1; 0 if no row is a true positive."""
     return f1(c)[1]
 
 
 def f1_negative(c: Confusion) -> float:
-    """Return the harmonic mean of precision and recall of label 0; 0 without true negatives."""
+    """Return the F1 of label 0; 0 if no row is a true negative."""
     return f1(c)[0]
 
 
@@ -95,7 +95,7 @@ MEASURES_OF_TWO: Mapping[str, Callable[[Confusion], float]] = {
 """Additional metrics for two classes, by name."""
 
 CALIBRATION = ("log_loss", "uncalibrated_log_loss", "temperature", "threshold")
-"""Values that are reported in addition to the metrics of a calibrated model (calibration.py)."""
+"""Values that are reported in addition to the metrics, for a model that was calibrated (calibration.py)."""
 
 
 def measures_for(classes: int) -> Mapping[str, Callable[[Confusion], float]]:
@@ -107,7 +107,7 @@ def measures(c: Confusion) -> dict[str, float]:
 
 
 def f1(c: Confusion) -> list[float]:
-    """Return the harmonic mean of precision and recall of each label; 0 for a label without true positives."""
+    """Return the F1 of each label: the harmonic mean of precision and recall; 0 for a label without true positives."""
     each = zip(c.right, c.occurrences, c.predictions, strict=True)
     return [_ratio(2 * right, there + predicted) for right, there, predicted in each]
 

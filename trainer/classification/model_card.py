@@ -8,7 +8,7 @@ from trainer.classification.trained_model import TrainedModel
 from trainer.output.run_files import CONFIG, ONNX, VOCABULARY
 
 _CLASSES_NAMED = 8
-"""Largest number of classes that the title names. With more classes it has their number."""
+"""Largest number of classes that the title names. With more classes, the title states only how many."""
 _NO_MEASURES = ("temperature", "threshold")
 
 _CARD = """\
@@ -80,7 +80,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
 
 
 def _measures(tested: Mapping[str, Any]) -> list[str]:
-    """Return rows of the table of measures. The accuracy stands with the share of the most frequent class."""
+    """Return the rows of the table of measures. The accuracy is shown with the share of the most frequent class."""
     numbers = {name: value for name, value in tested.items() if type(value) in (int, float)}
     majority = numbers.pop("majority", None)
     beside = {} if majority is None else {"accuracy": f" (always the most frequent class: {majority:.4f})"}

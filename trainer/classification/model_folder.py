@@ -1,16 +1,16 @@
-"""Model folder: training and `shoal export` write it, and `shoal predict` reads it.
+"""Model folder of a classifier. Training and `shoal export` write it, and `shoal predict` reads it.
 
 - `model.safetensors`: the weights
-- `config.json`: the description of the model and its training data (`_config`), with the size and digest of each other
-  file
+- `config.json`: the description of the model and its training data (`_config`), with the sizes and digests of the other
+  files
 - `vocabulary.txt`: one word per line, in the order of the ids, which start at 2
-- `measures.json`: the `epoch`, from 1, and the measures on the `test` rows
-- `README.md`: the model card, for people only
+- `measures.json`: the `epoch` of the model, from 1, and the measures on the `test` rows
+- `README.md`: the model card for human readers; no program reads it
 - `model.onnx`: the model for other programs, if the export included it
 
-`config.json` is written last, also to S3. A folder without it is incomplete. Do not parse a file before its digest is
-checked: after an interrupted copy, a folder may contain files of two models. An inaccessible file is not a missing
-file: a folder without permission is a separate error.
+`config.json` is written last, also to S3, so a folder without it is incomplete. Do not parse a file before its digest
+is checked: after an interrupted copy, a folder can contain files of two models. A file that this program is not allowed
+to read is not reported as missing, but as a separate error.
 """
 
 import json
@@ -59,13 +59,13 @@ READ = (WEIGHTS, VOCABULARY, MEASURES)
 """Files that are read for every model, in addition to `config.json`."""
 _MOST_CONFIG_BYTES = 16 << 20
 _ORIGIN = ("dataset", "rating_steps", "rating_fraction")
-"""Fields of a model's `about` that are stored in `config.json`; the others are stored in `measures.json`."""
+"""Fields of a model's `about` that are stored in `config.json`. Its other fields are stored in `measures.json`."""
 
 
 def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> None:
-    """Write a model to a folder, replacing an old model. `onnx`: also write an ONNX file.
+    """Write a model folder, and replace an older model atomically. `onnx`: whether to write an ONNX file, too.
 
-    The folder is replaced atomically. Raises TrainingError if it is not writable, or is not a model's folder.
+    Raises TrainingError if the folder is not writable, or if it is not a model folder.
     """
     try:
         with replaced_folder(folder) as new:
@@ -89,9 +89,10 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
 
 
 def read_config(path: Path, shown: str) -> dict[str, Any]:
-    """Return the content of `config.json`, after checks of its digest, format and `files`. Raises TrainingError.
+    """Return the content of `config.json` after checks of its digest, its format and its `files`.
 
-    `shown`: the address of the folder for messages.
+    `shown`: the address of the folder in error messages. Raises TrainingError if the file is unreadable or invalid, or
+    if a different version of Shoal wrote it.
     """
     try:
         if path.stat().st_size > _MOST_CONFIG_BYTES:
@@ -120,9 +121,9 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
 
 
 def read_model_folder(folder: Path, shown: str) -> TrainedModel:
-    """Read the model in a folder. `shown`: the address of the folder for messages.
+    """Return the model from a folder on this machine. `shown`: the address of the folder in error messages.
 
-    Raises TrainingError if it is unreadable, incomplete, or of another version of Shoal.
+    Raises TrainingError if the model is unreadable or incomplete, or if a different version of Shoal wrote it.
     """
     config = read_config(folder / CONFIG, shown)
     for name in READ:
@@ -169,12 +170,12 @@ _DIGEST_BYTES = 16
 
 
 def add_digest(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of `config.json` with its digest, which is also the digest of the model."""
+    """Return the content of `config.json` with the digest of this content, which is also the digest of the model."""
     return {**config, "digest": _digest(config)}
 
 
 def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise DamagedError unless `config` has the right digest, describes the files `names`, and has data."""
+    """Raise DamagedError unless `config` has the right digest, describes the files `names`, and has a field `data`."""
     if config.get("digest") != _digest(config):
         raise DamagedError("its digest does not match its content")
     files = config.get("files")
@@ -190,14 +191,14 @@ def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def size_and_digest(path: Path) -> dict[str, Any]:
-    """Return the size and digest of a file."""
+    """Return a file's size in `bytes` and its `digest`, as `config.json` states them."""
     with path.open("rb") as file:
         digest = file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
         return {"bytes": file.tell(), "digest": digest}
 
 
 def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
-    """Raise TrainingError unless the size of the file at this address matches `config.json`."""
+    """Raise TrainingError unless `size` is the size that `config.json` states for a file. `file`: its address."""
     expected = config["files"][file.rpartition("/")[2]]["bytes"]
     if size != expected:
         raise TrainingError(
@@ -207,7 +208,10 @@ def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
 
 
 def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
-    """Raise TrainingError unless a file is unchanged since it was written. `shown`: its address for messages."""
+    """Raise TrainingError unless a file has the size and the digest that `config.json` states.
+
+    `shown`: the address of the file in error messages.
+    """
     try:
         require_size(shown, path.stat().st_size, config)
         found = size_and_digest(path)
@@ -222,16 +226,16 @@ def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
 
 
 def _digest(config: Mapping[str, Any]) -> str:
-    """Return the digest of all fields of `config.json` except its own."""
+    """Return the digest of all fields of `config.json` except `digest`."""
     content = json.dumps({name: value for name, value in config.items() if name != "digest"}, sort_keys=True)
     return blake2b(content.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def load_model(address: Path | str) -> TrainedModel:
-    """Read a model. `address`: a path or s3://... of a model's folder, or of a training's `--output`.
+    """Return a trained classifier. `address`: a path or s3://... of a model folder, or of a training run's `--output`.
 
-    Raises TrainingError if no model exists there, or if this version of Shoal cannot read it. Raises DataError if a
-    request to S3 fails.
+    Raises TrainingError if the address has no model, or if this version of Shoal cannot read the model. Raises
+    DataError if a request to S3 fails.
     """
     folder = _find(str(address))
     with _local_folder(folder) as path:
@@ -257,7 +261,10 @@ def _find(address: str) -> str:
 
 @contextmanager
 def _local_folder(address: str) -> Iterator[Path]:
-    """Yield a path to a model's folder; for S3 a temporary copy. Raises DataError and TrainingError."""
+    """Yield the path of a model folder; if the folder is in S3, the path of a temporary copy.
+
+    Raises DataError if a request to S3 fails. Raises TrainingError if the model is incomplete or invalid.
+    """
     if not is_s3(address):
         yield Path(address)
         return
@@ -276,7 +283,7 @@ def _local_folder(address: str) -> Iterator[Path]:
 
 
 def _is_file(address: str) -> bool:
-    """Return whether a file exists. Raises TrainingError or DataError if that is unknown."""
+    """Return whether a file exists. Raises TrainingError or DataError if the answer is unknown."""
     if is_s3(address):
         with s3.explained_errors(address, "look for"):
             return s3.head_or_none(s3.client(), s3.place_of(address)) is not None
@@ -289,12 +296,12 @@ def _is_file(address: str) -> bool:
 
 
 TOKENS, LENGTHS, PROBABILITIES = "tokens", "lengths", "probabilities"
-"""Names of the inputs and the output of an ONNX file."""
+"""Names of the inputs and of the output in an ONNX file."""
 _MOST_BYTES = 2_000_000_000
 
 
 class _Probabilities(nn.Module):
-    """Maps padded rows of word ids to class probabilities, in the same way for every model."""
+    """Module that maps padded rows of word ids to class probabilities. Its inputs are the same for every model."""
 
     def __init__(self, model: TrainedModel) -> None:
         super().__init__()
@@ -307,12 +314,11 @@ class _Probabilities(nn.Module):
 
 
 def write_onnx(path: Path, model: TrainedModel) -> None:
-    """Write the model as ONNX, for any number of rows of any width. Raises TrainingError if it is too large for the
-    format.
+    """Write the model as an ONNX file that accepts any number of rows of any width.
 
-    Torch's newer exporter fixes the row width of the LSTM to that of the example, so this function uses the older one.
-    That exporter traces one computation: a model must not branch on the size of its input while
-    `torch.onnx.is_in_onnx_export()`.
+    Torch's newer exporter fixes the row width of an LSTM to the width of the example input, so this function uses the
+    older exporter. The older exporter records the operations of one example. So a model must not branch on the size of
+    its input while `torch.onnx.is_in_onnx_export()` is true. Raises TrainingError if the model is too large for ONNX.
     """
     size = sum(tensor.nbytes for tensor in model.classifier.state_dict().values())
     if size > _MOST_BYTES:
@@ -321,7 +327,7 @@ def write_onnx(path: Path, model: TrainedModel) -> None:
         )
     tokens = torch.full((2, 3), UNKNOWN, dtype=torch.int32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns of its deprecation, and of sizes that it would record
+        warnings.simplefilter("ignore")  # the exporter warns that it is deprecated, and that it may record sizes
         torch.onnx.export(
             _Probabilities(model).eval(),
             (tokens, torch.tensor([3, 2])),

@@ -1,7 +1,7 @@
-"""Rows of a dataset, and the batches of them: padded, or concatenated.
+"""Rows of a dataset, and batches of rows: padded, or concatenated.
 
-All kinds of rows can make a padded batch. Ragged rows are cut to its length, like `shoal preprocess` cuts fixed rows.
-Do not gather rows one by one in Python: a batch is one indexing operation on the tokens.
+All kinds of rows can form a padded batch. Ragged rows are then cut to `row_length` words, as `shoal preprocess` cuts
+fixed rows. Do not gather rows one by one in Python: a batch is a single indexing operation on the tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -20,39 +20,45 @@ from trainer.computing.dropout import POOL
 from trainer.devices import copy_to_device
 
 FEWEST_WORDS = 4
-"""Smallest number of words that word dropout keeps, because short texts must not lose their meaning."""
+"""Minimum number of words that word dropout keeps, so that short texts do not lose their meaning."""
 _MOST_PLACES = 1 << 24
-"""Largest number of entries of all word masks together. Very long rows have fewer masks."""
+"""Largest total number of entries in all word masks. If rows are very long, the pool has fewer masks."""
 
 
 class WordDropout:
-    """Drops a share of the words of each row, so that the model cannot memorise a text by a few unique words.
+    """Word dropout: drops a share of each row's words, so that the model cannot recognise a text by a few unique words.
 
-    The dropped words depend on seed, step and row (Iyyer et al. 2015, section 3.1). At least FEWEST_WORDS are kept, or
-    the whole row if it is shorter. The masks come from a fixed random pool, like those of values
-    (trainer/computing/dropout.py).
+    The dropped words depend on seed, step and row (Iyyer et al. 2015, section 3.1). At least FEWEST_WORDS words are
+    kept; a shorter row is kept whole. As in dropout of values (trainer/computing/dropout.py), the masks come from a
+    fixed pool of random masks.
     """
 
     def __init__(self, share: float, longest: int, seed: int) -> None:
-        """Drop `share` of the words of rows of up to `longest` words. Equal seeds give equal masks."""
+        """`share`: the probability that a word is dropped. `longest`: the largest number of words per row.
+
+        Equal seeds give equal masks.
+        """
         self._pool = min(POOL, max(1, _MOST_PLACES // longest))
         generator = np.random.default_rng((seed, POOL))
         kept = generator.random((self._pool, longest), dtype=np.float32) >= share
-        self._before = np.zeros((self._pool, longest + 1), dtype=np.int32)  # words kept before each place
+        self._before = np.zeros((self._pool, longest + 1), dtype=np.int32)  # number of kept words before each position
         np.cumsum(kept, axis=1, out=self._before[:, 1:])
-        places = np.argsort(~kept, axis=1, kind="stable").astype(np.int32)  # (_pool, longest), those kept first
+        places = np.argsort(~kept, axis=1, kind="stable").astype(np.int32)  # (_pool, longest), kept positions first
         self._places = torch.from_numpy(places)
 
     def lengths(self, lengths: IntArray, keys: IntArray) -> IntArray:
-        """Return the number of words (rows,) that rows of `lengths` (rows,), each at least 1, keep with the masks of
-        `keys` (rows,)."""
+        """Return the number of words (rows,) that each row keeps.
+
+        `lengths` (rows,): the number of words in each row, at least 1. `keys` (rows,): the index of each row's mask.
+        """
         return np.maximum(self._before[keys % self._pool, lengths], np.minimum(lengths, FEWEST_WORDS)).astype(np.int64)
 
     def places(self, lengths: IntArray, keys: IntArray, kept: IntArray, device: torch.device) -> Tensor:
-        """Return the ascending positions of the `kept` (rows,) words in rows of `lengths` (rows,), on `device`.
+        """Return the positions of the kept words in each row, (rows, max(kept)) int32 in ascending order, on `device`.
 
-        The result is (rows, max(kept)) int32. Entries after the kept words are arbitrary positions of a row. The host
-        computes only the rows that would keep too few words, because the positions of all rows are megabytes per step.
+        `kept` (rows,): the result of `lengths(lengths, keys)`. Entries after the kept words are arbitrary positions in
+        the row. Masks that would keep too few words are replaced on the host; the other rows are computed on `device`,
+        because the positions of all rows are megabytes per step.
         """
         if self._places.device != device:
             self._places = self._places.to(device)
@@ -60,7 +66,7 @@ class WordDropout:
         places = self._places[:, : int(kept.max())][copy_to_device(keys, device)]
         few = np.flatnonzero(self._before[keys, lengths] < kept)
         numbered = np.arange(min(FEWEST_WORDS, places.shape[1]))
-        some = (keys[few, None] + numbered) % lengths[few, None]  # consecutive words, from any word on
+        some = (keys[few, None] + numbered) % lengths[few, None]  # consecutive words; the first depends on the key
         some[numbered >= kept[few, None]] = self._places.shape[1] - 1
         some = np.sort(some, axis=1).astype(np.int32)
         places[:, : len(numbered)].index_copy_(0, copy_to_device(few, device), copy_to_device(some, device))
@@ -68,17 +74,17 @@ class WordDropout:
 
 
 _COPIED = 1 << 25
-"""Bytes per copy to a device."""
+"""Number of bytes that are copied to a device at once."""
 
 Labels = npt.NDArray[np.uint8 | np.uint16]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextBatch:
-    """Batch of rows for a model.
+    """Batch of n rows for a model.
 
-    `tokens`: int32; padded (n, longest) with the longest row first, or concatenated (sum of lengths,). `lengths`: (n,)
-    int64. `labels`, `ratings`: (n,) uint8 or uint16. `keys`: (n,) int64, which select masks of dropout, or None.
+    `tokens` int32: padded (n, longest), with the longest row first, or concatenated (sum of lengths,). `lengths` (n,)
+    int64. `labels`, `ratings` (n,): uint8 or uint16. `keys` (n,) int64: the index of each row's dropout mask, or None.
     """
 
     tokens: Tensor
@@ -93,14 +99,14 @@ class TextBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(ABC):
-    """N rows: word ids in `tokens`; `lengths`, `labels` and `ratings` (N,)."""
+    """N rows of a dataset: the word ids `tokens`, and `lengths`, `labels` and `ratings` (N,) each."""
 
     tokens: npt.NDArray[np.uint16 | np.uint32]
     lengths: Lengths
     labels: Labels
     ratings: Labels
     device_tokens: Tensor | None = None
-    """Copy of `tokens` on the computing device, as signed integers of the same size."""
+    """Copy of `tokens` on the device that computes, as signed integers of the same size."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -110,14 +116,15 @@ class Rows(ABC):
 
     @abstractmethod
     def chosen(self, which: IntArray | slice) -> Self:
-        """Return the rows with these indices (n,), or a slice of the rows."""
+        """Return the rows with the indices `which` (n,), or the slice `which` of the rows."""
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
-        """Return the ids (m,) below `words`, ascending, that occur in padded batches of rows (n,).
+        """Return the ids (m,) below `words` that occur in padded batches of the rows `numbers` (n,), in ascending
+        order.
 
         Larger ids count as the unknown word. Padding (0) is left out, because it has no gradient. The result does not
-        depend on the device of the tokens. Tokens on a GPU are processed in a separate stream: in the default stream,
-        the host would wait for the previous step.
+        depend on the device of the tokens. Tokens on a GPU are processed in a separate stream, because in the default
+        stream the host would wait for the previous step.
         """
         if self.device_tokens is None:
             return _distinct(self._cut_tokens(numbers), words)
@@ -134,9 +141,10 @@ class Rows(ABC):
     def batch(
         self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
     ) -> TextBatch:
-        """Return a padded batch of the rows `numbers` (n,), n > 0, with only the words that `words` keeps.
+        """Return a padded batch of the rows `numbers` (n,), n > 0.
 
-        `keys` (n,) select their masks of dropout (dropout.py).
+        `keys` (n,): the index of each row's dropout mask (dropout.py). `words`: word dropout, if any; the batch
+        contains only the words that it keeps.
         """
         whole = lengths = self._padded_lengths(numbers)
         if words is not None and keys is not None:
@@ -156,8 +164,10 @@ class Rows(ABC):
         )
 
     def whole_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> TextBatch:
-        """Return a batch of the whole rows `numbers` (n,), n > 0, concatenated in order. `keys` (n,) select masks of
-        dropout."""
+        """Return a batch of the whole rows `numbers` (n,), n > 0, concatenated in this order.
+
+        `keys` (n,): the index of each row's dropout mask (dropout.py).
+        """
         lengths = self.lengths[numbers].astype(np.int64)
         return TextBatch(
             tokens=self._whole(numbers, lengths, device),
@@ -170,7 +180,7 @@ class Rows(ABC):
     def copy_to(self, device: torch.device) -> Self:
         """Return these rows with a copy of their tokens on a device, so that batches need no transfer.
 
-        Raises torch.OutOfMemoryError if they do not fit.
+        Raises torch.OutOfMemoryError if the tokens do not fit into the memory of the device.
         """
         signed = self.tokens.view(f"i{self.tokens.itemsize}")
         device_tokens = torch.empty(signed.shape, dtype=torch.from_numpy(signed[:0].copy()).dtype, device=device)
@@ -181,33 +191,34 @@ class Rows(ABC):
 
     @abstractmethod
     def _cut_tokens(self, numbers: IntArray) -> npt.NDArray[Any]:
-        """Return the ids of padded batches of rows (n,), in any shape, with or without padding."""
+        """Return all word ids in padded batches of the rows `numbers` (n,), in any shape, with or without padding."""
 
     def _tokens_on(self, device: torch.device) -> Tensor | None:
-        """Return the copy of the tokens if it is on this device, else None."""
+        """Return the copy of the tokens on `device`; None if `device` has no copy."""
         there = self.device_tokens
         return there if there is not None and there.device.type == device.type else None
 
     @abstractmethod
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
-        """Return the words of rows (n,) of `lengths` (n,), concatenated: (sum of lengths,) int32."""
+        """Return the word ids of whole rows `numbers` (n,) with `lengths` (n,), concatenated: (sum of lengths,)
+        int32."""
 
     @abstractmethod
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
-        """Return the lengths (n,) of rows (n,) in a padded batch."""
+        """Return the lengths (n,) of the rows `numbers` (n,) in a padded batch."""
 
     @abstractmethod
     def _padded(self, numbers: IntArray, lengths: IntArray, places: Tensor | None, device: torch.device) -> Tensor:
-        """Return words of rows `numbers` (n,), longest first: (n, longest) int32.
+        """Return the padded word ids of the rows `numbers` (n,), longest row first: (n, longest) int32.
 
-        These are the first `lengths` (n,) words, or those at `places` (n, longest), which is on the device of the
-        tokens.
+        Without `places`, these are the first `lengths` (n,) words of each row. Otherwise, they are the words at the
+        positions `places` (n, longest), a tensor on the device of the tokens.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextRows(Rows):
-    """Rows that are cut to L words: `tokens` (N, L), padded with 0."""
+    """Fixed rows, cut to at most L words: `tokens` (N, L) are padded with 0."""
 
     def chosen(self, which: IntArray | slice) -> Self:
         arrays = {name: getattr(self, name)[which] for name in ("tokens", "lengths", "labels", "ratings")}
@@ -241,13 +252,12 @@ class TextRows(Rows):
 
 @dataclass(frozen=True, kw_only=True)
 class RaggedRows(Rows):
-    """Rows of any length: `tokens` (T,) contain these rows, and possibly others; `lengths` (N,) are those of whole
-    rows."""
+    """Rows of any length. `tokens` (T,) contains these rows, and possibly other rows. `lengths` (N,): of whole rows."""
 
     ends: IntArray
     """(N,): end of each row in `tokens`."""
     row_length: int
-    """Largest number of words of a row in a padded batch."""
+    """Largest number of words per row in a padded batch."""
 
     def chosen(self, which: IntArray | slice) -> Self:
         arrays = {name: getattr(self, name)[which] for name in ("lengths", "labels", "ratings", "ends")}
@@ -263,7 +273,7 @@ class RaggedRows(Rows):
         return copy_to_device(self.tokens[segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
-        """Return the start (n,) of each row in `tokens`."""
+        """Return the start (n,) of each of the rows `numbers` (n,) in `tokens`."""
         return self.ends[numbers] - self.lengths[numbers]
 
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
@@ -282,7 +292,8 @@ class RaggedRows(Rows):
 
 
 def segments(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Return concatenated ranges (sum of lengths,): from each of `starts` (n,), `lengths` (n,) consecutive integers."""
+    """Return n concatenated ranges of integers (sum of lengths,). Range i begins at `starts[i]` and has `lengths[i]`
+    integers."""
     ends = np.cumsum(lengths)
     places: IntArray = np.repeat(starts - ends + lengths, lengths)
     places += np.arange(len(places))
@@ -290,7 +301,7 @@ def segments(starts: IntArray, lengths: IntArray) -> IntArray:
 
 
 def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
-    """Return the same as `segments`, computed on a device."""
+    """Return the same integers as `segments`, computed on a device."""
     total, before = int(lengths.sum()), np.cumsum(lengths) - lengths
     first = torch.repeat_interleave(
         copy_to_device(starts - before, device), copy_to_device(lengths, device), output_size=total
@@ -300,7 +311,10 @@ def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> T
 
 @cache
 def _own_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return one stream per device: memory that is freed in one stream is not reused in another."""
+    """Return the second stream of a device, which is always the same.
+
+    torch does not reuse memory that was freed in one stream for another stream, so new streams would need new memory.
+    """
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
@@ -313,5 +327,5 @@ def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
 
 
 def _unsigned(found: Tensor) -> Tensor:
-    """Return ids as int32 from signed integers with the bits of unsigned ones."""
+    """Return int32 ids from signed integers that have the bits of unsigned ids."""
     return found.int() & 0xFFFF if found.dtype == torch.int16 else found

@@ -1,7 +1,7 @@
 """Model selection: folds of the training rows, and scores of a model on held-out rows.
 
-Equal texts are in the same fold, whatever their labels: otherwise the score would reward memorisation. If there are few
-rows, several folds are used, because a fifth of the rows would not distinguish two models.
+Equal texts are in the same fold, even if their labels differ. Otherwise a score would reward memorisation. A small
+dataset has several folds, because a single fold, with a fifth of the rows, would not distinguish two models.
 """
 
 from collections.abc import Sequence
@@ -23,27 +23,29 @@ from trainer.classification.rows import Rows
 from trainer.task import BlockScore
 
 _MOST_ROWS = 100_000
-"""Largest number of rows of all folds together: more rows make a search slower and hardly better."""
+"""Largest number of rows that folds use. More rows would make a search slower, and its choice hardly better."""
 _PARTS = 5
-"""Number of parts of the rows. Each fold holds out one part."""
+"""Number of parts into which the rows are divided. Each fold holds out one part."""
 _ENOUGH = 10_000
-"""Wanted number of held-out rows in all folds together."""
+"""Number of held-out rows, in all folds together, that is enough: further folds are not used."""
 _BLOCK_ROWS, _FEWEST_BLOCKS, _MOST_BLOCKS = 150, 5, 20
 _CHUNK = 4096
 _SPREAD = 0.5
-"""Prior spread of the temperatures of folds: they are unknown, and their mean is more certain than each of them."""
+"""Prior standard deviation of the logarithm of a fold's temperature. It is wide because no good guess of the
+temperature exists. A search later uses the mean over folds, which is more certain than the temperature of a single
+fold."""
 
 _METRICS = {ACCURACY: accuracy, F1_MACRO: macro_f1, BALANCED: balanced_accuracy}
 
 
 def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[TextData]:
-    """Return splits of the training rows, with the held-out rows as validation rows.
+    """Return folds of the training rows: data in which other rows train, and held-out rows are the validation rows.
 
-    Returns an empty sequence if a split would have no training row of one of two classes.
+    Returns an empty sequence if a fold would have no held-out row, or, with two classes, no training row of a class.
     """
     rows = data.training
     count = min(len(rows), _MOST_ROWS)
-    numbers = (np.arange(count) * (len(rows) / count)).astype(np.int64)  # at equal distances
+    numbers = (np.arange(count) * (len(rows) / count)).astype(np.int64)  # rows at equal distances
     parts = _parts(rows, numbers)
     needed = min(_PARTS, max(1, -(-_ENOUGH * _PARTS // count)))
     found = []
@@ -57,7 +59,7 @@ def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[Tex
 
 
 def _parts(rows: Rows, numbers: IntArray) -> npt.NDArray[np.int64]:
-    """Return the part (n,), of _PARTS, of each row of `numbers` (n,), by a hash of its words."""
+    """Return the part (n,), from 0 to _PARTS - 1, of each row in `numbers` (n,). It is a hash of the row's words."""
     mixed = np.random.default_rng(0).integers(1 << 63, size=int(rows.tokens.max()) + 1, dtype=np.uint64)
     found = []
     for start in range(0, len(numbers), _CHUNK):
@@ -68,11 +70,11 @@ def _parts(rows: Rows, numbers: IntArray) -> npt.NDArray[np.int64]:
 
 
 def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Sequence[BlockScore]:
-    """Return the scores of blocks of rows with `logits` (n, classes) and `labels` (n,), n > 0.
+    """Return one score for each block of rows. `logits` (n, classes) and `labels` (n,), n > 0: those of all rows.
 
-    Each half of the blocks is calibrated on the other half. If the metric is accuracy, the score is two thirds accuracy
-    and one third macro-F1. By accuracy alone, a model that finds rows of a rare class may look no better than one that
-    ignores the class. For equally frequent classes, both measures are nearly equal.
+    Each half of the blocks is calibrated on the other half. If `metric` is accuracy, the score is two thirds accuracy
+    and one third macro-F1. With accuracy alone, a model that finds rows of a rare class can have no better score than a
+    model that ignores this class. For equally frequent classes, accuracy and macro-F1 are nearly equal.
     """
     blocks = max(1, min(len(labels), max(_FEWEST_BLOCKS, min(_MOST_BLOCKS, len(labels) // _BLOCK_ROWS))))
     half = torch.arange(len(labels)) % blocks % 2
@@ -85,7 +87,7 @@ def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Seq
         losses[own] = F.nll_loss(found.clamp(min=1e-12).log(), labels[own], reduction="none")
     log_temperature = log(calibrate(loss, logits, labels, metric, spread=_SPREAD)[0].temperature)
     scores = []
-    for block in range(blocks):  # strided blocks, because rows may be sorted by label
+    for block in range(blocks):  # a block is every `blocks`-th row, because rows can be sorted by label
         counts = torch.bincount(cells[block::blocks], minlength=loss.classes**2)
         confusion = Confusion.of(counts.tolist())
         worth = _METRICS[metric](confusion)

@@ -1,8 +1,9 @@
-"""Initialises a classifier's word vectors with pretrained word embeddings.
+"""Initialise a classifier's word vectors with pretrained word embeddings.
 
-The common mean of the vectors is removed: it does not distinguish words, and may be most of their length (Mu and
-Viswanath 2018, "All-but-the-Top"). Then the vectors are scaled to the average length of the model's random ones, for
-which its learning rate and dropout were chosen. Otherwise words would count more because they have a pretrained vector.
+First, the mean of all vectors is subtracted from each vector. The mean does not distinguish words, and can be most of a
+vector's length (Mu and Viswanath 2018, "All-but-the-Top"). Then the vectors are scaled to the average length of the
+model's random vectors, for which the default learning rate and dropout were chosen. Otherwise, words with a pretrained
+vector would have more weight than other words.
 """
 
 import numpy as np
@@ -16,15 +17,16 @@ from trainer.classification.data import StartVectors, TextData
 from trainer.embeddings.vectors import open_vectors
 
 _SAMPLE = 10_000
-"""Number of rows from which the share of words with a vector is estimated."""
+"""Number of rows from which the share of words that have a pretrained vector is estimated."""
 _TINY = 1e-12
 
 
 def find_start_vectors(address: str, data: TextData, *, size: int | None) -> StartVectors:
-    """Return the vectors of the words of `data`, matched exactly or in lower case.
+    """Return pretrained vectors for the vocabulary of `data`. Words match exactly, or in lower case.
 
-    `address`: a file or folder (`vectors.open_vectors`). Raises DataError if the file is unreadable. Raises
-    TrainingError if the vectors do not have `size` dimensions (None: any), or if no word has a vector.
+    `address`: a file or folder with vectors (see `open_vectors`). `size`: the required number of dimensions; None: any
+    number. Raises DataError if the file is unreadable. Raises TrainingError if the number of dimensions is wrong, or if
+    no word of the vocabulary has a vector.
     """
     known = open_vectors(address)
     has = known.matrix.shape[1]
@@ -41,7 +43,7 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
 
 
 def describe_start_vectors(address: str, data: TextData, start: StartVectors) -> str:
-    """Return a sentence for the user about the number of words that start with a vector."""
+    """Return a message for the user that states how many words start with a pretrained vector."""
     rows = data.validation
     sample = rows.whole_batch(np.arange(min(len(rows), _SAMPLE)), torch.device("cpu"))
     share = np.isin(sample.tokens.numpy(), start.ids).mean()
@@ -52,7 +54,8 @@ def describe_start_vectors(address: str, data: TextData, start: StartVectors) ->
 
 
 def set_start_vectors(table: Tensor, start: StartVectors) -> None:
-    """Replace the random vectors of these words in a model's table. Words beyond the table are ignored."""
+    """Replace random vectors in a model's `table` by pretrained vectors. Words without a row in the table are
+    ignored."""
     known = start.ids < len(table)
     vectors, ids = torch.from_numpy(start.vectors[known]).to(table), torch.from_numpy(start.ids[known]).to(table.device)
     vectors = vectors - vectors.mean(0)
@@ -61,5 +64,5 @@ def set_start_vectors(table: Tensor, start: StartVectors) -> None:
 
 
 def _length(vectors: Tensor) -> Tensor:
-    """Return the root mean square of the vectors' lengths."""
+    """Return the root mean square of the lengths of vectors."""
     return vectors.square().sum(1).mean().sqrt()

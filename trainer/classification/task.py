@@ -1,4 +1,4 @@
-"""Task of classifying texts: rows of word ids with a label or a rating."""
+"""Task that trains a classifier of texts from rows of word ids with a label or a rating."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ from trainer.task import TEST, BlockScore, DatasetStatistics, Task
 
 
 class Classification(Task[TextData]):
-    """Learns to classify texts: positive and negative ones, ratings, or named classes."""
+    """Task that learns to classify texts: as positive or negative, also from ratings, or into named classes."""
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
@@ -118,24 +118,26 @@ class Classification(Task[TextData]):
         }
 
     def _calibrate(self, split: IntArray, stop: Callable[[], bool]) -> bool:
-        """Fit temperature and threshold on the validation rows, split in proportion to `split`. Return False if
-        stopped.
+        """Fit temperature and threshold on the validation rows. Return False if the run was asked to stop.
 
-        A resumed run repeats this before the test, so checkpoints do not contain the values.
+        `split` (ranks,): ranks share the rows in this proportion. A resumed run repeats the fit before the test, so
+        checkpoints need not contain the two values.
         """
         found = self._validation_logits(split, stop)
         if found is None:
             return False
         fit_settings, note = calibrate(self._loss, *found, self._config.metric)
-        # Results may differ between processors in the last digit.
+        # All ranks use the values of the first rank, because results of different processors can differ slightly.
         temperature, threshold = self._ranks.broadcast((fit_settings.temperature, fit_settings.threshold))
         self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
         self._notes = [note] if note else []
         return True
 
     def _validation_logits(self, split: IntArray, stop: Callable[[], bool]) -> tuple[Tensor, Tensor] | None:
-        """Return logits (n, classes) and labels (n,) of validation rows, split in proportion to `split`; None if
-        stopped."""
+        """Return the logits (n, classes) and the labels (n,) of the validation rows; None if the run was asked to stop.
+
+        `split` (ranks,): ranks share the rows in this proportion. Very many validation rows are cut to the first ones.
+        """
         rows = self._data.validation[: max(1, MOST_LOGITS // self._loss.classes)]
         logits = torch.zeros(len(rows), self._loss.classes)
         if len(rows):
@@ -204,7 +206,7 @@ class Classification(Task[TextData]):
 
 
 def _loss(config: TrainConfig, data: TextData) -> Loss:
-    """Return the loss of a run on `data`. Raises TrainingError for options that do not apply to its classes."""
+    """Return the loss of a run on `data`. Raises TrainingError if options contradict the number of classes."""
     classes, temperature = len(data.classes), config.temperature or 1.0
     if classes <= 2:
         weight = config.positive_weight or data.balancing_weight()
@@ -238,9 +240,10 @@ def text_gradients(
     timer: StepTimer,
     threads: Threads | None = None,
 ) -> GradientComputer:
-    """Return a computer of the gradients of `loss` for rows of word ids.
+    """Return a GradientComputer that computes the gradients of `loss` for rows of word ids.
 
-    `seed`: the seed of value dropout and of the word dropout `words`. A model that reads whole texts ignores `words`.
+    `seed`: the seed of dropout of values and of words. `words`: word dropout, if any. A model that reads whole texts
+    ignores `words`.
     """
     whole = model.reads_whole_texts
     keyed = words is not None or dropout.drops(model)

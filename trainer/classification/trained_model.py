@@ -1,8 +1,8 @@
-"""Trained model in memory: written at the end of training, read from model files, and used for prediction.
+"""Trained classifier in memory. It is written at the end of training, read from model files, and used for prediction.
 
 New texts must be tokenised exactly like the training texts. So a model contains the vocabulary, the stopwords, the
-tokenisation rule and the row length of its training; `corpus` does the tokenisation. Do not trust the content of a
-file: all of it is checked here before anything of the stated size is allocated.
+tokenisation rule and the row length with which it was trained; `corpus` tokenises. Do not trust the content of a model
+file. All of it is checked here before any memory of a stated size is allocated.
 """
 
 import json
@@ -49,32 +49,33 @@ class TrainedModel:
     classifier: Classifier
     loss: Loss
     ids: dict[str, int]
-    """Vocabulary: word ids by word, in the order of the ids."""
+    """Vocabulary: the id of each word, in the order of the ids."""
     stopwords: frozenset[str]
     row_length: int | None
-    """Largest number of words of a text that the model reads; None: all."""
+    """Largest number of words that the model reads from a text; None: all words."""
     about: dict[str, Any]
-    """Origin: digest of the dataset, epoch (from 1), measures on the test rows.
+    """Origin of the model: digest of the dataset, epoch (from 1), and measures on the test rows.
 
-    Also the format of ratings: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the
-    dataset's settings.
+    It also contains `rating_steps` and `rating_fraction`, which describe the dataset's rating scale
+    (corpus/dataset_settings.py).
     """
     words: str = "letters"
     """Tokenisation rule: one of corpus.dataset_settings.WORD_RULES."""
     classes: tuple[str, ...] = ()
-    """Class names by label; empty for the two classes negative and positive."""
+    """Class names in the order of the labels; empty for the two classes negative and positive."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Class names by label, including negative and positive."""
+        """Class names in the order of the labels; for two classes without names, negative and positive."""
         return self.classes or _TWO
 
 
 def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
-    """Return the model that the plain values of a file describe, with uninitialised weights.
+    """Return the model that the fields of a model file describe, with weights that are not loaded yet.
 
-    `numbers`: the number of weights in the file. A model with another number is not allocated. Raises DamagedError,
-    DataError, TrainingError, ValueError or TypeError for invalid content.
+    `content`: the fields (_FIELDS). `numbers`: the number of weights in the file. A model with a different number of
+    weights is not allocated. Raises DamagedError, DataError, TrainingError, ValueError or TypeError if the content is
+    invalid.
     """
     for name, kind in _FIELDS.items():
         if name not in content or not isinstance(content[name], kind):
@@ -118,7 +119,10 @@ def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
 
 
 def load_weights(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
-    """Load weights into a model of `build_unfilled`. Raises DamagedError if they do not fit the model."""
+    """Load weights into a model from `build_unfilled`, and return the model, ready for prediction.
+
+    Raises DamagedError if the weights do not fit the model.
+    """
     archive.require_tensors(state, model.classifier.state_dict())
     model.classifier.load_state_dict(state)
     model.classifier.set_vocabulary(list(model.ids))
@@ -127,7 +131,10 @@ def load_weights(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedMod
 
 
 def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return a model's settings. Settings that are options of a run must satisfy the rules of the options."""
+    """Return a model's settings after checks. Settings that are also options of a run must obey the options' rules.
+
+    Raises DamagedError or DataError if the settings are invalid.
+    """
     if name not in CLASSIFIERS:
         raise DamagedError(f"its model is {name}, but must be one of {', '.join(CLASSIFIERS)}")
     given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}

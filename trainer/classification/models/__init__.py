@@ -1,7 +1,7 @@
-"""Classifiers for `--model`: modules that classify rows of word ids, built from settings.
+"""Classifiers for `--model`: modules that classify rows of word ids, and are built from settings.
 
-A model is a subclass of Classifier (classifier.py), which its declaration in trainer/registry.py names. Models are
-import_class when they are built, so that `--help` does not import torch.
+A model is a subclass of Classifier (classifier.py). The model's declaration in trainer/registry.py names this class.
+The class is imported only when a model is built, so that `--help` does not import torch.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def kind(name: str) -> type[Classifier]:
-    """Return the class of a model. Raises KeyError for an unknown name."""
+    """Return the class of the model with this name. Raises KeyError if the name is unknown."""
     found: type[Classifier] = import_class(MODELS[name].classifier)
     return found
 
 
 def build(name: str, settings: Mapping[str, Any]) -> Classifier:
-    """Return a new model with random weights from torch's generator."""
+    """Return a new model with random weights, drawn from torch's default generator."""
     return kind(name)(**settings)

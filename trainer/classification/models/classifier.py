@@ -15,71 +15,74 @@ from trainer.config import TrainConfig
 
 
 class Classifier(nn.Module, ABC):
-    """Maps word ids to outputs per row, which a loss (losses.py) interprets."""
+    """Model that maps the word ids of each row to outputs. A loss (losses.py) converts outputs to probabilities."""
 
     reads_whole_texts = False
-    """True if `forward` takes the concatenated words of all rows, (t,), instead of padded rows (rows, width)."""
+    """True if `forward` takes the concatenated words (t,) of all rows instead of padded rows (rows, width)."""
     precision = torch.float32
-    """Precision of the layers for torch.autocast; weights keep their own type."""
+    """Precision in which torch.autocast computes the layers. The data type of the weights does not change."""
 
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
-        """Return the number of weights of a model with these settings. A model is not allocated for a file that is too
-        small."""
+        """Return the number of weights in a model with these settings.
+
+        The number is compared with a model file, so that memory is not allocated for weights that the file lacks.
+        """
         raise NotImplementedError
 
     @classmethod
     def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
-        """Return the configuration and data of a new run, with the settings that follow from its training rows."""
+        """Return the configuration and the data of a new run, with the settings that depend on its training rows."""
         return config, data
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
-        """Tables of word vectors with gradients only for words of the global batch: ranks exchange only those rows
+        """Tables of word vectors. Ranks exchange only those rows that belong to words in the global batch
         (exchange.py).
 
-        So no other part of the model may use these tables.
+        All other rows must have the gradient 0, so no other part of the model is allowed to use these tables.
         """
         return ()
 
     @property
     def sparse_tables(self) -> tuple[Tensor, ...]:
-        """Tables with gradients that contain only touched rows (computing/row_gradients.py)."""
+        """Tables with sparse gradients, which contain only touched rows (computing/row_gradients.py)."""
         return ()
 
     @property
     def row_rates(self) -> tuple[Tensor | None, ...]:
-        """Factors (rows, 1) for Adagrad's rate of each row, for each sparse table; None: equal rates."""
+        """For each sparse table, factors (rows, 1) of Adagrad's learning rates for its rows; None: equal rates."""
         return (None,) * len(self.sparse_tables)
 
     @property
     def word_vectors(self) -> Tensor:
-        """Table with a row for each id, and possibly more, in which the option `embeddings` sets pretrained vectors."""
+        """Table into which `--embeddings` writes pretrained vectors. Its first rows are those of the word ids."""
         raise NotImplementedError
 
     def set_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
-        """Set the n-grams that `fit_settings` found, and initialise the model to the outputs `constant` (outputs,) for
-        every text.
+        """Set the n-grams from `fit_settings`, and initialise the model so that every text has the outputs `constant`.
 
-        Called in a new run, before `set_vocabulary`.
+        `constant` (outputs,). In a new run, this method is called before `set_vocabulary`.
         """
         raise NotImplementedError
 
     def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
-        """Set the words of the ids from FIRST_WORD on, if the model needs them. Called before its first texts."""
+        """Set the words of the ids from FIRST_WORD on, if the model needs them. Must be called before `forward`."""
 
     def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:  # noqa: ARG002
-        """Return a computer of the gradients of `loss` for these rows without autograd, or None. `seed`: the seed of
-        dropout."""
+        """Return a function that computes the gradients of `loss` for these rows without autograd.
+
+        Returns None if the model has no such function. `seed`: the seed of dropout.
+        """
         return None
 
     def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
-        """Return outputs (rows, outputs) for `tokens` (rows, width) int32, padded with 0 at the end, and `lengths`
-        (rows,) int64.
+        """Return the outputs (rows, outputs) for texts.
 
-        Widths may exceed the longest length; padding must not change the result. If the model reads whole texts,
-        `tokens` are (t,), without padding. `keys` (rows,) select the rows' masks of dropout (dropout.py); None: no
-        dropout.
+        `tokens` (rows, width) int32: word ids, padded with 0 at the end; if the model reads whole texts, `tokens` (t,)
+        are the concatenated ids without padding. `lengths` (rows,) int64: the number of words in each row. The width
+        can exceed the longest length, and padding must not change the result. `keys` (rows,): the index of each row's
+        dropout mask (dropout.py); None: no dropout.
         """
         with torch.autocast(tokens.device.type, self.precision, enabled=self.precision != torch.float32):
             outputs = self.classify(tokens, lengths, keys)
@@ -87,4 +90,4 @@ class Classifier(nn.Module, ABC):
 
     @abstractmethod
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        """Return the outputs of `forward` in any precision."""
+        """Return the outputs of `forward`, in any floating-point type."""

@@ -1,6 +1,6 @@
 """fastText (Joulin et al. 2017): the mean of the vectors of a text's words and n-grams, and one linear layer.
 
-Optionally, the character n-grams of words also have vectors (Bojanowski et al. 2017).
+Optionally, character n-grams of words have vectors, too (Bojanowski et al. 2017).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from trainer.options.classifier_options import char_lengths
 
 
 class FastText(Classifier):
-    """fastText classifier. `vectors` has a row for each id, followed by a row for each bucket of n-grams."""
+    """fastText classifier. The table `vectors` has one row per word id, followed by one row per bucket of n-grams."""
 
     reads_whole_texts = True
     hashes: Tensor
@@ -47,14 +47,15 @@ class FastText(Classifier):
         outputs: int,
         char_ngrams: str | None = None,
     ) -> None:
-        """`words` counts the ids, including padding and unknown. `ngrams`: the most words of an n-gram; 1: words only.
+        """`words`: the number of word ids, including the ids of padding and of unknown words.
 
-        `char_ngrams`: the fewest and most characters of an n-gram, such as 3-6; None: no character n-grams.
+        `ngrams`: the largest number of words in an n-gram; 1: no n-grams, only words. `char_ngrams`: the smallest and
+        the largest number of characters in a character n-gram, such as 3-6; None: no character n-grams.
         """
         super().__init__()
         self.ngrams, self.buckets = ngrams, buckets
         self._char_lengths = char_lengths(char_ngrams) if char_ngrams else range(0)
-        # Small uniform vectors and a zero last layer, as in fastText: the first steps learn only the last layer.
+        # As in fastText: with small uniform vectors and a zero last layer, the first steps learn only the last layer.
         self.vectors = nn.Parameter(new_table(_rows(words, ngrams, buckets, char_ngrams), embedding))
         nn.init.uniform_(self.vectors, -1.0 / embedding, 1.0 / embedding)
         self.last = nn.Linear(embedding, outputs, bias=False)
@@ -114,7 +115,7 @@ class FastText(Classifier):
         return _Direct(rows, loss, seed)
 
     def _means_for_onnx(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the mean vector of each text with ONNX operations only, without constants from the traced example."""
+        """Return the mean vector of each text, using only ONNX operations and no constants from the traced example."""
         places, rows = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, lengths))
         texts = (places[:, None] >= lengths.cumsum(0)).sum(1)  # (t,)
         member = (texts == rows[:, None]).to(self.vectors.dtype)  # (n, t)
@@ -133,9 +134,10 @@ class FastText(Classifier):
         return sums / counts[:, None]
 
     def _vectors_with_char_ngrams(self) -> tuple[Tensor, Tensor]:
-        """Return the table in which a word's row is the sum of all its rows, and the number of these rows (words, 1).
+        """Return a table in which each word's row is the sum of the word's rows, and the number of these rows (words,
+        1).
 
-        Both are constants in ONNX.
+        Both become constants in an ONNX file.
         """
         vectors, rows, starts = (each.detach().numpy() for each in (self.vectors, self.rows, self.starts))
         sums = np.stack([np.add.reduceat(column[rows], starts[:-1]) for column in vectors.T], axis=1)
@@ -148,11 +150,11 @@ def _rows(words: int, ngrams: int, buckets: int, char_ngrams: str | None) -> int
 
 
 class _Direct:
-    """Gradients of a model without character n-grams by explicit formulas on a CPU (`DirectGradients`), equal to
-    autograd's.
+    """Function that computes the gradients of `FastText` without autograd (`DirectGradients`).
 
-    A step on short texts takes microseconds to compute, but autograd takes a hundred times as long, because it creates
-    an object for each operation. Change this class together with `FastText.classify`: a test compares both.
+    It uses explicit formulas on a CPU, and supports only models without character n-grams. The computation of a step on
+    short texts takes microseconds. Autograd takes a hundred times as long, because it creates an object for each
+    operation. Change this class together with `FastText.classify`: a test compares both.
     """
 
     fewest = 512

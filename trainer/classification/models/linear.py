@@ -1,15 +1,17 @@
 """Linear model of word n-grams and character n-grams, weighted by how well they separate classes.
 
-The value of an n-gram in a text is its count times its ratio: the logarithm of how much more frequent it is in one
-class than in the others (Wang and Manning 2012, "Baselines and Bigrams"), reduced for rare n-grams. The values of a
-text's word n-grams are scaled to length 1, and those of its character n-grams to length `CHARACTERS`. Logistic
-regression learns the weights with Adagrad, because its steps do not depend on the scale of a value.
+The value of an n-gram in a text is its count times its ratio. The ratio is the logarithm of how much more frequent the
+n-gram is in one class than in the other classes. For rare n-grams it is reduced. See Wang and Manning (2012),
+"Baselines and Bigrams". The vector of a text's word n-gram values is scaled to length 1, and the vector of its
+character n-gram values to length `CHARACTERS`. The weights are learnt by logistic regression with Adagrad, because
+Adagrad's steps do not depend on the scale of a value.
 
-The bias is initialised to the class frequencies, and the number of words has its own weight. Otherwise the weights of
-all n-grams would learn that one class is more frequent, and texts with more n-grams would seem to belong to it.
+The bias is initialised to the class frequencies, and the number of words in a text has its own weight. Otherwise the
+weights of all n-grams would learn that one class is more frequent, and texts with more n-grams would seem to belong to
+this class.
 
-`fit_ngrams` selects n-grams that occur at least twice. A key of 54 bits represents each. Do not hash n-grams to
-fewer buckets: most n-grams of a new text are unseen, and would share weights with known ones.
+`fit_ngrams` selects n-grams that occur at least twice. A key of 54 bits represents each n-gram. Do not hash n-grams to
+fewer buckets: most n-grams of a new text are unseen, and would share weights with known n-grams.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,25 +37,26 @@ from trainer.config import TrainConfig
 from trainer.options.classifier_options import char_lengths
 
 CHARACTERS = 0.5
-"""Length of a text's values of character n-grams."""
+"""Length to which the vector of a text's character n-gram values is scaled."""
 _WORDS = 100
-"""Number of words at which the feature "number of words" is 0."""
+"""Number of words in a text for which the feature "number of words" is 0."""
 MOST_NGRAMS, _MOST_WEIGHTS = 4_000_000, 64_000_000
-"""Limits of n-grams and of weights. With many classes there are fewer n-grams, because each has a weight per class."""
+"""Largest numbers of n-grams and of weights. An n-gram has one weight per class, so many classes permit fewer n-grams.
+"""
 _OCCURRENCES = 2
-"""Smallest count of an n-gram with a weight."""
+"""Minimum count of an n-gram. Rarer n-grams have no weight."""
 _MOST_WORDS = 100_000_000
-"""Number of words above which n-grams are counted only in some rows, at equal distances."""
+"""Number of words in the training rows above which n-grams are counted only in a sample of the rows."""
 _MOST_COUNTED = 4 * MOST_NGRAMS
-"""Number of pairs of n-gram and class above which pairs with count 1 are discarded (Manku and Motwani 2002, "lossy
+"""Number of (n-gram, class) pairs above which pairs with count 1 are discarded (Manku and Motwani 2002, "lossy
 counting")."""
 _CHUNK_WORDS = 1 << 20
-_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that different hashes stay different (Knuth, volume 3, 6.4)
-_OF_CHARACTERS = 1 << 40  # above the hashes of single words
-_CLASS_BITS = 10  # the lowest bits of a key, which contain the class while counting
+_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that different hashes remain different (Knuth, volume 3, 6.4)
+_OF_CHARACTERS = 1 << 40  # larger than the hashes of single words
+_CLASS_BITS = 10  # number of low bits of a key that contain the class during counting
 _CLASSES = (1 << _CLASS_BITS) - 1
 _MOST_ALIKE = 64
-"""Largest number of keys with the same first bits, which index the keys; hashes have a dozen at most."""
+"""Largest permitted number of keys with the same high bits, which index the keys. Real hashes have at most a dozen."""
 _BLOCK = 1 << 16
 _TINY = 1e-12
 
@@ -61,8 +64,10 @@ Keys = npt.NDArray[np.int64]
 
 
 class Linear(Classifier):
-    """Linear classifier. `weights` has a row for each n-gram in `keys`, already multiplied by its ratio; row 0 is for
-    others."""
+    """Linear classifier. The table `weights` has one row per n-gram in `keys`, which includes the n-gram's ratio.
+
+    Row 0 stands for all n-grams that are not in `keys`.
+    """
 
     reads_whole_texts = True
     keys: Tensor
@@ -76,10 +81,10 @@ class Linear(Classifier):
     squares: Tensor
 
     def __init__(self, *, words: int, ngrams: int, char_ngrams: str, buckets: int, outputs: int) -> None:
-        """`words` counts the ids, including padding and unknown. `ngrams`: the most words of an n-gram.
+        """`words`: the number of word ids, including the ids of padding and of unknown words.
 
-        `char_ngrams`: the fewest and most characters of an n-gram, such as 2-5. `buckets`: the number of n-grams with a
-        weight.
+        `ngrams`: the largest number of words in an n-gram. `char_ngrams`: the smallest and the largest number of
+        characters in a character n-gram, such as 2-5. `buckets`: the number of n-grams that have weights.
         """
         super().__init__()
         self._ngrams, self._lengths = ngrams, char_lengths(char_ngrams)
@@ -99,7 +104,7 @@ class Linear(Classifier):
 
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
-        """Return the number of weights, including the keys and ratios of n-grams, and the longest row."""
+        """Return the number of numbers in the model's state: weights, keys and ratios of n-grams, and `longest`."""
         return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
 
     @classmethod
@@ -122,7 +127,10 @@ class Linear(Classifier):
         return (self.ratios,)
 
     def set_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
-        """Set these n-grams, at most as many as there are rows, and initialise the outputs to `constant` (outputs,)."""
+        """Set the n-grams `found`, at most as many as `keys` has entries, and initialise the outputs to `constant`.
+
+        `constant` (outputs,): the outputs for every text before the first step.
+        """
         self.bias.data.copy_(constant)
         self.longest.fill_(found.longest)
         self.keys[: len(found.keys)] = torch.from_numpy(found.keys)
@@ -139,7 +147,7 @@ class Linear(Classifier):
             keys, numbers = _char_keys(vocabulary[begin : begin + _BLOCK], self._lengths)
             found = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
             word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[found > 0]
-            word_of = torch.cat([torch.arange(len(numbers)), word_of])  # row 0 of each word is first
+            word_of = torch.cat([torch.arange(len(numbers)), word_of])  # each word begins with row 0
             rows.append(torch.cat([found.new_zeros(len(numbers)), found[found > 0]])[word_of.argsort(stable=True)])
             counts.append(torch.bincount(word_of, minlength=len(numbers)))
         self.rows = torch.cat(rows).to(device)
@@ -168,17 +176,18 @@ class Linear(Classifier):
         return self._outputs(lengths, of_ngrams, self._scaled_sum_of_chars(tokens, lengths))
 
     def _outputs(self, lengths: Tensor, of_words: Tensor, of_chars: Tensor) -> Tensor:
-        """Return the outputs (n, outputs) from the scaled sums of word and character n-grams (n, outputs).
+        """Return the outputs (n, outputs) for the scaled sums of word and of character n-grams, each (n, outputs).
 
-        With several outputs, each is scaled down, because Adagrad has one rate per row. The length of a text is limited
-        to that of the longest training row: otherwise its length alone could decide its class.
+        If there are several outputs, each of them is scaled down, because Adagrad has a single rate for all weights of
+        a row. A text counts as at most as long as the longest training row: otherwise its length alone could decide
+        its class.
         """
         number = 2 * ((lengths[:, None].minimum(self.longest).to(self.bias.dtype) / _WORDS).sqrt() - 1)
         return self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
 
     def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
-        """Return the scaled sums (n, outputs) of the n-gram weights of each text: the sums divided by the length of
-        their values."""
+        """Return each text's sum of n-gram weights (n, outputs), divided by the length of the text's vector of
+        values."""
         counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
         with torch.no_grad():
             squares = mean_of_rows(self.squares, rows, ends)
@@ -186,8 +195,10 @@ class Linear(Classifier):
         return means * _divide(counts, (counts * squares).sqrt())
 
     def _scaled_sum_of_chars(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the scaled sums (n, outputs) of the character n-grams of `tokens` (t,). Repeated words are computed
-        once."""
+        """Return the scaled sums (n, outputs) of the character n-grams in texts with `lengths` (n,) and `tokens` (t,).
+
+        Repeated words are computed only once.
+        """
         words, places = torch.unique(tokens, return_inverse=True)
         of_chars = WordRows(self.rows, self.starts)
         rows, ends = features(
@@ -203,7 +214,10 @@ class Linear(Classifier):
         return _divide(sums, squares.sqrt())
 
     def _ngram_rows(self, tokens: Tensor, texts: Tensor) -> Tensor:
-        """Return the rows (t, n) of the n-grams that begin at each of the words `tokens` (t,) of `texts` (t,)."""
+        """Return the table rows (t, n) of the n-grams of 1 to n words that begin at each word.
+
+        `tokens` (t,): the words of all texts. `texts` (t,): the index of each word's text.
+        """
         found = hashed = self.hashes[tokens]
         rows = [self.own[tokens]]
         for far in range(1, self._ngrams):
@@ -213,9 +227,11 @@ class Linear(Classifier):
         return torch.stack(rows, 1)
 
     def _rows_of(self, wanted: Tensor) -> Tensor:
-        """Return the index (n,) int32 of each of `wanted` (n,) in `keys`; 0 if missing. The highest bits index the
-        search."""
-        # Not a shift: ONNX has no shifts of signed integers.
+        """Return the index (n,) int32 in `keys` of each key in `wanted` (n,); 0 if a key is missing.
+
+        The high bits of a key select the position in `keys` at which the search starts.
+        """
+        # Divide instead of shifting, because ONNX cannot shift signed integers.
         prefix = torch.div(wanted, 1 << self._shift, rounding_mode="floor")
         at = self.firsts[prefix + len(self.firsts) // 2].long()
         for _ in range(self._alike):
@@ -228,13 +244,13 @@ class Linear(Classifier):
         half, device = 1 << (bits - 1), self.keys.device
         starts = torch.arange(-half, half, device=device) << self._shift
         self.firsts = torch.searchsorted(self.keys, starts).clamp(max=len(self.keys) - 1).int()
-        real = self.keys[self.keys < torch.iinfo(torch.int64).max]  # none before a checkpoint is loaded
+        real = self.keys[self.keys < torch.iinfo(torch.int64).max]  # empty before a checkpoint is loaded
         self._alike = int(torch.bincount((real >> self._shift) + half, minlength=1).max())
         if self._alike > _MOST_ALIKE or bool((real[1:] < real[:-1]).any()):
             raise ValueError("its n-grams are not in the order of their hashes")
 
     def _classify_for_onnx(self, tokens: Tensor, lengths: Tensor, ends: Tensor) -> Tensor:
-        """Return the result of `classify` with ONNX operations only, without constants from the traced example."""
+        """Return the result of `classify`, using only ONNX operations and no constants from the traced example."""
         places, numbers = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, ends))
         texts = (places[:, None] >= ends).sum(1)  # (t,)
         member = (texts == numbers[:, None]).to(self.weights.dtype)  # (n, t)
@@ -246,24 +262,26 @@ class Linear(Classifier):
         return self._outputs(lengths, *scaled)
 
     def _sums_of_chars(self, values: Tensor) -> Tensor:
-        """Return the sums (words, columns) of the rows of `values` for the character n-grams of each word; constant in
-        ONNX."""
+        """Return, for each word, the sum (words, columns) of the rows of `values` for its character n-grams.
+
+        The sums become constants in an ONNX file.
+        """
         sums = np.add.reduceat(values.numpy()[self.rows.numpy()], self.starts.numpy()[:-1])
         return torch.from_numpy(sums)
 
 
 def _divide(values: Tensor, lengths: Tensor) -> Tensor:
-    """Return values divided by the lengths of texts' values; 0 for a text without a known n-gram."""
+    """Return the texts' `values` divided by the `lengths` of their vectors; 0 for a text without a known n-gram."""
     return values / lengths.clamp(min=_TINY) * (lengths > 0)
 
 
 def fit_ngrams(
     rows: Rows, vocabulary: Sequence[str], *, ngrams: int, lengths: range, most: int = MOST_NGRAMS
 ) -> WeightedNgrams:
-    """Return the word n-grams of up to `ngrams` words, and the character n-grams of these `lengths`, that occur at
-    least twice.
+    """Return the n-grams that occur at least twice in `rows`: word n-grams, and character n-grams.
 
-    If there are more than `most`, the most frequent ones are kept. At most half of them are character n-grams.
+    `ngrams`: the largest number of words in a word n-gram. `lengths`: the numbers of characters in a character n-gram.
+    `most`: the largest number of n-grams; the most frequent are kept, and at most half of `most` are character n-grams.
     """
     hashes, of_words, of_tokens = word_hashes(vocabulary), _Counts(), _Counts()
     every = max(1, -(-int(rows.lengths.sum(dtype=np.int64)) // _MOST_WORDS))
@@ -301,13 +319,13 @@ def fit_ngrams(
 
 
 class _Counts:
-    """Counts of n-grams by class. A pair is the key of an n-gram with the class in its lowest bits."""
+    """Counts of n-grams by class. A pair is a number: the key of an n-gram, with the class in the lowest bits."""
 
     def __init__(self) -> None:
         self._parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
 
     def add(self, pairs: Keys, counts: Keys | None = None) -> None:
-        """Add `counts` (n,) to these pairs (n,); None: 1."""
+        """Add `counts` (n,) to the counts of `pairs` (n,). Without `counts`, count each pair once."""
         if counts is None:
             pairs, counts = np.unique(pairs, return_counts=True)
         self._parts.append((pairs, counts))
@@ -315,7 +333,7 @@ class _Counts:
             self.merge()
 
     def merge(self) -> tuple[Keys, Keys]:
-        """Return the pairs (n,), ascending, and their counts (n,)."""
+        """Return the distinct pairs (n,), in ascending order, and their counts (n,)."""
         pairs, counts = map(np.concatenate, zip(*self._parts, strict=True))
         order = np.argsort(pairs)
         firsts = _first_indices(pairs := pairs[order])
@@ -348,19 +366,19 @@ class _Counts:
 
 
 def _first_indices(ascending: Keys) -> Keys:
-    """Return the index (m,) of the first occurrence of each distinct number."""
+    """Return the index (m,) of the first occurrence of each distinct number in `ascending`."""
     return np.flatnonzero(np.diff(ascending, prepend=ascending[:1] - 1))
 
 
 def _keys(hashes: Tensor) -> Tensor:
-    """Return the keys (n,) of n-grams with these hashes (n,). The lowest bits are 0."""
+    """Return the keys (n,) of n-grams with `hashes` (n,). The lowest bits of a key are 0."""
     spread = hashes * _SPREAD  # modulo 2 ** 64
     found: Tensor = spread - spread.remainder(1 << _CLASS_BITS)
     return found
 
 
 def _char_keys(block: Sequence[str], lengths: range) -> tuple[Keys, Keys]:
-    """Return the keys (g,) of the character n-grams of words, word by word, and their numbers (words,)."""
+    """Return the keys (g,) of the character n-grams of words, word by word, and each word's number of keys (words,)."""
     word_of, hashes = hash_char_ngrams(block, lengths)
     order = np.argsort(word_of, kind="stable")
     keys = _keys(torch.from_numpy(hashes[order].astype(np.int64)) + _OF_CHARACTERS).numpy()

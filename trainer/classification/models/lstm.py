@@ -1,9 +1,14 @@
 """LSTM classifier: word vectors, an LSTM, pooling to one vector per text, and two linear layers.
 
-Do not read the LSTM's state after the padding: the last state of a short text would have seen mostly padding. Here only
-real words count. `pooling` names the parts of a text's vector, joined by +. `last`: the state after the last word.
-`mean`: the mean of the words' states. `max`: their maximum in each dimension, which keeps a single strong word.
-`words`: the mean of the word vectors, which passes the sentiment of single words to the last layers without the LSTM.
+The setting `pooling` names the parts of a text's vector, joined by +:
+
+- `last`: the LSTM's state after the last word
+- `mean`: the mean of the states after each word
+- `max`: the maximum of these states in each dimension, which keeps the effect of a single strong word
+- `words`: the mean of the word vectors, which passes the sentiment of single words to the linear layers directly
+
+Only real words count. Do not use the state after the padding: for a short text, the LSTM would have read mostly
+padding.
 """
 
 import math
@@ -18,22 +23,22 @@ from trainer.classification.models.classifier import Classifier
 from trainer.computing.dropout import Dropout
 
 _MOST_GROUPS = 8
-"""Largest number of groups of a batch on a CPU.
+"""Largest number of groups into which a batch is divided on a CPU.
 
-Rows of similar length are computed in groups, so that short texts need little padding. Too many groups are slow,
-because a few rows take nearly as long as some more. The number of groups is a quarter of the square root of the rows.
-This is the best of 1 to 32 groups on 64 to 4,000 rows.
+A group has rows of similar length, so that short texts need little padding. Too many groups are slow, because small
+groups take nearly as long as larger ones. The number of groups is a quarter of the square root of the number of rows.
+For 64 to 4,000 rows, this was the fastest of 1 to 32 groups.
 """
 
 _WORDS = "words"
 _HEAD = 32
 _WORD_SCALE = 0.1
-"""Scale of initial word vectors. Small vectors give rare words little influence at first; N(0, 1) overfits immediately.
-"""
+"""Standard deviation of initial word vectors. With small vectors, rare words have little influence at first. With
+N(0, 1), the model overfits immediately."""
 
 
 class LSTMClassifier(Classifier):
-    """LSTM classifier. The reference model has `pooling` last, 2 layers, hidden 32 and embedding 100."""
+    """LSTM classifier. The reference model has pooling `last`, 2 layers, hidden size 32 and embedding size 100."""
 
     def __init__(
         self,
@@ -48,11 +53,11 @@ class LSTMClassifier(Classifier):
         outputs: int,
         vocabulary: int | None = None,
     ) -> None:
-        """`words` counts the ids, including padding and unknown. Only the first `vocabulary` words have a vector; None:
-        all.
+        """`words`: the number of word ids, including the ids of padding and of unknown words.
 
-        `embedding_dropout` drops the same dimensions from all words of a text (Gal and Ghahramani 2016, section 4), and
-        so needs few random numbers.
+        `vocabulary`: the number of most frequent words that have their own vector; None: all words have one.
+        `embedding_dropout`: share of the dimensions that are dropped. The same dimensions are dropped from all words of
+        a text (Gal and Ghahramani 2016, section 4), so that few random numbers are needed.
         """
         super().__init__()
         self._cuts = vocabulary is not None
@@ -85,7 +90,9 @@ class LSTMClassifier(Classifier):
         return self.embedding.weight
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        """Return the outputs. On a CPU, rows must be sorted by length, and are computed in groups of similar length."""
+        """Return the outputs. On a CPU, rows are computed in groups of similar length, so they must be sorted by
+        length.
+        """
         if tokens.is_cuda or torch.onnx.is_in_onnx_export():
             return self._one_group(tokens, lengths, keys)
         groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
@@ -106,14 +113,14 @@ class LSTMClassifier(Classifier):
         return self._outputs(self._text(vectors, states, lengths), keys)
 
     def _text(self, vectors: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
-        """Return the vector of each text, (rows, features)."""
+        """Return the pooled vector of each text (rows, features)."""
         parts = [pool(states, lengths) for pool in self._pools]  # each (rows, hidden)
         if self._beside:
             parts.append(_mean(vectors, lengths))  # (rows, embedding)
         return torch.cat(parts, dim=1)
 
     def _outputs(self, text: Tensor, keys: Tensor | None) -> Tensor:
-        """Return the outputs (rows, outputs) of the last layers for texts' vectors (rows, features)."""
+        """Return the outputs (rows, outputs) of the linear layers for the vectors of texts (rows, features)."""
         inner, last = self.head
         features = self.dropout(inner(text).relu(), keys)  # (rows, _HEAD)
         outputs: Tensor = last(features)
@@ -123,21 +130,21 @@ class LSTMClassifier(Classifier):
 def spread_padding(tokens: Tensor, lengths: Tensor, words: int) -> Tensor:
     """Return the ids (rows, width) with padding replaced by ids that are spread over all `words` of the table.
 
-    No output or gradient depends on ids in the padding. But a GPU sums the gradients of one id sequentially, even those
-    that it then drops for `padding_idx`. Padding is most of a batch, so that would take most of the step's time
-    (https://github.com/pytorch/pytorch/issues/24912).
+    No output or gradient depends on the ids in the padding. But a GPU sums the gradients of an id sequentially, even of
+    the id `padding_idx`, for which it then drops the sum. Padding is most of a batch, so this sum would take most of
+    the step's time (https://github.com/pytorch/pytorch/issues/24912).
     """
     places = torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
     return torch.where(places % tokens.shape[1] < lengths[:, None], tokens, (places % words).to(tokens.dtype))
 
 
 def _rows(words: int, vocabulary: int | None) -> int:
-    """Return the number of rows of the table of word vectors for `words` ids."""
+    """Return the number of rows in the table of word vectors. `words`, `vocabulary`: see `LSTMClassifier`."""
     return words if vocabulary is None else min(words, vocabulary + FIRST_WORD)
 
 
 def _features(embedding: int, hidden: int, pooling: str) -> int:
-    """Return the length of a text's vector."""
+    """Return the number of dimensions of a text's pooled vector."""
     return sum(embedding if name == _WORDS else hidden for name in pooling.split("+"))
 
 

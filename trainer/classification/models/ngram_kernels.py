@@ -1,4 +1,4 @@
-"""Loops over n-grams, compiled by numba for CPUs, for the models fastText and linear."""
+"""Loops over n-grams, compiled by numba for CPUs. The models fastText and linear use them."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ _FACTOR = uint64(NGRAM_FACTOR)
 def write_features(
     tokens: Any, begins: Any, lengths: Any, hashes: Any, rows: Any, starts: Any, ngrams: Any, buckets: Any, out: Any
 ) -> None:
-    """Write the table rows of texts to `out`: for each text the rows of its words, then its n-grams ordered by first
-    word.
+    """Write the table rows of n texts to `out`: for each text the rows of its words, and then the rows of its n-grams.
 
-    Each text has `lengths` (n,) words, from index `begins` (n,) of `tokens`. `rows`, `starts`: the arrays of
-    `WordRows`; or None, for which numba compiles a loop for words with one row each.
+    N-grams are ordered by their first word. `begins` (n,), `lengths` (n,): the first index of each text in `tokens`,
+    and its number of words. `rows`, `starts`: the arrays of `WordRows`, or None if each word has one row. numba
+    compiles a separate loop for None.
     """
     words, at = uint64(len(hashes)), 0
     for text in range(len(lengths)):
@@ -47,11 +47,11 @@ def write_features(
 def text_means(
     tokens: Any, ends: Any, lengths: Any, numbers: Any, hashes: Any, ngrams: Any, buckets: Any, table: Any
 ) -> Any:
-    """Return the mean table rows of texts (n, columns), the concatenated row ids (t,) int32, and their counts (n,)
-    int64.
+    """Return the mean of each text's rows of `table` (n, columns), with the numbers and counts of these rows.
 
-    The texts have indices `numbers` (n,). Text i has `lengths[i]` words and ends at `ends[i]` in `tokens`. Each word
-    has one row in `table` (rows, columns).
+    The row numbers (t,) int32 of all texts are concatenated; the counts (n,) int64 are those of each text. `numbers`
+    (n,): the indices of the texts. Text i has `lengths[i]` words and ends at `ends[i]` in `tokens`. Each word has one
+    row in `table` (rows, columns).
     """
     count = len(numbers)
     begins, words, counts = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
@@ -72,10 +72,12 @@ def text_means(
 def write_known_ngrams(
     tokens: Any, ends: Any, hashes: Any, own: Any, firsts: Any, keys: Any, out: Any, bits: Any
 ) -> None:
-    """Write to `out` (t, n), initially zeros, the rows of the n-grams that begin at each of the words `tokens` (t,).
+    """Write to `out` (t, n) the table rows of the n-grams of 1 to n words that begin at each of the words `tokens`
+    (t,).
 
-    Texts end at `ends` (n,). Rows of single words come from `own`; other rows are indices of their keys in `keys`.
-    `bits`: the shift of a key for the index `firsts`, and the factor and mask that turn a hash into a key.
+    `out` must contain zeros. `ends`: the end of each text in `tokens`. `own`: the row of each single word; the row of a
+    longer n-gram is the index of its key in `keys`. `bits`: the shift that turns a key into an index of `firsts`, and
+    the factor and the mask that turn a hash into a key.
     """
     shift, spread, mask = bits
     begin, half, last = 0, len(firsts) // 2, len(keys) - 1

@@ -1,9 +1,9 @@
-"""Hashes and table rows of the words of fastText's vocabulary, computed once.
+"""Hashes and table rows of the words in fastText's vocabulary. They are computed once.
 
 As in fastText (Bojanowski et al. 2017, section 3.2; facebookresearch/fastText, `Dictionary::computeSubwords`), a word
-has its own row and those of its character n-grams, which share the buckets of word n-grams. `plain_word_rows` defines
-them; `word_rows` computes them for large vocabularies. All unknown words share one row, because their characters are
-not stored.
+has its own row, and the rows of its character n-grams. Character n-grams and word n-grams share the same buckets.
+`plain_word_rows` defines the rows of words; `word_rows` computes them for large vocabularies. All unknown words share
+one row, because their characters are not stored.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from corpus.tokens import char_ngrams, token_hash
 
 _FNV_START, _FNV_FACTOR = np.uint32(2166136261), np.uint32(16777619)
 _BLOCK = 1 << 16
-"""Words per block, which bounds the memory."""
+"""Number of words that are computed at once, so that memory is bounded."""
 
 
 class WordRows(NamedTuple):
-    """Table rows of all words. Word i has `rows[starts[i]:starts[i + 1]]`, its own row first.
+    """Table rows of all words. Word i has the rows `rows[starts[i]:starts[i + 1]]`, and its own row is the first.
 
-    `rows` (r,) int32, `starts` (words + 1,) int64.
+    `rows` is (r,) int32, and `starts` is (words + 1,) int64.
     """
 
     rows: Tensor
@@ -41,7 +41,7 @@ def word_hashes(vocabulary: Sequence[str]) -> Tensor:
     lengths = np.array([len(word) for word in words])
     hashes = np.full(len(words), _FNV_START)
     order = np.argsort(lengths, kind="stable")
-    for length in np.unique(lengths[lengths > 0]):  # words of one length together, one byte of each at a time
+    for length in np.unique(lengths[lengths > 0]):  # all words of one length at once, byte by byte
         begin, end = np.searchsorted(lengths[order], (length, length + 1))
         chosen = order[begin:end]
         letters = np.frombuffer(b"".join(words[at] for at in chosen), np.int8).reshape(-1, length)
@@ -53,9 +53,10 @@ def word_hashes(vocabulary: Sequence[str]) -> Tensor:
 
 
 def plain_word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> list[list[int]]:
-    """Return the table rows of padding, of unknown words, and of each word: its own row, then its character n-grams.
+    """Return lists of table rows: of padding, of unknown words, and of each word of the vocabulary.
 
-    `lengths`: the lengths of character n-grams. The first rows of the table are those of words.
+    A word's own row is followed by the rows of its character n-grams. `lengths`: the numbers of characters in a
+    character n-gram. In the table, the words' own rows come first, and then the `buckets` rows of n-grams.
     """
     words = FIRST_WORD + len(vocabulary)
     of_ngrams = [
@@ -65,7 +66,7 @@ def plain_word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> 
 
 
 def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRows:
-    """Return the rows of `plain_word_rows`; the n-grams of a word may be in another order."""
+    """Return the same rows as `plain_word_rows`, except that the n-grams of a word can be in a different order."""
     words = FIRST_WORD + len(vocabulary)
     rows, counts = [np.arange(FIRST_WORD, dtype=np.int32)], [np.ones(FIRST_WORD, np.int64)]
     for begin in range(0, len(vocabulary), _BLOCK):
@@ -81,18 +82,18 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
 
 
 def hash_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
-    """Return all character n-grams of a block of words: the word index (g,) int64 and the hash (g,) uint32 of each.
+    """Return the index of the word (g,) int64, and the hash (g,) uint32, of each character n-gram of a block of words.
 
-    The n-grams of all words are extended together, one character at a time.
+    The n-grams of all words are extended together, character by character.
     """
     joined = np.frombuffer("".join(f"<{word}>" for word in block).encode(), np.int8)
-    letters = joined.astype(np.int32).view(np.uint32)  # bytes from 128 on as negative numbers
+    letters = joined.astype(np.int32).view(np.uint32)  # fastText reads bytes from 128 on as negative numbers
     begins = np.flatnonzero(joined >= -64)  # (c,): start of each character; continuation bytes are below -64
     sizes = np.diff(begins, append=len(joined))  # (c,)
     characters = np.array([len(word) + 2 for word in block])  # (words,)
     word_of = np.repeat(np.arange(len(block)), characters)  # (c,)
-    left = np.repeat(characters.cumsum(), characters) - np.arange(len(begins))  # (c,): to the end of its word
-    hashes = np.full(len(begins), _FNV_START)  # of the n-gram that begins at each character
+    left = np.repeat(characters.cumsum(), characters) - np.arange(len(begins))  # (c,): characters until the word's end
+    hashes = np.full(len(begins), _FNV_START)  # (c,): hash of the n-gram that begins at each character
     found = []
     for length in range(1, lengths.stop):
         firsts = np.flatnonzero(left >= length)
@@ -101,7 +102,7 @@ def hash_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, 
             longer = sizes[lasts] > byte
             grown = firsts[longer]
             hashes[grown] = (hashes[grown] ^ letters[begins[lasts[longer]] + byte]) * _FNV_FACTOR
-        if length == 1:  # the word boundaries `<` and `>` alone are not n-grams
+        if length == 1:  # a single `<` or `>`, which mark the ends of a word, is not an n-gram
             firsts = firsts[(left[firsts] > 1) & (left[firsts] < characters[word_of[firsts]])]
         if length in lengths:
             found.append((word_of[firsts], hashes[firsts]))
