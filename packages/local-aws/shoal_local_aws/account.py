@@ -1,6 +1,6 @@
 """An emulated AWS account that replaces AWS for this process and the commands that it starts.
 
-It has the roles that `aws emr create-default-roles` creates, but here they have all permissions.
+The account has the roles that `aws emr create-default-roles` creates, but here these roles have all permissions.
 """
 
 import json
@@ -20,13 +20,13 @@ _ROLES = {"EMR_DefaultRole": "elasticmapreduce", "EMR_EC2_DefaultRole": "ec2"}
 
 @contextmanager
 def local_aws(folder: Path | str) -> Iterator[EmbeddedAws]:
-    """Emulate AWS until the end of the block, for the AWS clients of this process and of the commands that it starts.
+    """Emulate AWS until the end of a `with` block, for the AWS clients of this process and of its child processes.
 
     Args:
-        folder: Folder for the emulator's log and the files of its nodes.
+        folder: Folder for the log of the emulator and the files of emulated nodes.
 
     Yields:
-        The running emulator. Its `environment` has the variables for other processes.
+        The running emulator. Its `environment` contains the environment variables for other processes.
 
     Raises:
         EmulatorError: The emulator does not start.
@@ -38,7 +38,8 @@ def local_aws(folder: Path | str) -> Iterator[EmbeddedAws]:
 
 @contextmanager
 def use_emulator(running: EmbeddedAws) -> Iterator[None]:
-    """Direct the AWS clients of this process and of its commands to this emulator until the end of the block."""
+    """Direct the AWS clients of this process and of its child processes to the emulator `running`, until the end of a
+    `with` block."""
     before = {name: os.environ.get(name) for name in running.environment}
     session, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, None
     os.environ.update(running.environment)

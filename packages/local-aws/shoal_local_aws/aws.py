@@ -1,7 +1,7 @@
-"""Starts and stops the embedded AWS.
+"""Starts and stops the emulator, which messages call the embedded AWS.
 
-Several emulators may run at once, each with its own folder and port. Their environment overrides the user's profile,
-token and proxy, so that no request of a demo reaches the real AWS.
+Several emulators may run at once, each with its own folder and port. Their environment variables override the user's
+AWS profile, token and proxy, so that no request of a demo reaches the real AWS.
 """
 
 import os
@@ -39,12 +39,13 @@ _OVERRIDES = {
 
 
 class EmbeddedAws:
-    """The emulator as a child process, for the length of a `with` block.
+    """The emulator as a child process that runs during a `with` block.
 
     Args:
-        folder: Folder for its log, its nodes and its file systems. It is created if missing, and kept afterwards.
+        folder: Folder for the log, the nodes and the file systems. It is created if missing, and kept afterwards.
         port: Port on the loopback interface (default: a free port).
-        wheels: Folder of wheels for pip on the nodes, which run this interpreter (default: only a package index).
+        wheels: Folder of wheels from which pip installs on the nodes (default: pip uses only the package index). The
+            nodes use this Python interpreter.
 
     Raises (on entering):
         EmulatorError: The port is in use, or the emulator does not start.
@@ -79,7 +80,7 @@ class EmbeddedAws:
             "no_proxy": f"{_HOST},localhost",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
-        # The result can only set variables, not remove them. So set these to harmless values.
+        # The result can set variables but not remove them. So set these to values without effect.
         added |= {name: value for name, value in _OVERRIDES.items() if name in os.environ}
         added |= {name: self.endpoint for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")}
         return added
@@ -92,7 +93,7 @@ class EmbeddedAws:
             f"[default]\naws_access_key_id = {self._user.key}\naws_secret_access_key = {self._user.secret}\n"
         )
         self._user.write(self.folder / USER_FILE)
-        with self.log.open("wb") as log:  # the watchdog ends the server when its standard input closes
+        with self.log.open("wb") as log:  # the watchdog stops the server when the watchdog's standard input closes
             self._watchdog = subprocess.Popen(
                 [sys.executable, "-P", "-m", "shoal_local_aws.watchdog", str(self.folder)],
                 stdin=subprocess.PIPE,
@@ -114,7 +115,7 @@ class EmbeddedAws:
         self._stop()
 
     def ended(self, within: float) -> bool:
-        """Return whether the emulator has ended, or ends without a request within these seconds."""
+        """Return whether the emulator has exited, or exits within `within` seconds without a request to stop."""
         if self._watchdog is None:
             return True
         try:
@@ -131,7 +132,7 @@ class EmbeddedAws:
         settings = {
             "AUTH": "true",
             "AWS_ACCESS_KEY_ID": "root",
-            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),  # secret, so that no client can act as root
+            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),  # keep it secret, so that no client can act as root
             "BIND_HOST": _HOST,
             "GATEWAY_PORT": str(self.port),
             "MINISTACK_HOST": _HOST,
@@ -171,7 +172,7 @@ class EmbeddedAws:
             watchdog.wait()
         try:
             kill_marked(MARK, str(self.folder))
-        except TimeoutError as error:  # a warning, because an exception would hide the block's own
+        except TimeoutError as error:  # only warn, because an exception would hide one of the `with` block
             warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
 

@@ -1,7 +1,7 @@
-"""`shoal-local-aws`: run the emulator in the foreground, for one command or for another shell.
+"""`shoal-local-aws`: run the emulator in the foreground, for one command or for a different shell.
 
-Do not stop the emulator immediately on Ctrl-C while a command uses it. The command also gets the signal, and may need
-the emulator to finish its work.
+Ctrl-C must not stop the emulator while a command uses it. The command also receives the signal, and may need the
+emulator to finish its work.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, metavar="P", help="port of the emulator (default: a free port)")
     port, words = parser.parse_args(own[:end]).port, own[end + 1 :]
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP; keep that
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup makes the process ignore SIGHUP; keep that
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
         with tempfile.TemporaryDirectory(prefix="shoal-local-aws-") as folder:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def require_command(words: Sequence[str], aws: EmbeddedAws) -> None:
-    """Raise EmulatorError if the command does not exist. Check this before starting the emulator, which takes
+    """Raise EmulatorError if the command does not exist. Call this before the start of the emulator, which takes
     longer."""
     if words and shutil.which(words[0], path=aws.environment["PATH"]) is None:
         raise EmulatorError(f"the command {words[0]} does not exist; check the command after --")
@@ -60,8 +60,8 @@ def require_command(words: Sequence[str], aws: EmbeddedAws) -> None:
 def serve(words: Sequence[str], aws: EmbeddedAws) -> int:
     """Run a command against the emulator, and return its exit status (128 + N after signal N).
 
-    Without a command, print the environment of the emulator and wait for KeyboardInterrupt, which this raises again.
-    Raises EmulatorError if the command does not start, or if the emulator ends during this wait.
+    Without a command, print the environment variables of the emulator, wait for KeyboardInterrupt, and raise it again.
+    Raises EmulatorError if the command does not start, or if the emulator exits during the wait.
     """
     if words:
         return _run(words, aws)

@@ -1,5 +1,5 @@
-"""Exception of this package."""
+"""`EmulatorError`, the exception that this package raises for users."""
 
 
 class EmulatorError(Exception):
-    """The embedded AWS cannot start or continue. The text names the resource and says what to do."""
+    """The emulator cannot start or continue. The message names the resource and says what to do."""

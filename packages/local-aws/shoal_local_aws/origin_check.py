@@ -1,9 +1,9 @@
-"""Refuses requests of web pages, and ministack's own requests that AWS does not have.
+"""Refuses requests from web pages, and requests to ministack's own paths, which AWS does not have.
 
-The emulator runs scripts and commands as the user, and has no passwords. Do not check the sender's address: the
-requests of a web page in a browser also come from this machine. Browsers are recognised by the headers that they add. A
-page with a domain name that resolves to the loopback interface is recognised by the Host header. ministack's own
-requests have no signature, so permissions cannot protect them, and one of them deletes everything.
+The emulator runs scripts and commands as the user, and has no passwords. The sender's address proves nothing, because
+the requests of a web page in a browser also come from this machine. Browsers are recognised by the headers that they
+add. A web page with a domain name that resolves to the loopback interface is recognised by the Host header. Requests to
+ministack's own paths have no signature, so permissions do not protect them, and one of them deletes everything.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -18,10 +18,10 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 _BROWSER_HEADERS = (b"origin", b"sec-fetch-site")
 _HOSTS = ("127.0.0.1", "localhost")
 _TLS_HEADER = (b"x-forwarded-proto", b"https")
-"""Header that marks a request as made by TLS, as on AWS, where bucket policies require it."""
+"""Header that marks a request as sent through TLS, because bucket policies require TLS, as on AWS."""
 _MINISTACK = ("/_ministack/", "/_localstack/")
 _PERMITTED = ("/_ministack/health", "/_ministack/cfn-response/", "/_ministack/cfn-signal/")
-"""Permitted requests of ministack: its health, and requests with a token from CloudFormation."""
+"""Permitted paths of ministack: its health, and responses with a token from CloudFormation."""
 _REFUSAL = (
     b"The embedded AWS serves only AWS clients on this machine, under the names 127.0.0.1 and localhost. It refuses "
     b"web pages and requests of ministack itself.\n"
@@ -29,7 +29,7 @@ _REFUSAL = (
 
 
 def install() -> None:
-    """Check each request before it is served."""
+    """Make the emulator check each request before it is served."""
     serve = routing.serve.now
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,18 +47,19 @@ def install() -> None:
 
 
 def is_allowed(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Return whether a request comes from a client on this machine, by its headers (names in lower case)."""
+    """Return whether the headers (names in lower case) show that a request comes from a program, not from a web
+    page."""
     found = list(headers)
     hosts = [value for name, value in found if name == b"host"]
     return len(hosts) == 1 and _is_here(hosts[0]) and not any(name in _BROWSER_HEADERS for name, _ in found)
 
 
 def is_of_aws(path: str) -> bool:
-    """Return whether AWS has a request of this path, or the emulator permits it."""
+    """Return whether a path is one of AWS or a permitted path of ministack."""
     return path.startswith(_PERMITTED) or not path.startswith(_MINISTACK)
 
 
 def _is_here(host: bytes) -> bool:
-    """Return whether a host, with or without a port, is this machine. For S3 a bucket's name may precede it."""
+    """Return whether a Host header, with or without port, names this machine. For S3, a bucket name may precede it."""
     name = host.decode("latin-1").lower().partition(":")[0]
     return any(name == here or name.endswith(f".{here}") for here in _HOSTS)

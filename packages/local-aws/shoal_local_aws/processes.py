@@ -1,8 +1,9 @@
-"""Ends emulated processes with all their descendants.
+"""Kills emulated processes with all their descendants.
 
-A process group does not contain all descendants: torchrun starts every worker in a new session, and a worker has no
-parent after its agent died. But all descendants inherit the environment. So an environment variable marks a process
-(its node's folder, its command's id, or its emulator's folder), and all processes with the mark are ended.
+A process group does not contain all descendants, because torchrun starts each worker in a new session. Nor does a
+worker have a parent after its agent has been killed. But all descendants inherit the environment variables. So an
+environment variable marks each process: with the folder of its node, the id of its command, or the folder of its
+emulator. All processes with the same mark are killed.
 """
 
 import os
@@ -13,23 +14,24 @@ from contextlib import suppress
 import psutil
 
 PATIENCE = 300.0
-"""Time limit in seconds for a start or an end, long enough for a busy machine."""
+"""Time limit in seconds for the start or the exit of a process. It is long enough for a busy machine."""
 
 
 def marked_processes(name: str, value: str) -> list[int]:
-    """Return the ids of all processes with `name=value` in their environment, except this process."""
+    """Return the ids of all processes that have `name=value` in their environment, without this process."""
     found = []
     for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):  # the process has ended, or belongs to another user
+        with suppress(psutil.Error, OSError):  # the process has exited, or belongs to a different user
             if process.pid != os.getpid() and process.environ().get(name) == value:
                 found.append(process.pid)
     return found
 
 
 def kill_marked(name: str, value: str) -> None:
-    """Kill all processes with `name=value`. Repeat this until no process is left, because they may start others.
+    """Kill all processes that have `name=value` in their environment.
 
-    Raises TimeoutError if some are left after `PATIENCE` seconds.
+    Repeat this until no such process is left, because they may start more processes. Raises TimeoutError if processes
+    are left after `PATIENCE` seconds.
     """
     until = time.monotonic() + PATIENCE
     while ids := marked_processes(name, value):

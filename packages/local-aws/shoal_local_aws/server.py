@@ -1,6 +1,6 @@
 """Main program of the emulator's process: ministack with the extensions of this package.
 
-The extensions are installed before the first request. They replace only entries of ministack's tables, and functions
+The extensions are installed before the first request. They replace only entries in ministack's tables, and functions
 that ministack looks up at each call.
 """
 
@@ -24,7 +24,7 @@ from shoal_local_aws.services import alarms, functions, storage
 
 def main() -> None:
     folder = Path(sys.argv.pop(1))
-    os.environ.pop("PYTHONPATH", None)  # Lambda functions must find their own code, not this package
+    os.environ.pop("PYTHONPATH", None)  # Lambda functions must import their own code, not this package
     machines = Machines(folder)
     identities.add_user(folder / USER_FILE)
     identities.add_managed_policies()

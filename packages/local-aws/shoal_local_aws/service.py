@@ -1,7 +1,7 @@
-"""Calls the emulated services over HTTP, and builds their responses.
+"""Calls emulated services over HTTP, and builds responses.
 
-Do not call a service from the event loop, because the call would wait for itself. Use clients only in background
-threads and in CloudFormation's handlers, which have their own threads.
+Do not call a service on the thread of the event loop, because the same event loop must answer the call. Use clients
+only on background threads and in CloudFormation handlers, which have their own threads.
 """
 
 import json
@@ -38,14 +38,14 @@ __all__ = [
 ]
 _logger = logging.getLogger(__name__)
 OWN = "x-embedded-aws"
-"""Header that marks the requests of the emulator's own services."""
+"""Header that marks requests from the emulator to itself."""
 _acting: ContextVar[Credentials] = ContextVar("acting")
 _CLIENTS = 256
 _making = threading.Lock()
 
 
 class RefusedError(Exception):
-    """A service refuses a request, with an AWS error code and a message."""
+    """A service refuses a request with an AWS error code and a message."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class RefusedError(Exception):
 
 @contextmanager
 def acting_as(credentials: Credentials) -> Iterator[None]:
-    """Give these credentials to the clients with which an emulated service calls others, until the end of the block."""
+    """Make `client` use these credentials until the end of the `with` block."""
     before = _acting.set(credentials)
     try:
         yield
@@ -63,19 +63,23 @@ def acting_as(credentials: Credentials) -> Iterator[None]:
 
 
 def acting() -> Credentials | None:
-    """Return the credentials of the current `acting_as` block; None outside of such a block."""
+    """Return the credentials of the current `acting_as` block, or None outside of such a block."""
     return _acting.get(None)
 
 
 def client(service: str) -> Any:
-    """Return the boto3 client of a service for the current request's region, with the credentials of `acting_as`."""
+    """Return the boto3 client of a service in the region of the current request.
+
+    It uses the credentials of `acting_as`, or else the emulator's own.
+    """
     return _client(service, _acting.get(), requests.region())
 
 
 @lru_cache(_CLIENTS)
 def _client(service: str, own: Credentials, region: str) -> Any:
-    """Create a client. Cached, because each session reads the services' models again: a megabyte for EC2 alone."""
-    with _making:  # clients are thread-safe, but their creation is not
+    """Create a client. The result is cached, because each boto3 session loads the service models again. EC2's model
+    alone has a megabyte."""
+    with _making:  # clients are thread-safe, but creating them is not
         core = botocore.session.get_session()
         core.register_component("data_loader", _loader())
         session = boto3.Session(
@@ -101,18 +105,18 @@ def _mark(request: Any, **_: Any) -> None:
 
 
 def parameter(parameters: Record, name: str) -> str:
-    """Return the first value of a request's parameter; empty if it is missing."""
+    """Return the first value of a parameter of a request, or an empty string if it is missing."""
     value = parameters.get(name) or ""
     return str(value[0] if isinstance(value, list) else value)
 
 
 def target_operation(headers: Record) -> str:
-    """Return the operation that a request to a JSON service names; empty if it names no operation."""
+    """Return the operation that the headers of a request to a JSON service name, or an empty string."""
     return str(headers.get("x-amz-target", "")).rpartition(".")[2]
 
 
 def upload_log(bucket: str, key: str, body: bytes) -> None:
-    """Upload a log to a bucket. A failure is only a warning, as on AWS."""
+    """Upload a log to a bucket. As on AWS, a failed upload does not fail the caller; it is only a warning."""
     try:
         client("s3").put_object(Bucket=bucket, Key=key, Body=body)
     except ClientError as error:
@@ -120,7 +124,7 @@ def upload_log(bucket: str, key: str, body: bytes) -> None:
 
 
 def json_operation(function: Callable[[Record], Record]) -> Operation:
-    """Wrap a function from request to result as an operation of a JSON service."""
+    """Return the operation of a JSON service that calls `function` with the request and returns its result."""
 
     def operation(request: Record) -> Answer:
         try:

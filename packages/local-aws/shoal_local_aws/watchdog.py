@@ -1,6 +1,7 @@
-"""Watches the emulator and the process that started it. When one of them ends, even by a signal, it ends the other.
+"""Watches the emulator and the process that started it. When that process exits, even by a signal, stops the emulator.
 
-Do not start this process with the mark that it gives to the emulator: it would kill itself.
+When the emulator exits, the watchdog exits. Do not start the watchdog with the mark that it gives to the emulator's
+processes, because it would kill itself.
 """
 
 import os
@@ -12,7 +13,8 @@ from shoal_local_aws.processes import kill_marked
 
 MARK = "EMBEDDED_AWS"
 _POLL_SECONDS = 0.5
-"""Interval between checks. The pipe alone is not enough: a fork of the ended parent may keep it open."""
+"""Interval between checks in seconds. A closed pipe is no sufficient sign, because a fork of the parent may keep it
+open."""
 
 
 def main() -> int:

@@ -1,1 +1,1 @@
-"""CloudFormation: resource types that ministack lacks, and AWS's rules for creating and deleting stacks."""
+"""CloudFormation: resource types that ministack lacks, and AWS's rules for the creation and deletion of stacks."""

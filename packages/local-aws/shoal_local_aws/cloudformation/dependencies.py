@@ -1,6 +1,6 @@
-"""Refuses the deletion of resources that are still in use, where ministack does not check it.
+"""Refuses the deletion of resources that are still in use, where ministack does not check this.
 
-Deletions by CloudFormation are refused, too. So a template with a missing dependency fails here as on AWS.
+Deletions by CloudFormation are checked, too. So a template with a missing dependency fails here as it does on AWS.
 """
 
 import time
@@ -23,7 +23,7 @@ _faults: list[Faults] = []
 
 
 def install(faults: Faults) -> None:
-    """Add the checks to all deletions."""
+    """Add the checks to the delete operations and to CloudFormation's deletions."""
     _faults.append(faults)
     for operation, (name, kind, code, refusal) in _CHECKS.items():
         ec2.operations.wrap(operation, partial(_unless, name, code, refusal))
@@ -82,7 +82,10 @@ def _clusters() -> Iterator[tuple[str, Record]]:
 
 
 def _user_of_security_group(identifier: str) -> str | None:
-    """Return a user of a security group: another group with a rule that refers to it, or a resource with the group."""
+    """Return the id of a resource that uses a security group, or None.
+
+    This is another group with a rule that refers to the group, or a resource that is a member of the group.
+    """
     for other, group in ec2.security_groups.items():
         for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
             pairs = permission.get("UserIdGroupPairs") or []
@@ -99,7 +102,7 @@ def _user_of_security_group(identifier: str) -> str | None:
 
 
 def _dependents(noun: str, used: Callable[[str], object]) -> Callable[[str], str]:
-    """Return a check that refuses to delete a resource while it is `used`. Most kinds give EC2's error message."""
+    """Return a check with EC2's usual message, which refuses the deletion of a `noun` if `used(identifier)` is true."""
 
     def refusal(identifier: str) -> str:
         return f"The {noun} '{identifier}' has dependencies and cannot be deleted." if used(identifier) else ""
@@ -170,5 +173,6 @@ _CHECKS: Mapping[str, tuple[str, str, str, Callable[[str], str]]] = {
     "ReleaseAddress": ("AllocationId", "", "InvalidIPAddress.InUse", _refusal_of_address),
     "DeletePlacementGroup": ("GroupName", "", "InvalidPlacementGroup.InUse", _refusal_of_placement_group),
 }
-"""Checks by operation. Each has the parameter with the resource's id, the CloudFormation type that is checked, too, the
-error's code, and a function that returns the message. The message is empty if nothing depends on the resource."""
+"""Checks by operation. The values are: the parameter with the resource's id; the CloudFormation type (without its
+prefix) for which the check also applies; the error code; and a function that returns the error message, which is empty
+if nothing depends on the resource."""

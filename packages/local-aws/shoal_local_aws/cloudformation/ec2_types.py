@@ -6,7 +6,7 @@ from shoal_local_aws.cloudformation.resource_type import TAGS, Created, Resource
 from shoal_local_aws.seams.cloudformation import generated_name
 from shoal_local_aws.service import Record, client
 
-_SOURCES = {  # property of a rule in a template: its place in EC2's format
+_SOURCES = {  # property of a rule in a template: path in EC2's format
     "CidrIp": ("IpRanges", "CidrIp"),
     "CidrIpv6": ("Ipv6Ranges", "CidrIpv6"),
     "SourcePrefixListId": ("PrefixListIds", "PrefixListId"),
@@ -19,7 +19,7 @@ _SOURCES = {  # property of a rule in a template: its place in EC2's format
 
 
 def _tagged(properties: Record, kind: str) -> Record:
-    """Return the TagSpecifications of an EC2 resource."""
+    """Return the TagSpecifications for an EC2 resource of type `kind`."""
     tags = properties.get(TAGS)
     return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
 
@@ -48,7 +48,7 @@ def _create_rule(direction: str) -> Callable[[str, Record, str], Created]:
 
 
 def _permission(properties: Record) -> Record:
-    """Return a rule in EC2's format. A template has one property for each kind of source."""
+    """Return a security group rule in EC2's format. In a template, each kind of source has its own property."""
     ports: Record = {name: properties[name] for name in ("FromPort", "ToPort") if name in properties}
     sources: Record = {}
     for name, (kind, key) in _SOURCES.items():
@@ -79,7 +79,7 @@ def _create_flow_log(logical: str, properties: Record, stack: str) -> Created:
         {**values, "ResourceIds": [properties["ResourceId"]], **_tagged(properties, "vpc-flow-log")},
     )
     identifier = answer["FlowLogIds"][0]
-    _change_ec2_tags(identifier, {}, properties)  # ministack ignores the tags of the request above
+    _change_ec2_tags(identifier, {}, properties)  # ministack ignores the tags in the request above
     return identifier, {"Id": identifier}
 
 
@@ -109,8 +109,10 @@ def _change_address_tags(identifier: str, old: Record, new: Record) -> None:
 
 
 def _created_by(operation: str, answer: str, identifier: str, kind: str) -> Callable[[str, Record, str], Created]:
-    """Return a handler that calls an operation with the unchanged properties. `answer` is the key of the new record in
-    the response, or empty."""
+    """Return a handler that calls an operation with the unchanged properties of the resource.
+
+    `answer` is the key of the new record in the response, or empty. `identifier` is the key of the id in this record.
+    """
 
     def create(logical: str, properties: Record, stack: str) -> Created:
         del logical, stack

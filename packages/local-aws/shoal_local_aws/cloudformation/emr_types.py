@@ -1,7 +1,7 @@
 """CloudFormation types of EMR.
 
-Changes to the number of core and task nodes, to policies and to tags update a cluster in place. Any other change
-replaces it.
+A change of the number of core and task nodes, of policies or of tags updates a cluster in place. Any other change
+replaces the cluster.
 """
 
 import json
@@ -28,7 +28,7 @@ def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
 
 
 def _job_flow(properties: Record) -> Record:
-    """Return the request of RunJobFlow for a template's cluster."""
+    """Return the RunJobFlow request for a cluster with a template's properties."""
     instances = dict(properties["Instances"])
     if fleets := [name for name in instances if "InstanceFleet" in name]:
         raise ValueError(f"Instance fleets ({fleets[0]}) are not emulated.")
@@ -44,7 +44,7 @@ def _job_flow(properties: Record) -> Record:
 
 
 def _renamed(value: Any) -> Any:
-    """Rename the two fields that have different names in CloudFormation and EMR."""
+    """Return `value` with the two fields renamed that have different names in CloudFormation and EMR."""
     if isinstance(value, list):
         return [_renamed(inner) for inner in value]
     if not isinstance(value, dict):
@@ -81,7 +81,7 @@ def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
 
 
 def _resize(identifier: str, new: Record) -> None:
-    """Resize the core and task groups as the template requires."""
+    """Resize the core and task groups to the numbers of nodes in the new properties."""
     groups = client("emr").list_instance_groups(ClusterId=identifier)["InstanceGroups"]
     for role, requested in (
         ("CORE", [new["Instances"]["CoreInstanceGroup"]] if "CoreInstanceGroup" in new["Instances"] else []),
@@ -95,7 +95,7 @@ def _resize(identifier: str, new: Record) -> None:
 
 
 def _replaces(old: Record, new: Record) -> bool:
-    """Return whether the nodes change in anything but the number of core and task nodes."""
+    """Return whether any property of the nodes changes except the number of core and task nodes."""
     return _without_counts(old["Instances"]) != _without_counts(new["Instances"])
 
 

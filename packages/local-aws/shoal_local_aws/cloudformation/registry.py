@@ -1,7 +1,7 @@
-"""Adds resource types to ministack's CloudFormation, and makes some of ministack's types as strict as AWS's.
+"""Adds resource types to ministack's CloudFormation, and makes some of ministack's types as strict as those of AWS.
 
-The handlers of added types have their own threads, because they call the services over HTTP and wait for the result. An
-unknown type is refused before any resource is created.
+The handlers of added types run on their own threads, because they call the services over HTTP and wait for the result.
+A template with an unknown type is refused before any resource is created.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -44,7 +44,8 @@ TYPES: Mapping[str, ResourceType] = {
 
 
 class _AllPropertiesExcept(Container[str]):
-    """Set of all properties except those that can change in place. A change of one replaces the resource."""
+    """Set of all properties except those that can change in place. A change of a property in the set replaces the
+    resource."""
 
     def __init__(self, *kept: str) -> None:
         self._kept = kept
@@ -54,7 +55,7 @@ class _AllPropertiesExcept(Container[str]):
 
 
 def install() -> None:
-    """Add the types to ministack's tables."""
+    """Add the resource types to ministack's tables."""
     for name, kind in TYPES.items():
         cloudformation.add_type(name, _handlers(kind), _AllPropertiesExcept(*kind.changeable))
         if kind.tagged:
@@ -74,7 +75,7 @@ def install() -> None:
 
 
 def _name_zones() -> None:
-    """Make `Fn::GetAZs` return the zones with a default subnet, or all zones if there is no default subnet."""
+    """Make `Fn::GetAZs` return the zones that have a default subnet, or all zones if there is no default subnet."""
     resolve = cloudformation.resolve.now
 
     def resolved(value: Any, *rest: Any) -> Any:
@@ -88,7 +89,7 @@ def _name_zones() -> None:
 
 
 def _joining(evaluate: Callable[[Record, Record], dict[str, bool]]) -> Callable[[Record, Record], dict[str, bool]]:
-    """Evaluate `Fn::Join` of list parameters in conditions. ministack takes a joined list as true."""
+    """Make conditions evaluate `Fn::Join` of list parameters. ministack alone would always treat the result as true."""
 
     def joined(value: Any, parameters: Record) -> Any:
         if isinstance(value, list):
@@ -132,7 +133,7 @@ def _handlers(kind: ResourceType) -> Record:
 
 
 def _make_types_stricter() -> None:
-    """Change types of ministack where AWS returns, keeps or refuses more."""
+    """Change those of ministack's types for which AWS returns more attributes, stores more fields or refuses more."""
     _complete("AWS::EC2::VPC", lambda name, _: {"CidrBlock": ec2.vpcs[name]["CidrBlock"]})
     _complete("AWS::IAM::Role", _bind_role, _require_boundary)
     _complete("AWS::S3::Bucket", _keep_tags)
@@ -146,8 +147,11 @@ def _complete(
     after: Callable[[str, Record], dict[str, str]],
     before: Callable[[Record], None] = lambda _properties: None,
 ) -> None:
-    """Call `before` with a resource's properties before its creation or update. Afterwards add the attributes that
-    `after` returns for its name and properties."""
+    """Extend the creation and update of a resource type.
+
+    `before` is called first, with the resource's properties. `after` is called last, with the resource's name and
+    properties, and returns additional attributes.
+    """
     handlers = cloudformation.handlers_of(kind)
     create, update = handlers["create"], handlers["update"]
 
@@ -165,7 +169,7 @@ def _complete(
 
 
 def _name_log_groups(handlers: Record) -> None:
-    """Name log groups without a name after the stack and the logical id, as AWS does."""
+    """Make log groups without a name get a name from the stack and the logical id, as on AWS."""
     create: Callable[..., Created] = handlers["create"]
     update: Callable[..., Created] = handlers["update"]
 
@@ -187,13 +191,13 @@ def _require_boundary(properties: Record) -> None:
 
 
 def _bind_role(name: str, properties: Record) -> dict[str, str]:
-    """Set a role's permissions boundary."""
+    """Set the permissions boundary of a role."""
     identity.roles[name]["PermissionsBoundary"] = properties.get("PermissionsBoundary")
     return {}
 
 
 def _keep_tags(bucket: str, properties: Record) -> dict[str, str]:
-    """Store a bucket's tags, including the stack's, for GetBucketTagging."""
+    """Store a bucket's tags, including those of the stack, for GetBucketTagging."""
     storage.bucket_tags[bucket] = {str(tag["Key"]): str(tag["Value"]) for tag in properties.get(TAGS) or []}
     return {}
 

@@ -1,8 +1,8 @@
-"""Defines `ResourceType`, a CloudFormation resource type, and functions for the types of all services.
+"""Defines `ResourceType`, a CloudFormation resource type, and functions that the types of all services use.
 
 Every handler calls the service's operation with the template's values, and botocore refuses unknown parameters. So a
-template that is wrong on AWS is wrong here, too. Templates may have numbers as strings and strings as numbers. Services
-accept neither, so use `call_service`, which converts them.
+template that is wrong on AWS is wrong here, too. A template may contain numbers as strings and strings as numbers, but
+services accept neither. So use `call_service`, which converts them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,13 +21,15 @@ Created = tuple[str, dict[str, str]]
 class ResourceType:
     """Handlers of a CloudFormation resource type.
 
-    create: Function from logical id, properties and stack name to physical id and attributes.
-    delete: Function of physical id and properties.
-    change: Function of physical id, old and new properties.
-    changeable: Properties that `change` applies in place. A change of any other property replaces the resource.
-    replaces: Function of old and new properties: whether the change replaces the resource nevertheless.
-    tagged: Whether the type takes the stack's tags, in a property `Tags`.
-    gone: Error codes of the service for a missing resource. They do not make the deletion fail.
+    create: Function that creates a resource from logical id, properties and stack name. It returns the physical id and
+        the attributes.
+    delete: Function that deletes a resource, given its physical id and properties.
+    change: Function that updates a resource, given its physical id, old properties and new properties.
+    changeable: Properties that `change` updates in place. A change of any other property replaces the resource.
+    replaces: Function that returns, for old and new properties, whether a change of `changeable` properties replaces
+        the resource nevertheless.
+    tagged: Whether resources get the stack's tags, in the property `Tags`.
+    gone: Error codes by which the service reports a missing resource. They do not make the deletion fail.
     """
 
     create: Callable[[str, Record, str], Created]
@@ -41,9 +43,9 @@ class ResourceType:
 
 @contextmanager
 def shown_as_creating(stack: str, logical: str, kind: str, identifier: str) -> Iterator[None]:
-    """Show a resource with its id in the stack while it is being created, as CloudFormation does."""
+    """Make the stack list a resource with its physical id while it is being created, as CloudFormation does."""
     resources = cloudformation.stacks[stack]["_resources"]
-    if logical in resources:  # CloudFormation shows a replacement only when it exists
+    if logical in resources:  # CloudFormation lists a replacement only after its creation
         yield
         return
     resources[logical] = {
@@ -63,7 +65,7 @@ def shown_as_creating(stack: str, logical: str, kind: str, identifier: str) -> I
 
 
 def call_service(service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
-    """Call an operation with a template's values. botocore refuses parameters that the operation does not have."""
+    """Call a service's operation with values from a template, converted to the types that the operation requires."""
     caller = client(service)
     name = caller.meta.method_to_api_mapping[operation]
     shape = caller.meta.service_model.operation_model(name).input_shape
@@ -71,7 +73,7 @@ def call_service(service: str, operation: str, parameters: Mapping[str, Any]) ->
 
 
 def _conform(value: Any, shape: Any) -> Any:
-    """Convert a template's value to the type that an API's shape requires."""
+    """Convert a value from a template to the type that a botocore shape requires."""
     if shape.type_name == "structure":
         return {name: _conform(inner, shape.members[name]) if name in shape.members else inner
                 for name, inner in value.items()}  # fmt: skip

@@ -1,6 +1,7 @@
-"""Checks each operation of CloudFormation on a resource. It may be cancelled, lack permissions, or fail by a fault.
+"""Checks before each operation of CloudFormation on a resource whether the operation must not happen.
 
-A resource fails, as on AWS, if the stack's role lacks a permission that the resource's handler needs.
+The reason is a cancelled stack, a missing permission or an injected fault. As on AWS, a resource fails if the stack's
+role lacks a permission that the handler of the resource type needs.
 """
 
 import uuid

@@ -1,10 +1,9 @@
 """Runs operations on stacks with CloudFormation's rules for credentials, order and failed deletions.
 
-- A stack without a role acts with the credentials of the operation's caller.
-- A stack can be deleted during its creation. The resource in progress is finished, no other is started, and then all
-  are deleted. The stack's status is DELETE_IN_PROGRESS at once, and a second DeleteStack changes nothing.
-- After a failed deletion AWS keeps the resources that the remaining resource depends on. ministack alone would delete
-  them.
+- A stack without a role uses the credentials of the operation's caller.
+- A stack can be deleted during its creation. CloudFormation finishes the current resource, creates no other, and then
+  deletes all. The stack's status is DELETE_IN_PROGRESS at once, and a second DeleteStack changes nothing.
+- If the deletion of a resource fails, AWS keeps the resources on which it depends. ministack alone would delete them.
 """
 
 import asyncio
@@ -23,18 +22,18 @@ _WITH_ROLE = (
     *("CreateStack", "UpdateStack", "DeleteStack", "CreateChangeSet"),
     *("RollbackStack", "ContinueUpdateRollback"),
 )
-"""Operations that set a stack's role."""
+"""Operations that can set a stack's role."""
 _STUCK = ("DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED")
 _credentials_of: dict[str, Credentials] = {}
-"""Credentials of the stacks, by name."""
+"""Credentials with which each stack's operations are called, by stack name."""
 _with_role: set[str] = set()
 """Names of the stacks with a role. A stack keeps its role for later operations."""
 _kept: dict[str, dict[str, Record]] = {}
-"""Resources of each stack in deletion that stay, because the deletion of a dependent resource failed."""
+"""Resources, by stack name, that a deletion keeps because the deletion of a dependent resource failed."""
 
 
 class _Stack(dict[str, Any]):
-    """A stack's record. After a request to delete the stack, only statuses of deletion replace the status."""
+    """Record of a stack. After DeleteStack, the status can change only to a status that begins with DELETE_."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -47,7 +46,7 @@ class _Stack(dict[str, Any]):
 
 
 def install() -> None:
-    """Replace the operations on stacks."""
+    """Extend ministack's operations on stacks by these rules."""
     for name in _WITH_ROLE:
         cloudformation.operations.wrap(name, _keeping_role)
     cloudformation.deploy.wrap(_deploying_as_creator)
@@ -58,13 +57,14 @@ def install() -> None:
 
 
 def is_cancelled(name: str) -> bool:
-    """Return whether a stack's deletion was requested during its creation."""
+    """Return whether the deletion of a stack was requested during its creation."""
     stack = cloudformation.stacks.get(name)
     return isinstance(stack, _Stack) and stack.delete_requested
 
 
 def keep_dependencies(name: str, logical: str) -> None:
-    """Keep the dependencies of a resource that failed to be deleted, for a stack in deletion."""
+    """Make the deletion of a stack keep the resources on which the resource `logical` depends, because its deletion
+    failed."""
     if name in _kept:
         record = cloudformation.stacks[name]
         resources = record["_resources"]

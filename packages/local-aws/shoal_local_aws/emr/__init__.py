@@ -1,1 +1,1 @@
-"""EMR: clusters with their bootstrap actions and steps, and the operations of the API."""
+"""EMR: clusters with bootstrap actions and steps, and the operations of EMR's API."""

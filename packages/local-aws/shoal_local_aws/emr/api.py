@@ -1,7 +1,7 @@
 """Emulates the operations of EMR's API on the clusters that `cluster.py` runs.
 
-ministack stores the records of clusters, steps and instance groups. It reports clusters and steps as finished at once;
-here they really start, run and end.
+ministack stores the records of clusters, steps and instance groups. It alone would report clusters and steps as
+finished at once. Here they really run.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,19 +27,19 @@ _RELEASES = tuple(
 )
 
 _HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
-"""Version of Hadoop in the newest release of each series."""
+"""Hadoop version in the newest EMR release of each series."""
 _clusters: dict[str, EmulatedCluster] = {}
 
 
 def cluster_of(identifier: str) -> EmulatedCluster:
-    """Return the cluster with an id. Raises RefusedError if the id was never assigned."""
+    """Return the cluster with this id. Raises RefusedError for an unknown id."""
     if identifier not in _clusters:
         raise RefusedError("InvalidRequestException", f"Cluster id '{identifier}' is not valid.")
     return _clusters[identifier]
 
 
 def clusters() -> list[EmulatedCluster]:
-    """Return the clusters in the region of the current request."""
+    """Return all clusters in the region of the current request."""
     return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
 
 
@@ -84,7 +84,10 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def _start_error(record: Record, faults: Faults) -> str:
-    """Return why a cluster does not start; empty if it does. A task group may stay without nodes, as on EMR."""
+    """Return the reason why a cluster does not start, or an empty string if it starts.
+
+    As on EMR, a cluster starts even if there is no capacity for its task group.
+    """
     refused = refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
         return refused
@@ -103,7 +106,7 @@ def _start_error(record: Record, faults: Faults) -> str:
 
 
 def _keep_attributes(record: Record, request: Record) -> None:
-    """Store the attributes that DescribeCluster returns and ministack drops."""
+    """Store the attributes that EMR's DescribeCluster returns but ministack drops."""
     instances = request.get("Instances") or {}
     subnet = ec2.subnets.get(instances.get("Ec2SubnetId", ""))
     if subnet is not None:
@@ -129,7 +132,7 @@ def _add_steps(request: Record) -> Record:
 
 
 def _list_steps(request: Record) -> Record:
-    """Return the steps, the newest first."""
+    """Return the steps of a cluster, the newest first."""
     cluster_of(request["ClusterId"])
     states, asked = request.get("StepStates"), request.get("StepIds")
     return {
@@ -160,7 +163,7 @@ def _terminate(request: Record) -> Record:
 
 
 def _list_instances(request: Record) -> Record:
-    """Return one record for every requested instance. All of them are the same machine."""
+    """Return one record for each requested instance. All records stand for the same emulated machine."""
     cluster = cluster_of(request["ClusterId"])
     state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
     state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)
@@ -187,7 +190,7 @@ def _list_instances(request: Record) -> Record:
 
 
 def _check(request: Record) -> Record:
-    """Refuse a cluster that EMR would not start."""
+    """Raise RefusedError for a RunJobFlow request that EMR would refuse."""
     if (label := request.get("ReleaseLabel", "")) not in _RELEASES:
         raise RefusedError("ValidationException", f"The supplied release label is invalid: {label}.")
     _check_auto_termination(request)

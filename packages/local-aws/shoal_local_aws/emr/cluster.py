@@ -1,9 +1,9 @@
-"""Emulates an EMR cluster: it boots, runs its steps one after another, and terminates.
+"""Emulates an EMR cluster, which boots, runs its steps and terminates.
 
-A cluster is one machine, its primary node. Hadoop Streaming uses this computer's cores. Steps run one after another,
-whatever the cluster's step concurrency. The record of DescribeCluster and the list of ListSteps are the only state.
-They change under one lock. Set a step's status only after its logs are in S3, so that a client that sees a failure
-finds the reason.
+A cluster is one emulated machine, its primary node. Hadoop Streaming uses this computer's cores. Steps run one after
+another, even if the cluster has a higher step concurrency. The only state is the record for DescribeCluster and the
+list for ListSteps, both under one lock. Set a step's status only after its logs are in S3, so that a client that sees a
+failure finds the reason.
 """
 
 import gzip
@@ -33,25 +33,26 @@ TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
 _GRACE_SECONDS = 30.0
 _FIRST_STEP_SECONDS = 20.0
-"""Time that a cluster with automatic termination waits for its first step. On AWS machines take minutes to start, and
-clients add steps in that time."""
+"""Time that a cluster with automatic termination waits for its first step. On AWS, instances take minutes to start, and
+clients add steps during this time."""
 _BUSY = "emr/metricscollector/isbusy"
 _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
 
 
 class EmulatedCluster:
-    """A cluster with its own thread from `start` until its termination.
+    """A cluster that runs on its own thread, from `start` until its termination.
 
     Args:
         record: Record that DescribeCluster returns.
         steps: Records that ListSteps returns, in the order of submission.
         machine: Primary node.
-        attempt_faults: Function that returns the faults of Hadoop's attempts, called before each job.
-        idle_seconds: Idle time after which the cluster terminates; None for never. A YARN application is work. A step
-            without one counts as work only while it touches EMR's file `isbusy` on the primary node.
-        start_error: Reason why EMR does not start the cluster; empty if it does.
+        attempt_faults: Function that returns the faults for Hadoop's task attempts. It is called before each job.
+        idle_seconds: Idle time after which the cluster terminates, or None. A cluster with a YARN application is not
+            idle. A step without YARN application counts as idle unless it touches EMR's file `isbusy` on the primary
+            node.
+        start_error: Reason why EMR does not start the cluster; empty if it starts.
 
-    `history` has each state with its start time in seconds.
+    `history` contains the cluster's states so far, each with its start time in Unix seconds.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class EmulatedCluster:
         return [step["Id"] for step in steps]
 
     def cancel(self, identifier: str, *, forced: bool) -> Record:
-        """Cancel a pending or running step, by force if asked, and return EMR's response for it."""
+        """Cancel a pending or running step, and return EMR's response for it. If `forced`, kill its processes at
+        once."""
         with self._changed:
             step = next((step for step in self._steps if step["Id"] == identifier), None)
             state = step["Status"]["State"] if step else None
@@ -108,7 +110,7 @@ class EmulatedCluster:
         return {"StepId": identifier, "Status": "SUBMITTED"}
 
     def terminate(self, code: str, message: str) -> None:
-        """Start the termination of the cluster; `wait_until_terminated` waits for its end."""
+        """Start the termination of the cluster. `wait_until_terminated` waits until it is complete."""
         with self._changed:
             if self._ending is None and self.state not in TERMINATED:
                 self._ending = (code, message)
@@ -159,7 +161,7 @@ class EmulatedCluster:
             parts = urlsplit(script["Path"])
             try:
                 client("s3").download_file(parts.netloc, parts.path.lstrip("/"), str(path))
-            except Exception as error:  # any error of S3 terminates the cluster
+            except Exception as error:  # any S3 error terminates the cluster
                 self.terminate("BOOTSTRAP_FAILURE", f"Bootstrap action {number}: {script['Path']}: {error}")
                 return False
             code = self._run(["bash", str(path), *script.get("Args", [])], place, mark=f"{self.record['Id']}/{number}")
@@ -218,7 +220,7 @@ class EmulatedCluster:
             self._finish_step(step, "FAILED", f"The step's command ended with exit code {code}.")
 
     def _finish_step(self, step: Record, state: str, message: str) -> None:
-        """Set a step's final state, and apply its `ActionOnFailure` if it failed."""
+        """Set the final state of a step. If the step failed, apply its `ActionOnFailure`."""
         with self._changed:
             log = f"{self.record['LogUri'].rstrip('/')}/{self.record['Id']}/steps/{step['Id']}/stderr.gz"
             _finish(step, state, message=message, log=log if self.record["LogUri"] else None)
@@ -295,7 +297,7 @@ class EmulatedCluster:
         return code
 
     def _keep_task_logs(self) -> None:
-        """Upload the standard error of a streaming job's tasks once."""
+        """Upload the standard error of the tasks of the last streaming job, and delete it on the machine."""
         containers = self.machine.root / LOGS
         for log in containers.glob("*/*/stderr"):
             if log.stat().st_size:
@@ -327,13 +329,13 @@ class EmulatedCluster:
         return process.wait()
 
     def _seems_idle(self, since: float) -> bool:
-        """Return whether a process outside of YARN has shown no sign of work for too long."""
+        """Return whether a process that started at `since`, without YARN, has not touched `isbusy` for too long."""
         touched = self.machine.root / _BUSY
         seen = max(since, touched.stat().st_mtime if touched.exists() else 0.0)
         return self._is_over(time.time() - seen)
 
     def _is_over(self, seconds: float) -> bool:
-        """Return whether an idle time exceeds the limit."""
+        """Return whether an idle time exceeds the cluster's limit."""
         return self.idle_seconds is not None and seconds > self.idle_seconds
 
 

@@ -1,7 +1,7 @@
 """Computes the metric `IsIdle`, which EMR sends to CloudWatch every five minutes.
 
-The points are computed from the cluster's history at each request. A request may end in the future, because a function
-under test has its own clock. Then the points assume that the cluster stays in its current state.
+Each request computes the points from the cluster's history. The requested period may end in the future, because a
+function under test has its own clock. Points in the future assume that the state of the cluster does not change.
 """
 
 import time
@@ -40,11 +40,11 @@ def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[float, float]]:
-    """Yield the points that a cluster publishes until `end`: each time in seconds, and 1 for idle or 0.
+    """Yield the points that a cluster publishes until `end`: the time in Unix seconds, and 1 if idle or else 0.
 
     Args:
-        history: Each state of the cluster with its start time in seconds, ascending.
-        end: End of the requested period in seconds.
+        history: Start time in Unix seconds and name of each state of the cluster, in ascending order.
+        end: End of the requested period in Unix seconds.
     """
     ready = next((since for since, state in history if state in ("WAITING", "RUNNING")), end)
     last = min([end, *(since for since, state in history if state in TERMINATED)])

@@ -1,8 +1,8 @@
-"""Checks the rules that EMR requires in a cluster's security groups, and adds the rules that EMR adds.
+"""Checks that a cluster's security groups have the rules that EMR requires, and adds the rules that EMR adds.
 
-EMR adds rules with which its groups refer to each other. Revoke them before you delete the groups. EMR adds no rules to
-the service access group of a cluster in a private subnet. It does not start a cluster if required rules are missing
-there.
+EMR adds rules that let its groups refer to each other, so these rules must be revoked before the groups are deleted.
+EMR adds no rules to the service access group of a cluster in a private subnet. If this group lacks required rules, EMR
+does not start the cluster.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from shoal_local_aws.service import Record, client
 
 
 def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
-    """Return why EMR does not start a cluster with these security groups; empty if it does.
+    """Return the reason why EMR does not start a cluster with these security groups; empty if it starts.
 
     The messages for a missing ingress rule and a missing group are EMR's own. EMR's message for a missing egress rule
-    is not documented, so this one is modelled on them.
+    is not documented, so the message here is similar to the one for a missing ingress rule.
 
     Args:
         attributes: The cluster's Ec2InstanceAttributes.
@@ -42,7 +42,7 @@ def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
 
 
 def _passes(rules: list[Record], port: int, group: str) -> bool:
-    """Return whether one of the rules allows TCP on a port, from or to the members of a group."""
+    """Return whether a rule allows TCP traffic on a port from or to the members of a security group."""
     return any(
         any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs") or [])
         or any(source.get("CidrIp") == "0.0.0.0/0" for source in rule.get("IpRanges") or [])
@@ -53,8 +53,7 @@ def _passes(rules: list[Record], port: int, group: str) -> bool:
 
 
 def _is_private(subnet: str | None) -> bool:
-    """Return whether a subnet has no route to an internet gateway. A cluster without a subnet is in a default
-    subnet."""
+    """Return whether a subnet has no route to an internet gateway. None stands for a default subnet."""
     record = ec2.subnets.get(subnet or "")
     if record is None:
         return False
@@ -65,7 +64,7 @@ def _is_private(subnet: str | None) -> bool:
 
 
 def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
-    """Add the ingress rules that EMR adds to the groups of a cluster's nodes.
+    """Add the ingress rules that EMR adds to the security groups of a cluster's nodes.
 
     Args:
         attributes: The cluster's Ec2InstanceAttributes.

@@ -1,9 +1,9 @@
-"""Emulates read-only settings of an account: its quotas of vCPUs and training jobs, its plan, and the key of its
+"""Emulates read-only settings of an account: the quotas for vCPUs and training jobs, the plan, and the default key for
 encrypted volumes.
 
 By default quotas are high, the plan is Paid, and AWS's own key encrypts volumes. Faults of the kinds `QuotaLimit`,
-`FreePlan` and `VolumeKey` change that. Not emulated are requests for higher quotas, and encryption of volumes by
-default (off by default on AWS).
+`FreePlan` and `VolumeKey` change these settings. Requests for higher quotas are not emulated. Nor is the setting that
+encrypts all volumes by default.
 """
 
 from hashlib import sha256
@@ -14,7 +14,7 @@ from shoal_local_aws.faults.kinds import FreePlan, QuotaLimit, VolumeKey
 from shoal_local_aws.seams import ec2, requests, routing
 from shoal_local_aws.service import Answer, Record, RefusedError, json_operation, json_service
 
-_EC2 = {  # code: name, the account's value, AWS's default
+_EC2 = {  # code of the quota: name, value of the account, AWS's default
     "L-1216C47A": ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 1152.0, 5.0),
     "L-DB2E81BA": ("Running On-Demand G and VT instances", 768.0, 0.0),
     "L-417A185B": ("Running On-Demand P instances", 768.0, 0.0),
@@ -28,15 +28,15 @@ _SAGEMAKER = {
     for kind in (*("g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge", "g5.2xlarge", "g5.12xlarge"), "g6.xlarge", "g6.12xlarge")
     for name in (f"ml.{kind} for training job usage", f"ml.{kind} for spot training job usage")
 }
-"""Quotas by made-up codes. AWS has its own code for each type."""
-_SERVICES = {  # code: name, its quotas
+"""SageMaker quotas by quota code. These codes are not AWS's."""
+_SERVICES = {  # code of the service: name, quotas
     "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", _EC2),
     "sagemaker": ("Amazon SageMaker", _SAGEMAKER),
 }
 
 
 def install(faults: Faults) -> None:
-    """Add the services of quotas and plans, and the operation that returns the key of encrypted volumes."""
+    """Add the services for quotas and plans, and the operation that returns the default key for encrypted volumes."""
     _add_quotas(faults)
 
     def plan(request: Record) -> Record:

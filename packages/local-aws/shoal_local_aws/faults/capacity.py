@@ -1,6 +1,6 @@
-"""Chooses the market of a group's next instance, and checks that AWS has capacity for it.
+"""Chooses the market (`spot` or `on-demand`) of an auto scaling group's next instance, and checks its capacity.
 
-A group without spot capacity does not fall back to on-demand instances.
+If there is no spot capacity, a group does not fall back to on-demand instances.
 """
 
 import math
@@ -17,17 +17,17 @@ _FREE_TYPES = ("t3.micro", "t3.small", "t4g.micro", "t4g.small", "c7i-flex.large
 
 
 class NoCapacityError(Exception):
-    """No instance is available now. The text is AWS's own."""
+    """No instance is available now. The message is AWS's own."""
 
 
 def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, on_demand: int) -> str:
-    """Return the market of a group's next instance.
+    """Return the market of a group's next instance, `spot` or `on-demand`.
 
     Args:
         policy: The group's MixedInstancesPolicy, or empty.
-        data: Data of its launch template.
-        desired: Its desired capacity.
-        on_demand: Number of its on-demand instances.
+        data: Data of the group's launch template.
+        desired: Desired capacity of the group.
+        on_demand: Number of on-demand instances in the group.
     """
     if not policy:
         return SPOT if (data.get("InstanceMarketOptions") or {}).get("MarketType") == SPOT else ON_DEMAND
@@ -41,12 +41,12 @@ def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, 
 def instance_types(
     policy: Mapping[str, Any], data: Mapping[str, Any], *, market: str, running: Sequence[str]
 ) -> list[str]:
-    """Return the types that a group may start, the preferred one first.
+    """Return the instance types that a group may start, the preferred type first.
 
-    For on-demand instances the list's order is the priority. On AWS spot instances come from the pools with the most
-    spare capacity. Here the type with the fewest `running` instances of the group comes first, because each instance
-    reduces the capacity of its pool. Source: "Allocation strategies for multiple instance types", EC2 Auto Scaling's
-    guide, read 2026-11-29.
+    On-demand types are in the order of the policy. On AWS, spot instances come from the pools with the most spare
+    capacity. Here, spot types are sorted by their number of `running` instances in the group, the fewest first, because
+    each instance reduces the capacity of its pool. Source: "Allocation strategies for multiple instance types", EC2
+    Auto Scaling's guide, read 2026-11-29.
     """
     overrides = (policy.get("LaunchTemplate") or {}).get("Overrides") or []
     chosen = [override["InstanceType"] for override in overrides if "InstanceType" in override]
@@ -56,7 +56,7 @@ def instance_types(
 
 
 def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: str, market: str) -> None:
-    """Refuse an instance that is not available.
+    """Check that an instance is available.
 
     Args:
         faults: Injected faults.
@@ -66,7 +66,8 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
         market: Requested market.
 
     Raises:
-        NoCapacityError: The zone does not offer the type, the account's plan excludes it, or no capacity is left.
+        NoCapacityError: The zone does not offer the type, the plan of the account excludes it, or a fault takes the
+            capacity away.
     """
     if faults.find(NotOffered, zone=zone, instance_type=instance_type):
         raise NoCapacityError(
@@ -92,7 +93,7 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
 
 
 def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractSet[str]) -> None:
-    """Refuse an instance that would spread a cluster placement group over two zones.
+    """Check that an instance would not spread a cluster placement group over two zones.
 
     Args:
         group: The placement group.

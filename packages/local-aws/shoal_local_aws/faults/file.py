@@ -1,8 +1,8 @@
-"""Stores the faults that a test requests from the embedded AWS: what fails, where, and how often.
+"""Stores the faults that a test requests from the emulator: which action fails, where, and how often.
 
-The process that started the emulator writes them to a file in the emulator's folder (`FaultFile`). The server reads
-that file before each action that a fault may affect (`Faults`). The server counts how often a fault happened, and never
-writes the file.
+The process that started the emulator writes the faults to a file in the emulator's folder (`FaultFile`). The server
+reads this file before each action that a fault may affect (`Faults`). It never writes the file, but counts in memory
+how often a fault has happened.
 """
 
 import json
@@ -25,7 +25,7 @@ _F = TypeVar("_F", bound=Fault)
 
 
 class FaultFile:
-    """File with the faults of an emulator.
+    """File with the active faults of an emulator.
 
     Args:
         folder: Folder of the emulator.
@@ -68,7 +68,7 @@ class FaultFile:
 
 
 class Faults:
-    """Faults that the server reads from the file.
+    """Active faults of an emulator, as the server reads them from the file.
 
     Args:
         folder: Folder of the emulator.
@@ -83,15 +83,15 @@ class Faults:
         self._lock = threading.Lock()
 
     def find(self, kind: type[_F], **what: str) -> _F | None:
-        """Return the first fault of a kind with field patterns that match `what`. This does not count as happening."""
+        """Return the first fault of a kind with patterns that match the fields `what`, or None. Do not count it."""
         with self._lock:
             found = self._matching(kind, what)
         return found[1] if found else None
 
     def trigger(self, kind: type[_F], **what: str) -> _F | None:
-        """Return a fault like `find`, and count it as happened.
+        """Return a matching fault as `find` does, and count that it has happened.
 
-        A fault that has happened `times` times is no longer found. A fault with a `share` happens at random.
+        After a fault has happened `times` times, it is no longer found. A fault with a `share` is found at random.
         """
         with self._lock:
             found = self._matching(kind, what)

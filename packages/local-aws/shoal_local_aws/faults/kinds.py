@@ -1,4 +1,4 @@
-"""Kinds of faults. Text fields are patterns: `*` matches any value."""
+"""Kinds of faults. String fields are patterns, in which `*` matches any value."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class NoCapacity(Fault):
-    """A zone has no capacity for a type on a market (`on-demand`, `spot`)."""
+    """A zone has no capacity for an instance type on a market (`on-demand`, `spot`)."""
 
     zone: str = "*"
     instance_type: str = "*"
@@ -19,7 +19,7 @@ class NoCapacity(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class NotOffered(Fault):
-    """A zone does not offer a type."""
+    """A zone does not offer an instance type."""
 
     instance_type: str
     zone: str = "*"
@@ -27,35 +27,35 @@ class NotOffered(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class SilentBoot(Fault):
-    """Instances of a type run, but their user data does not, so they never report."""
+    """Instances of a type run, but their user data is not executed, so they never report."""
 
     instance_type: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StaysPending(Fault):
-    """Instances of a type stay pending and never run."""
+    """Instances of a type remain in the state `pending` and never run."""
 
     instance_type: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpotInterruption(Fault):
-    """A node's metadata announce its end in two minutes. The test that requested the fault must terminate the node."""
+    """The metadata of a spot node announce its termination in two minutes. The test itself must terminate the node."""
 
     instance: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RebalanceAdvice(Fault):
-    """A node's metadata announce a higher risk of interruption."""
+    """The metadata of a spot node announce a higher risk of interruption."""
 
     instance: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobInterrupted(Fault):
-    """SageMaker interrupts a spot job after its first checkpoint, and starts it again."""
+    """SageMaker interrupts a spot training job after its first checkpoint, and starts it again."""
 
     job: str = "*"
     times: int | None = 1
@@ -63,7 +63,8 @@ class JobInterrupted(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaLimit(Fault):
-    """Value of a service quota in the quota's unit: for `L-DB2E81BA` the vCPUs of on-demand G and VT instances."""
+    """A service quota has this value, in the quota's unit. `L-DB2E81BA`, for example, limits the vCPUs of on-demand G
+    and VT instances."""
 
     code: str
     value: float
@@ -71,19 +72,19 @@ class QuotaLimit(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class FreePlan(Fault):
-    """The account has AWS's Free plan. Its groups start only instance types of the Free Tier."""
+    """The account has AWS's Free plan. Auto scaling groups can start only instance types of the Free Tier."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeKey(Fault):
-    """A KMS key of the account replaces AWS's own as the default key of encrypted volumes."""
+    """The default key for encrypted volumes is a KMS key of the account instead of AWS's own key."""
 
     key: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ResourceFault(Fault):
-    """A fault of CloudFormation. It happens `times` times, or always with None."""
+    """A CloudFormation fault. It happens `times` times (None: always)."""
 
     resource_type: str = "*"
     logical_id: str = "*"
@@ -101,7 +102,7 @@ class DeleteFails(_ResourceFault):
 
 @dataclass(frozen=True, kw_only=True)
 class _RequestFault(Fault):
-    """A fault of a random `share` of the requests. It happens `times` times, or always with None."""
+    """A fault that affects a random `share` of the requests. It happens `times` times (None: without limit)."""
 
     times: int | None = None
     share: float = 1.0
@@ -131,7 +132,7 @@ class CutConnection(_RequestFault):
 
 @dataclass(frozen=True, kw_only=True)
 class LateUpload(Fault):
-    """An object arrives in a bucket just before its deletion, like a cluster's last log."""
+    """An object arrives in a bucket just before the bucket is deleted, like the last log of a cluster."""
 
     bucket: str = "*"
     key: str = "late.gz"
@@ -140,7 +141,8 @@ class LateUpload(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class LateInterfaces(Fault):
-    """A cluster's network interfaces leave its subnet and its security groups `seconds` after its end."""
+    """The network interfaces of a cluster remain in its subnet and security groups until `seconds` after its
+    termination."""
 
     seconds: float
 
@@ -154,7 +156,7 @@ class ConcurrentRevocation(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class StaleAnswer(Fault):
-    """A service repeats its first response to the same request for some seconds, even if the state has changed."""
+    """A service answers equal requests with its first response for `seconds`, even if the state has changed."""
 
     service: str
     operation: str
@@ -163,10 +165,11 @@ class StaleAnswer(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptFaults(Fault):
-    """Hadoop kills a share of the attempts, and starts a second, simultaneous attempt for a share of the tasks.
+    """Hadoop kills the share `killed` of the attempts, and runs two attempts of the share `doubled` of the tasks at
+    once.
 
-    Both happen within `within` seconds from an attempt's start. `seed` determines all random decisions, including the
-    order of a key's values.
+    Both happen within `within` seconds after the start of an attempt. `seed` determines all random decisions, including
+    the order of a key's values.
     """
 
     seed: int = 0
@@ -177,7 +180,8 @@ class AttemptFaults(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class Denied(Fault):
-    """The user may not call an operation (API name) of a service (IAM name)."""
+    """The user has no permission for an operation of a service. `operation` is its name in the API, `service` in
+    IAM."""
 
     service: str
     operation: str = "*"

@@ -1,12 +1,12 @@
 """Injects faults into requests: throttling, denied access, expired credentials, internal errors, unsupported
 operations, broken connections and stale responses.
 
-Every protocol has its own error format. The emulator's requests to itself are never refused: they stand for AWS's
-internal calls, to which no limit or permission of a client applies.
+Every protocol has its own error format. The emulator never refuses its own requests to itself. They stand for AWS's
+internal calls, to which a client's limits and permissions do not apply.
 
-A fault names an operation as AWS's service models do. Most protocols write the operation's name into the request. REST
-services have only a method, a path and parameters. Several operations may match such a request; the one with the most
-requirements is used. `PUT /bucket/key` is PutObject, and with an upload's id it is UploadPart.
+Faults use the operation names of AWS's service models. In most protocols, the request contains the operation's name. A
+request to a REST service has only a method, a path and parameters. If several operations match it, the operation with
+the most requirements is used. For example, `PUT /bucket/key` is PutObject, but with an upload id it is UploadPart.
 """
 
 import json
@@ -65,15 +65,15 @@ _ERRORS: Mapping[type[Fault], Mapping[str, tuple[int, str, str]]] = {
         "json": (400, "ExpiredTokenException", _EXPIRED),
     },
 }
-"""Status, code and message of the error, by kind of fault, and by service or protocol."""
+"""HTTP status, code and message of an error, by kind of fault and then by service or protocol."""
 _UNSUPPORTED = {"ce": "AWSInsightsIndexService", "pricing": "AWSPriceListService"}
-"""Services without emulation, with the prefix of their requests' targets. All their requests are refused."""
+"""Services that are not emulated, with the target prefix of their requests. All requests to them are refused."""
 _IN_BOTOCORE = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler": "scheduler"}
-"""Services that do not name the operation in their requests, with their names in botocore."""
+"""Services with requests that do not name the operation. The value is the service's name in botocore."""
 
 
 def install(faults: Faults) -> None:
-    """Add the check for faults to all requests, and to the deletions of buckets and rules."""
+    """Make all requests, and the deletions of buckets and security group rules, check for faults."""
     dispatch = routing.dispatch.now
 
     async def unless_refused(
@@ -103,7 +103,7 @@ def install(faults: Faults) -> None:
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:
-    """Return the response with an object, or with a fault a response that breaks in the middle."""
+    """Return the response to GetObject unchanged or, if a fault requires it, one that breaks in the middle."""
     status, headers, body = answer
     fault = faults.find(CutConnection)
     if (
@@ -136,7 +136,7 @@ def _refusal(kind: type[Fault], service: str, operation: str) -> Answer:
 
 
 def _answer(service: str, status: int, code: str, message: str) -> Answer:
-    """Return an error in the format of a service's protocol."""
+    """Return an error response in the format of the service's protocol."""
     request, said = str(uuid.uuid4()), f"<Code>{code}</Code><Message>{message}</Message>"
     if service == "s3":
         body = f"<Error>{said}<RequestId>{request}</RequestId></Error>"
@@ -191,7 +191,7 @@ def _perhaps_stale(faults: Faults, dispatch: routing.Dispatch) -> routing.Dispat
 
 
 def _requested_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
-    """Return the service by its name in IAM, and the operation by its name in the API."""
+    """Return the service and the operation of a request: the service's name in IAM, and the operation's API name."""
     service, operation = routing.service_and_operation(method, path, headers, body, query)
     if service in _IN_BOTOCORE:
         fitting = [form for form in _forms(_IN_BOTOCORE[service]) if form.fits(method, path, headers, query)]
@@ -202,7 +202,7 @@ def _requested_operation(method: str, path: str, headers: Record, body: bytes, q
 
 @dataclass(frozen=True)
 class _Form:
-    """Pattern of the requests for an operation. `weight` is its number of requirements."""
+    """Pattern that matches the requests for an operation. `weight` counts the requirements of the pattern."""
 
     name: str
     method: str
@@ -249,7 +249,7 @@ def _form(operation: "botocore.model.OperationModel") -> _Form:
 
 
 def _has(query: Record, name: str, value: str) -> bool:
-    """Return whether a request has a parameter with a value. An empty value matches any."""
+    """Return whether a request has a parameter with this value. An empty value matches any value."""
     found = query.get(name)
     found = found[0] if isinstance(found, list) else found
     return found is not None and (not value or found == value)

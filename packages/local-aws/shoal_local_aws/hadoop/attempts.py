@@ -1,7 +1,7 @@
-"""Runs the attempts of a job's tasks, and kills some of them if a fault requests it.
+"""Runs the attempts of a job's tasks, and kills some of the attempts if a fault requests it.
 
-On a cluster two attempts of a task may run at once, and any attempt may be killed at any time. A killed attempt does
-not count towards a task's limit of failures.
+On a cluster, two attempts of a task may run at once, and any attempt may be killed at any time. A killed attempt does
+not count as a failure of its task.
 """
 
 import itertools
@@ -14,16 +14,16 @@ from shoal_local_aws.faults.kinds import AttemptFaults
 from shoal_local_aws.hadoop.job_options import whole_number
 from shoal_local_aws.hadoop.tasks import AttemptControl, HadoopTask, KilledError, TaskError
 
-_MOST_KILLS = 3  # for each task, so that every job ends
+_MOST_KILLS = 3  # for each task, so that every job completes
 
 
 class Attempts:
-    """Runs tasks of one job, each in as many attempts as it needs.
+    """Runs the tasks of one job, each in as many attempts as it needs.
 
     Args:
         properties: Configuration of the job.
-        faults: Injected faults of attempts.
-        report: Function that gets a message for each attempt that did not succeed.
+        faults: Injected faults for attempts.
+        report: Function that is called with a message for each attempt that did not succeed.
     """
 
     def __init__(self, properties: Mapping[str, str], faults: AttemptFaults, report: Callable[[str], None]) -> None:
@@ -34,20 +34,20 @@ class Attempts:
         self._abandoned = False
 
     def chance(self, name: str) -> random.Random:
-        """Return a random generator for a task or an attempt, the same in every run of a job."""
+        """Return the random generator of a task or an attempt. It has the same seed in every run of the job."""
         return random.Random(f"{self._faults.seed} {'_'.join(name.split('_')[3:])}")  # noqa: S311
 
     def abandon(self) -> None:
-        """Kill all running attempts, and start no others."""
+        """Kill all running attempts, and start no more."""
         self._abandoned = True
         for control in tuple(self._controls):
             control.kill()
 
     def run_until_success(self, task: HadoopTask, kind: str, once: Callable[[str, AttemptControl], None]) -> str:
-        """Run a task of a kind (`map`, `reduce`), and return the name of the successful attempt.
+        """Run a task of a kind (`map` or `reduce`), and return the name of the successful attempt.
 
-        `once` runs the attempt with a name. The control can end the attempt early. Raises TaskError if as many attempts
-        failed as the job allows.
+        `once` runs one attempt, given its name and a control that can kill it. Raises TaskError if the task has failed
+        in as many attempts as the job allows.
         """
         limit = whole_number(self._properties, f"mapreduce.{kind}.maxattempts", 4)
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
@@ -77,10 +77,10 @@ class Attempts:
     def _race(
         self, racing: list[str], to_kill: list[str], once: Callable[[str, AttemptControl], None], chance: random.Random
     ) -> list[tuple[str, TaskError | None]]:
-        """Run attempts at the same time. Return each with its error, the successful ones (None) first."""
+        """Run several attempts at the same time. Return their names and errors, successful attempts (None) first."""
         controls = {name: AttemptControl() for name in racing}
         self._controls.update(controls.values())
-        if self._abandoned:  # abandoned since the last check
+        if self._abandoned:  # the job was abandoned since the last check
             self.abandon()
         timers = [Timer(chance.uniform(0, self._faults.within), controls[name].kill) for name in to_kill]
         starts = [0.0, *(chance.uniform(0, self._faults.within) for _ in racing[1:])]

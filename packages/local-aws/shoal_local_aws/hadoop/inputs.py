@@ -1,8 +1,8 @@
-"""Hadoop's text input: finds the files, computes splits, and reads the lines of a split.
+"""Hadoop's text input: finds the input files, computes splits, and reads the lines of a split.
 
-Follows `FileInputFormat`, `TextInputFormat` and `LineRecordReader` of Hadoop's older API (`org.apache.hadoop.mapred`),
-which Streaming uses. In that API `mapreduce.input.fileinputformat.split.maxsize` has no effect; a larger
-`mapreduce.job.maps` makes smaller splits.
+The rules are those of `FileInputFormat`, `TextInputFormat` and `LineRecordReader` in Hadoop's older API
+(`org.apache.hadoop.mapred`), which Streaming uses. In that API `mapreduce.input.fileinputformat.split.maxsize` has no
+effect. To get smaller splits, set a larger `mapreduce.job.maps`.
 """
 
 import bz2
@@ -17,7 +17,7 @@ from shoal_local_aws.hadoop.job_options import whole_number
 from shoal_local_aws.hadoop.paths import Entry, Files
 
 _BLOCK = 32 * 1024 * 1024  # fs.s3a.block.size
-_SLOP = 1.1  # largest length of the last split, relative to the others
+_SLOP = 1.1  # largest length of the last split, relative to the other splits
 _CHUNK = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMPRESSED = (".gz", ".bz2")
@@ -25,7 +25,8 @@ _COMPRESSED = (".gz", ".bz2")
 
 @dataclass(frozen=True, kw_only=True)
 class FileSplit:
-    """A range of bytes of a file. Its lines begin after its start (or at 0) and not after its end."""
+    """A byte range of a file. A line belongs to the split if it begins after `start` (or at 0) and not after the
+    end."""
 
     path: str
     start: int
@@ -33,9 +34,9 @@ class FileSplit:
 
 
 def input_files(files: Files, path: str) -> list[Entry]:
-    """Return the files of an input, which is a file, a folder or a glob. Hidden files are left out.
+    """Return the files of an input path, which is a file, a folder or a glob pattern. Hidden files are left out.
 
-    Raises EmulatorError if no file exists or the folder contains a folder.
+    Raises EmulatorError if no file exists or if the folder contains a folder.
     """
     pattern = any(character in path for character in "*?[")
     if pattern:
@@ -58,7 +59,8 @@ def input_files(files: Files, path: str) -> list[Entry]:
 
 
 def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
-    """Return splits of at most one block. `mapreduce.job.maps` is the intended number of splits."""
+    """Return the splits of the files, each at most one block long. `mapreduce.job.maps` is the intended number of
+    splits."""
     goal = sum(entry.size for entry in entries) // max(1, whole_number(properties, "mapreduce.job.maps", 2))
     least = whole_number(properties, "mapreduce.input.fileinputformat.split.minsize", 1)
     size = max(least, min(goal, _BLOCK), 1)
@@ -75,9 +77,10 @@ def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[
 
 
 def read_lines(files: Files, split: FileSplit, *, only_newline: bool) -> Iterator[bytes]:
-    """Yield the lines of a split in blocks of bytes. The last line gets a newline if the file lacks it.
+    """Yield the lines of a split in blocks of bytes. If the last line of the file has no newline, it gets one.
 
-    A line ends at a newline. Unless `only_newline`, it also ends at a carriage return, which becomes a newline.
+    A line ends at a newline. Unless `only_newline` is true, a line also ends at a carriage return, which becomes a
+    newline.
     """
     blocks = _without_mark(_blocks(files, split)) if split.start == 0 else _blocks(files, split)
     last = b"\n"
@@ -115,7 +118,7 @@ def _without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _without_returns(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Replace each carriage return, and each pair of return and newline, by a newline, also across blocks."""
+    """Yield the blocks with a newline in place of each carriage return, and of each carriage return with newline."""
     held = b""
     for block in blocks:
         whole = held + block

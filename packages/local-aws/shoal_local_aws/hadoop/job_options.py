@@ -1,6 +1,6 @@
 """Parses the options of `hadoop-streaming`.
 
-Generic options (-D, -files) must come before the job's options, because Hadoop's parser stops looking for them at the
+Generic options (-D, -files) must precede the job's options, because Hadoop's parser for generic options stops at the
 first other option.
 """
 
@@ -23,29 +23,29 @@ _UNSUPPORTED = (
 
 @dataclass(kw_only=True)
 class StreamingJob:
-    """A streaming job from its command line.
+    """A streaming job as its command line defines it.
 
-    properties: Configuration of the job, by name.
-    shipped: URI of every file that Hadoop copies to a task's folder, by its name there.
+    properties: Configuration properties of the job, by name.
+    shipped: URI of each file that Hadoop copies to the folder of each task, by its name in this folder.
     """
 
     properties: dict[str, str] = field(default_factory=dict)
     shipped: dict[str, str] = field(default_factory=dict)
     mapper: str = ""
     combiner: str = ""
-    """Command that runs on the sorted output of each map task. Hadoop may run it any number of times."""
+    """Command that Hadoop runs on the sorted output of each map task, any number of times."""
     reducer: str = ""
     inputs: list[str] = field(default_factory=list)
     output: str = ""
 
     @property
     def reduces(self) -> int:
-        """Number of reducers. With 0 the mappers' output is the job's output."""
+        """Number of reduce tasks. If 0, the output of the map tasks is the output of the job."""
         return whole_number(self.properties, "mapreduce.job.reduces", 1)
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
-    """Return the value of a property. Raises EmulatorError if it is not a whole number from 0."""
+    """Return the value of a property. Raises EmulatorError if the value is not a whole number of at least 0."""
     text = properties.get(name, str(default))
     if not text.isdecimal():
         raise EmulatorError(f"Property {name} is {text!r}; write a whole number from 0.")
@@ -53,7 +53,7 @@ def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def parse_options(arguments: Sequence[str]) -> StreamingJob:
-    """Parse the options of `hadoop-streaming`: generic options first, then the job's.
+    """Parse the options of `hadoop-streaming`: first the generic options, then the job's options.
 
     Raises:
         EmulatorError: An option is unknown, not emulated or in the wrong place, or its value is missing or invalid.
@@ -77,7 +77,7 @@ def parse_options(arguments: Sequence[str]) -> StreamingJob:
 
 
 def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each option with its value. `-DNAME=VALUE` equals `-D NAME=VALUE`."""
+    """Yield each option with its value. `-DNAME=VALUE` is the same as `-D NAME=VALUE`."""
     rest = iter(arguments)
     for option in rest:
         if option.startswith("-D") and option != "-D":

@@ -1,8 +1,9 @@
-"""Files by their Hadoop paths: objects of S3 (`s3://BUCKET/KEY`), files of the primary node (`file:///PATH`), and files
-of HDFS (`hdfs:///PATH`, or a path without a scheme), which are in a folder of the primary node.
+"""Access to files by their Hadoop paths.
 
-`Files` downloads an object at its first read, and again after it wrote or removed the object. It never holds a whole
-object in memory.
+A path names an S3 object (`s3://BUCKET/KEY`), a file of the primary node (`file:///PATH`), or a file of HDFS
+(`hdfs:///PATH`, or a path without a scheme). The files of HDFS are in a folder of the primary node. `Files` downloads
+an object when it is first read, and again after `Files` has written or removed it. It never reads a whole object into
+memory.
 """
 
 import os
@@ -25,12 +26,12 @@ from shoal_local_aws.emulator_error import EmulatorError
 
 _TRIES = 15  # fs.s3.maxRetries
 _HDFS = Path("mnt", "hdfs")
-"""Folder of HDFS, below the root of the primary node."""
+"""Folder for the files of HDFS, below the root of the primary node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A file or folder: its Hadoop path, and its size in bytes."""
+    """A file or folder with its Hadoop path and its size in bytes."""
 
     path: str
     size: int
@@ -38,13 +39,13 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Last part of the path."""
+        """Last component of the path."""
         return self.path.rstrip("/").rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """A downloaded object. The file exists only when it is complete. The lock is held during the download."""
+    """Local copy of an S3 object. The file exists only when the download is complete. The lock is held until then."""
 
     file: Path
     lock: Lock = field(default_factory=Lock)
@@ -64,7 +65,7 @@ class Files:
         return boto3.client("s3", config=Config(retries={"mode": "standard", "total_max_attempts": _TRIES}))
 
     def find(self, path: str) -> Entry | None:
-        """Return the file or folder at a path; None if it does not exist."""
+        """Return the file or folder at a path, or None if it does not exist."""
         local = _local(path)
         if local is not None:
             return _local_entry(path, local) if local.exists() else None
@@ -142,7 +143,7 @@ class Files:
 
 
 def _local(path: str) -> Path | None:
-    """Return the local file of a path; None for an object of S3."""
+    """Return the local file that a Hadoop path names, or None for an S3 object."""
     parts = urlsplit(path)
     match parts.scheme:
         case "s3":

@@ -1,8 +1,8 @@
 """Emulates `spark-submit` on the primary node: runs a PySpark program with this machine's `pyspark`, in one process.
 
-On EMR, Spark reads S3 with EMR's own file system, which is not available elsewhere. So each s3:// address among the
-program's arguments becomes a local folder with a copy of the objects. After success, changed files are uploaded. An s3://
-address inside the program's code does not work.
+On EMR, Spark reads S3 with EMR's own file system, which is not available outside of EMR. So each s3:// address among
+the program's arguments is replaced by a local folder with a copy of the objects. If the program succeeds, changed files
+are uploaded. An s3:// address in the program's code does not work.
 """
 
 import os
@@ -26,11 +26,11 @@ _VALUED = (
     *("--conf", "--deploy-mode", "--driver-memory", "--executor-cores", "--executor-memory"),
     *("--master", "--name", "--num-executors"),
 )
-"""Options of `spark-submit` with a value."""
+"""Options of `spark-submit` that have a value."""
 _KEPT = ("--conf", "--name")
-"""Options that also have a meaning on a single machine."""
+"""Options of `spark-submit` that also have an effect on a single machine."""
 _FILES = ("--files", "--py-files")
-"""Options of `spark-submit` with a list of files, separated by commas."""
+"""Options of `spark-submit` with a comma-separated list of files."""
 _S3 = "s3://"
 
 
@@ -54,13 +54,13 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[list[str], str, list[str]
 
 
 class Mirror:
-    """Local folders that stand for addresses of S3."""
+    """Local folders that replace s3:// addresses."""
 
     def __init__(self, folder: Path, s3: Any) -> None:
         self._folder, self._s3, self._before = folder, s3, dict[Path, tuple[int, int]]()
 
     def local(self, address: str) -> str:
-        """Download the objects at an address, and return the URI of the folder that stands for it."""
+        """Download the objects at an address, and return the URI of the folder that replaces the address."""
         where = urlsplit(address)
         path = self._folder / where.netloc / where.path.strip("/")
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=where.netloc, Prefix=where.path.strip("/"))
@@ -76,7 +76,7 @@ class Mirror:
         return f"file://{path}"
 
     def upload(self) -> None:
-        """Upload new and changed files to S3, and delete removed ones there. Spark's local checksums are left out."""
+        """Upload new and changed files to S3, and delete the objects of removed files. Skip Spark's local checksums."""
         for path in (each for each in self._before if not each.exists()):
             bucket, _, key = path.relative_to(self._folder).as_posix().partition("/")
             self._s3.delete_object(Bucket=bucket, Key=key)
@@ -109,7 +109,7 @@ def _submit(arguments: Sequence[str]) -> int:
         conf = ("--conf", f"spark.local.dir={name}", "--conf", "spark.ui.enabled=false")
         submit = Path(sys.executable).parent / "spark-submit"  # of pyspark
         command = [str(submit), "--master", "local[2]", *options, *conf, str(script), *addressed]
-        work = Path(name) / "files"  # a container of YARN has --files in its working folder
+        work = Path(name) / "files"  # a YARN container has the files of --files in its working folder
         work.mkdir(exist_ok=True)
         code = subprocess.run(command, cwd=work, check=False).returncode
         if code == 0:
@@ -118,7 +118,7 @@ def _submit(arguments: Sequence[str]) -> int:
 
 
 def copy(named: str, folder: Path) -> Path:
-    """Copy a file, by its address or its path on the node, to a folder, and return the copy.
+    """Copy a file, named by an address or a path on the node, to a folder. Return the path of the copy.
 
     Raises EmulatorError if the file does not exist.
     """
@@ -133,8 +133,8 @@ def copy(named: str, folder: Path) -> Path:
 
 
 def main() -> int:
-    """Run the program that the command line names, and return the exit code."""
-    os.environ.pop("PYTHONPATH", None)  # it names this package, which the program must not see
+    """Run the program that the command line names, and return its exit code."""
+    os.environ.pop("PYTHONPATH", None)  # PYTHONPATH contains this package, which the program must not see
     os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         return _submit(sys.argv[1:])

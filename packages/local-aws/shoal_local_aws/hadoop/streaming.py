@@ -1,8 +1,8 @@
 """Emulates Hadoop Streaming: `python -m shoal_local_aws.hadoop.streaming` with the options of `hadoop-streaming`.
 
-A task has the same conditions as on a real cluster: the lines of its split, Hadoop's sorting and partitioning of keys,
-retried attempts, and an output that appears only after the whole job succeeded. The code follows Hadoop's `PipeMapRed`,
-`HashPartitioner` and `TextOutputFormat`. Four of their rules are unexpected:
+A task runs under the same conditions as on a real cluster. It reads the lines of its split, Hadoop sorts and partitions
+the keys, and failed attempts are repeated. The output appears only after the whole job has succeeded. The rules are
+those of Hadoop's `PipeMapRed`, `HashPartitioner` and `TextOutputFormat`. Four of these rules are unexpected:
 
 - A line without a tab gets one at its end.
 - A carriage return ends a line of a task's output.
@@ -42,8 +42,8 @@ class StreamingRun:
     Args:
         job: The job.
         scratch: Empty folder for intermediate files.
-        logs: Folder of logs. The standard error of a task goes to `<logs>/<job>/<attempt>/stderr`.
-        faults: Injected faults: attempts that the cluster kills or doubles.
+        logs: Folder for logs. The standard error of a task attempt is written to `<logs>/<job>/<attempt>/stderr`.
+        faults: Injected faults that kill or duplicate attempts.
     """
 
     def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:
@@ -81,7 +81,7 @@ class StreamingRun:
         _log(f"Job job_{self._number} completed successfully\nOutput directory: {self._output}")
 
     def _tasks(self, cut: list[FileSplit], pool: ThreadPoolExecutor) -> list[Path]:
-        """Run all tasks, and return the files of the job's output in order."""
+        """Run all tasks, and return the output files of the job in order."""
         self._map_outputs = _all(
             [pool.submit(self._map, split, number) for number, split in enumerate(cut)],
             lambda share: _log(f" map {share:.0%} reduce 0%"),
@@ -177,7 +177,7 @@ class StreamingRun:
     def _combine(
         self, task: HadoopTask, folder: Path, log: Path, path: Path, chance: random.Random, control: AttemptControl
     ) -> None:
-        """Replace a map task's records for one reducer by the combiner's output."""
+        """Run the combiner on a map task's records for one reducer, and replace the records by its output."""
         if path.stat().st_size:
             combined = path.with_name(f"{path.name}.combined")
             try:
@@ -187,7 +187,8 @@ class StreamingRun:
                 combined.unlink(missing_ok=True)
 
     def _commit(self, results: list[Path]) -> None:
-        """Move the output to its final place, `_SUCCESS` last. A failed commit leaves no files."""
+        """Move the output files to the output folder, and write `_SUCCESS` last. If the commit fails, remove all
+        files."""
         success = self._scratch / "_SUCCESS"
         success.touch()
         placed = []
@@ -203,7 +204,7 @@ class StreamingRun:
 
 
 def _all(futures: list["Future[Any]"], report: Callable[[float], None]) -> list[Any]:
-    """Return the results of all tasks in order. The first failure cancels tasks that have not started."""
+    """Return the results of all tasks in order. After the first failure, cancel the tasks that have not started."""
     for done, future in enumerate(as_completed(futures), start=1):
         if future.exception() is not None:
             for other in futures:
@@ -218,14 +219,14 @@ def _log(message: str) -> None:
 
 
 def attempt_faults_environment(faults: AttemptFaults) -> dict[str, str]:
-    """Return the environment variables that pass these faults to this program."""
+    """Return the environment variables by which the emulator passes these faults to this program."""
     return {_FAULTS_VARIABLE: json.dumps(asdict(faults))}
 
 
 def main() -> int:
-    """Run the job that the command line defines, and return the exit code."""
+    """Run the job that the command line defines, and return the exit code of `hadoop-streaming`."""
     root = Path(os.environ["NODE_ROOT"])
-    os.environ.pop("PYTHONPATH", None)  # it names this package, which tasks must not see
+    os.environ.pop("PYTHONPATH", None)  # PYTHONPATH contains this package, which tasks must not see
     faults = AttemptFaults(**json.loads(os.environ.pop(_FAULTS_VARIABLE, "{}")))
     (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
     try:

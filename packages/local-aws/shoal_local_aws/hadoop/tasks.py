@@ -1,7 +1,6 @@
-"""Runs one attempt of a task of a streaming job: its process, input and output.
+"""Runs one attempt of a streaming job's task, with its process, input and output.
 
-A line of a task is a key, a tab and a value. In a line without a tab the whole line is the key, and the output gets a
-tab.
+A line of output is a key, a tab and a value. If a line has no tab, the whole line is the key, and a tab is added.
 """
 
 import os
@@ -24,15 +23,15 @@ _ARGUMENT = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\" ]+)")
 
 
 class TaskError(Exception):
-    """An attempt of a task failed. The output of its process is only in its log, as on YARN."""
+    """An attempt of a task failed. As on YARN, only the log of the attempt contains the output of its process."""
 
 
 class KilledError(TaskError):
-    """An attempt was killed from outside. This does not count as a failure of its task."""
+    """An attempt was killed by the cluster. This does not count as a failure of the task."""
 
 
 class AttemptControl:
-    """Allows another thread to end an attempt: at once if its process runs, otherwise as soon as it starts."""
+    """Control by which another thread can kill an attempt: at once, or as soon as the process of the attempt starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +39,7 @@ class AttemptControl:
         self.killed_event = threading.Event()
 
     def attach(self, process: "subprocess.Popen[bytes]") -> None:
-        """Set the attempt's process, which leads a process group."""
+        """Set the process of the attempt, which must be the leader of a process group."""
         with self._lock:
             self._process = process
             if self.killed_event.is_set():
@@ -60,12 +59,12 @@ class AttemptControl:
 
 @dataclass(frozen=True, kw_only=True)
 class HadoopTask:
-    """Definition of a task, the same for all of its attempts.
+    """Definition of a task, which is the same for all of its attempts.
 
     name: `task_<job>_<m or r>_<number>`.
-    command: Program and arguments. A relative program may be in the task's folder.
+    command: Program and arguments. A relative path of the program may refer to the task's folder.
     environment: Environment variables of the process.
-    shipped: Files in the task's folder, by their names there.
+    shipped: Files to put into the task's folder, by their names in this folder.
     """
 
     name: str
@@ -75,7 +74,8 @@ class HadoopTask:
 
 
 def java_hash(key: bytes) -> int:
-    """Return the hash of a `Text` by `WritableComparator.hashBytes`: h = 31 h + byte from h = 1, in 32 signed bits."""
+    """Return the hash that `WritableComparator.hashBytes` computes: from h = 1, h = 31 h + byte as a signed 32-bit
+    integer."""
     value = 1
     for byte in key:
         value = (31 * value + (byte - 256 if byte > 127 else byte)) & 0xFFFFFFFF
@@ -84,27 +84,27 @@ def java_hash(key: bytes) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the number of the reducer of a key, as `HashPartitioner` computes it."""
+    """Return the number of the reducer for a key, as Hadoop's `HashPartitioner` computes it."""
     return (java_hash(key) & 0x7FFFFFFF) % partitions
 
 
 def split_arguments(command: str) -> list[str]:
-    """Split a command into words as Streaming does: at spaces and around quotes. No other character is special."""
+    """Split a command into words as Streaming does: at spaces outside of quotes. No other character is special."""
     return [one or two or plain for one, two, plain in _ARGUMENT.findall(command)]
 
 
 def run_attempt(
     task: HadoopTask, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path], control: AttemptControl
 ) -> None:
-    """Run a task's process once, and write its records to `targets` by the partitions of their keys.
+    """Run a task's process once. Write each record to the file in `targets` for the partition of the record's key.
 
     Args:
         task: The task.
         folder: Working folder of the process. It is emptied first.
-        log: File for its standard error.
-        source: Blocks of its input.
+        log: File for the standard error of the process.
+        source: Input of the process, in blocks.
         targets: Output files, one for each partition.
-        control: Control that may end it early.
+        control: Control that can kill the attempt.
 
     Raises:
         TaskError: The process did not start, failed, or left input unread, or the input is unreadable.
@@ -156,7 +156,7 @@ def run_attempt(
 
 
 class _Feeder(threading.Thread):
-    """Thread that writes blocks to a process's standard input until one side ends."""
+    """Thread that writes blocks to a process's standard input, until all are written or the process closes it."""
 
     def __init__(self, source: Iterator[bytes], target: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -196,9 +196,10 @@ def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
 
 
 def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
-    """Yield blocks with the records of all parts, sorted by the bytes of their keys, in constant memory.
+    """Yield the records of all parts in blocks, sorted by the bytes of their keys. The memory use is constant.
 
-    Hadoop does not define the order of equal keys, so `chance` decides it. Raises TaskError if the disk is full.
+    Hadoop does not define the order of records with equal keys, so `chance` decides it. Raises TaskError if the disk is
+    full.
     """
     shuffled = chance.sample(parts, len(parts))
     ties = chance.choice((["-s"], []))  # equal keys: in the order of the parts, or sorted by the whole record

@@ -1,7 +1,8 @@
-"""`python -m shoal_local_aws.hadoop.yarn application ...`: list and end the YARN applications of a cluster.
+"""`python -m shoal_local_aws.hadoop.yarn application ...`: list and kill the YARN applications of a cluster.
 
-As on YARN, an application continues after the death of the client that submitted it. So an application is a separate
-process, with a file that exists while it runs. `programs` are the commands of the primary node.
+As on YARN, an application continues even if the client that submitted it is killed. So an application is a separate
+process, with a file that exists while it runs. `programs` returns the commands that start applications on the primary
+node.
 """
 
 import argparse
@@ -14,16 +15,16 @@ from shoal_local_aws.processes import kill_marked
 
 _PACKAGES = Path(__file__).resolve().parents[2]
 LOGS = Path("var") / "log" / "hadoop-yarn" / "containers"
-"""Folder of the logs of tasks, each in `JOB/ATTEMPT/`."""
+"""Folder for the logs of task attempts, which are in `JOB/ATTEMPT/`."""
 _FOLDER = Path("mnt") / "yarn" / "applications"
 MARK = "YARN_APPLICATION_ID"
-"""Environment variable with the id of the application that a process belongs to."""
+"""Name of the environment variable with the id of the application to which a process belongs."""
 _OWN_SESSION = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])"
 """Python code that replaces the command `setsid`, which macOS lacks."""
 
 
 def programs() -> dict[str, str]:
-    """Return the bodies of the shell scripts of the primary node's commands, by name."""
+    """Return the shell scripts that are the Hadoop and Spark commands of the primary node, by command name."""
     python = _python()
     return {
         "yarn": f'exec {python} shoal_local_aws.hadoop.yarn "$@"',
@@ -43,7 +44,7 @@ def _python() -> str:
     return f"env PYTHONPATH={shlex.quote(str(_PACKAGES))} {shlex.quote(sys.executable)} -P -m"
 
 
-# EMR ends all processes with the id of the step. So the application starts without it.
+# EMR kills all processes with the id of the step in their environment. So start the application without the id.
 _SUBMIT = """\
 id=application_$(date +%s000)_$$
 folder="$NODE_ROOT/{folder}"
@@ -59,7 +60,7 @@ wait $!"""
 
 
 def applications(root: Path) -> list[Path]:
-    """Return the files of the active applications on the node with this root folder."""
+    """Return the files of the running applications on the node with this root folder."""
     return sorted((root / _FOLDER).glob("application_*"))
 
 

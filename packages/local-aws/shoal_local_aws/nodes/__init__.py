@@ -1,1 +1,1 @@
-"""EC2 instances and auto scaling groups, and the machines that run them."""
+"""EC2 instances, auto scaling groups, and the emulated machines on which instances run."""

@@ -1,4 +1,4 @@
-"""Records the scaling activities of a group (launches, terminations and failures), the newest first."""
+"""Records the scaling activities of an auto scaling group: launches, terminations and failures, the newest first."""
 
 import json
 import uuid
@@ -44,7 +44,7 @@ def launched(group: Record, instance: str) -> None:
 
 
 def describe(parameters: Record) -> Any:
-    """Answer a request of DescribeScalingActivities."""
+    """Return the response to a DescribeScalingActivities request."""
     name = parameter(parameters, "AutoScalingGroupName")
     if name and name not in autoscaling.groups:
         return autoscaling.error("ValidationError", f"AutoScalingGroup name not found - {name}")

@@ -1,7 +1,7 @@
-"""Writes the commands of Amazon Linux on the PATH of emulated machines, as small scripts.
+"""Writes small scripts that emulate commands of Amazon Linux, for the PATH of emulated machines.
 
-They act like the real commands, but in the folder that stands for a machine's root. They refuse options that are not
-emulated. Keep the real exit codes, because boot scripts depend on them (`mount` fails with 32).
+The scripts act like the real commands, but in the folder that stands for the machine's root folder. They refuse options
+that are not emulated. Keep the real exit codes, because boot scripts depend on them (`mount` fails with 32).
 """
 
 import shlex
@@ -21,9 +21,9 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
     """Write all commands to a folder.
 
     Args:
-        folder: Folder of the commands.
-        file_systems: Folder of the folders that stand for EFS file systems.
-        hosts: Folder of links to the roots of the running machines, by address.
+        folder: Folder for the commands.
+        file_systems: Folder that contains one folder for each EFS file system.
+        hosts: Folder that contains, for the address of each running machine, a link to the machine's root folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     hosts.mkdir(parents=True, exist_ok=True)
@@ -40,12 +40,12 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
         write_program(folder / name, body)
 
 
-# Without this script a node would find this computer's own command on its PATH.
+# Without this script a node would run this computer's own command, which is also on its PATH.
 _NO_POWER = """\
 echo "${0##*/}: an instance of the embedded AWS cannot shut itself down; terminate it with EC2's API" >&2
 exit 1"""
 
-# Prints `name: value` like the command of Amazon Linux. The values are in the instance's environment.
+# Print `name: value` like the command of Amazon Linux. The values are in the environment of the instance.
 _METADATA = """\
 label=yes
 case "$1" in --quiet|-q) label=; shift;; esac

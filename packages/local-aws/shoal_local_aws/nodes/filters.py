@@ -1,6 +1,6 @@
 """Applies the filters of EC2's describe calls that ministack ignores.
 
-With an ignored filter a call would return all resources. So unsupported filters are refused.
+If a filter were ignored, a call would return all resources. So unsupported filters are refused.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -11,7 +11,7 @@ from shoal_local_aws.seams import ec2
 from shoal_local_aws.seams.lookup import Table
 from shoal_local_aws.service import Record, RefusedError
 
-# By operation: its records, the key of their identifier, the element of its response, the filters ministack applies
+# By operation: the records, the key of their identifier, the response element, and the filters that ministack applies.
 _DESCRIBED: Mapping[str, tuple[Table, str, str, Collection[str]]] = {
     "DescribeAddresses": (ec2.addresses, "AllocationId", "addressesSet", ()),
     "DescribeVpcEndpoints": (ec2.vpc_endpoints, "VpcEndpointId", "vpcEndpointSet", ()),
@@ -23,7 +23,7 @@ _DESCRIBED: Mapping[str, tuple[Table, str, str, Collection[str]]] = {
         ("instance-state-name", "instance-type", "image-id"),
     ),
 }
-# By operation: the filters that ministack applies, in addition to tags. All others are refused
+# By operation: the filters that ministack applies, in addition to tag filters. All other filters are refused.
 _KNOWN: Mapping[str, Collection[str]] = {
     "DescribeAvailabilityZones": (),
     "DescribeFlowLogs": ("resource-id",),
@@ -51,8 +51,8 @@ _ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
 def install() -> None:
     """Wrap ministack's describe calls.
 
-    ministack's own calls no longer forget ended instances: one could disappear between its selection here and its
-    description there.
+    They no longer forget terminated instances. Otherwise an instance could disappear after this module has selected it
+    and before ministack describes it.
     """
     forget = ec2.forget_ended.now
     ec2.forget_ended.put(lambda: None)
@@ -108,7 +108,8 @@ def _is_tag_filter(name: str) -> bool:
 
 
 def _values(record: Record, name: str) -> set[str]:
-    """Return a record's values for a filter: `vpc-id` is its VpcId, `group-id` the ids of its groups."""
+    """Return the values of a record to which a filter applies. For `vpc-id` this is the record's VpcId, for `group-id`
+    the ids of its groups."""
     if name in ("group-id", "instance.group-id"):
         return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
     if name in _ABSENT_IN_SOME:

@@ -1,8 +1,8 @@
 """Emulates auto scaling groups, which maintain their desired capacity.
 
-Instances start from the group's launch template, in the group's subnets and on the market of its policy. The group
-replaces instances that are terminated from outside. A launch without capacity leaves a failed activity, as on AWS. The
-group retries it after each change, and every few seconds (AWS: every few minutes).
+A group starts instances from its launch template, in its subnets and on the market of its policy. It replaces instances
+that a client terminates. As on AWS, a launch without capacity causes a failed activity. The group retries the launch
+after each change of the group, and every few seconds (AWS: every few minutes).
 """
 
 import logging
@@ -23,15 +23,15 @@ _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
 _AGAIN_SECONDS = 5.0
 _ZONES = "abc"
-"""Letters of the zones that ministack has in every region."""
+"""Letters of the availability zones that ministack has in every region."""
 
 
 class AutoScalingGroups:
-    """Keeps groups at their desired capacity.
+    """Keeps auto scaling groups at their desired capacity.
 
     Args:
-        nodes: Runner that starts and ends the instances.
-        faults: Injected faults of capacity.
+        nodes: Runner that starts and terminates the instances.
+        faults: Injected faults that limit capacity.
     """
 
     def __init__(self, nodes: InstanceRunner, faults: Faults) -> None:
@@ -41,9 +41,10 @@ class AutoScalingGroups:
         self._waiting: set[str] = set()
 
     def reconcile(self, group: Record) -> None:
-        """Start or end instances until a group has its desired capacity in its subnets. The newest end first.
+        """Start or terminate instances until a group has its desired capacity in its subnets.
 
-        A group does not change if its template or image no longer exists. On AWS the launch fails, too.
+        The newest instances are terminated first. The group does not change if its launch template or image no longer
+        exists. On AWS the launch fails, too.
         """
         with self._lock:
             members = group["Instances"]
@@ -54,14 +55,14 @@ class AutoScalingGroups:
             self._leave_other_subnets(group)
 
     def end_instances(self, name: str) -> None:
-        """End all instances of a group before its deletion."""
+        """Terminate all instances of the group `name` before its deletion."""
         group = autoscaling.groups.get(name)
         if group is not None:
             group["DesiredCapacity"] = 0
             self.reconcile(group)
 
     def terminate_instance(self, identifier: str) -> None:
-        """Terminate an instance. Its group, if any, replaces it to maintain the desired capacity."""
+        """Terminate an instance. If it belongs to a group, the group replaces it to maintain the desired capacity."""
         with self._lock:
             group = group_of(identifier)
             if group is None:
@@ -85,7 +86,7 @@ class AutoScalingGroups:
         activities.finish(activity, "Successful")
 
     def _leave_other_subnets(self, group: Record) -> None:
-        """Replace instances in subnets that the group no longer has. An instance ends after its replacement runs."""
+        """Replace instances in subnets that the group no longer has. Start a replacement before the termination."""
         subnets = subnets_of(group)
         for member in [*group["Instances"]]:
             record = ec2.instances.get(member["InstanceId"])
@@ -95,7 +96,7 @@ class AutoScalingGroups:
                 self._end(group, member["InstanceId"], "rebalancing the zones")
 
     def _grow(self, group: Record) -> bool:
-        """Start one more instance in the first subnet with capacity, and return whether it started."""
+        """Start one more instance in the first subnet with capacity. Return whether an instance started."""
         subnets = subnets_of(group) or [ec2.default_subnet]
         turn = len(group["Instances"]) % len(subnets)
         subnets = [*subnets[turn:], *subnets[:turn]]
@@ -130,7 +131,7 @@ class AutoScalingGroups:
         self.nodes.start(record)
 
     def _wait(self, group: Record) -> None:
-        """Retry in the background after some seconds."""
+        """Retry the launch in the background after a few seconds."""
         if group["AutoScalingGroupARN"] not in self._waiting:
             self._waiting.add(group["AutoScalingGroupARN"])
             requests.spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
@@ -151,7 +152,7 @@ def group_of(instance: str) -> Record | None:
 
 
 def put_in_service(instance: str) -> None:
-    """Mark a running instance as in service in its group, if any."""
+    """Mark a running instance as `InService` in its group, if it belongs to one."""
     group = group_of(instance)
     if group is None:
         return
@@ -166,7 +167,8 @@ def zone_of(subnet: str) -> str:
 
 
 def subnets_of(group: Record) -> list[str]:
-    """Return the subnets of a group in its order; empty if it names no subnet."""
+    """Return the ids of a group's subnets in the order of its record. The list is empty if the group names no
+    subnet."""
     return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
 
 
@@ -182,11 +184,11 @@ def _note_failure(group: Record, subnet: str, message: str) -> None:
 
 
 def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[str, str]:
-    """Return the market and the type of a group's next instance in a subnet.
+    """Return the market and the instance type of a group's next instance in a subnet.
 
     Raises:
         NoCapacityError: No type of the group has capacity.
-        RefusedError: The template's placement group no longer exists.
+        RefusedError: The placement group of the launch template no longer exists.
     """
     policy = group.get("MixedInstancesPolicy") or {}
     on_demand = sum(
@@ -213,7 +215,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
 
 
 def _launch(group: Record, subnet: str, faults: Faults) -> Record:
-    """Create an instance's record from the group's launch template."""
+    """Create and return the record of a new instance, from the group's launch template."""
     data = launch_templates.data_of(group["LaunchTemplate"])
     image = launch_templates.image(data.get("ImageId", ""))
     zone = zone_of(subnet)
@@ -267,5 +269,5 @@ def _instance_tags(group: Record, data: Record) -> list[Any]:
 
 
 def _zones() -> list[str]:
-    """Return the zones of the current request's region."""
+    """Return the availability zones in the region of the current request."""
     return [f"{requests.region()}{letter}" for letter in _ZONES]

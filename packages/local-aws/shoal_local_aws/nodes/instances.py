@@ -1,8 +1,8 @@
-"""Emulates EC2 instances. Each is a machine of this computer with a separate loopback address.
+"""Emulates EC2 instances. Each instance is an emulated machine with its own loopback address.
 
-An instance boots by running its user data. Its termination ends all of its processes and deletes its folder; its
-console log stays in the emulator's `logs`. ministack stores the records. All emulators of a computer share its loopback
-addresses, so each starts at another address.
+To boot an instance, its user data is executed. Its termination kills all of its processes and deletes its folder, but
+keeps its console log in the emulator's `logs`. ministack stores the records. All emulators on a computer share the
+loopback addresses, so each emulator starts with a different address.
 """
 
 import base64
@@ -27,7 +27,7 @@ _machines_of: dict[str, Machine] = {}
 
 
 def zones_of_placement_group(name: str) -> set[str]:
-    """Return the zones with instances of a placement group."""
+    """Return the zones in which a placement group has instances."""
     return {
         record["Placement"]["AvailabilityZone"]
         for record in ec2.instances.values()
@@ -36,12 +36,12 @@ def zones_of_placement_group(name: str) -> set[str]:
 
 
 class InstanceRunner:
-    """Starts and ends instances.
+    """Starts and terminates instances.
 
     Args:
-        machines: Factory of the instances' machines.
-        running: Function that gets the id of every instance that starts to run.
-        faults: Injected faults of booting.
+        machines: Factory for the machines of instances.
+        running: Function that is called with the id of each instance that starts to run.
+        faults: Injected faults that affect booting.
     """
 
     def __init__(self, machines: Machines, running: Callable[[str], None], faults: Faults) -> None:
@@ -67,8 +67,8 @@ class InstanceRunner:
                 "EC2_LOCAL_IPV4": address,
                 "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
                 "GLOO_SOCKET_IFNAME": "lo",
-                # NCCL allows each GPU only once in a group. So nodes of one computer cannot share its GPU, and use
-                # its CPU cores.
+                # NCCL allows each GPU only once in a process group. So nodes on one computer must not share a GPU, and
+                # use CPU cores instead.
                 "CUDA_VISIBLE_DEVICES": "",
             },
             core=_core(self._started),
@@ -91,7 +91,7 @@ class InstanceRunner:
         while record["State"]["Name"] == "pending" and self._faults.find(StaysPending, instance_type=kind):
             time.sleep(_LOOK_SECONDS)
         with self._lock:
-            if record["State"]["Name"] != "pending":  # terminated before it ran
+            if record["State"]["Name"] != "pending":  # the instance was terminated before it ran
                 return
             self._machines.put_on_network(record["PrivateIpAddress"], machine)
             record["State"] = {"Code": 16, "Name": "running"}
@@ -112,7 +112,7 @@ class InstanceRunner:
         return self._machines.logs / f"{identifier}.log"
 
     def terminate(self, identifier: str) -> None:
-        """End an instance with its processes, its folder and its volumes."""
+        """Terminate an instance: kill its processes, and delete its folder and its volumes."""
         record = ec2.instances.get(identifier)
         with self._lock:
             machine = _machines_of.pop(identifier, None)
@@ -127,8 +127,8 @@ class InstanceRunner:
 
 
 def _core(number: int) -> int:
-    """Return the CPU core of an instance by its number. If all instances used all cores, their ranks would wait for
-    each other."""
+    """Return the CPU core for the instance with this number. If all instances used all cores, their ranks would wait
+    for each other."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     return cores[number % len(cores)]
 
@@ -141,7 +141,10 @@ def _decoded(user_data: str) -> bytes:
 
 
 def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
-    """Give machines to ministack's instances. `terminate_instance` terminates one and informs its group."""
+    """Make ministack's instances run on emulated machines.
+
+    `terminate_instance` terminates the instance with an id, and lets its group replace it.
+    """
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
@@ -190,16 +193,16 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) ->
 
 
 def _checked_image(parameters: Record) -> str:
-    """Return the image that a request of RunInstances names.
+    """Return the image that a RunInstances request names.
 
-    Raises RefusedError if EC2 would refuse the request, or if it is not emulated.
+    Raises RefusedError if EC2 would refuse the request, or if the request is not emulated.
     """
     if any(name.startswith("LaunchTemplate.") for name in parameters):
         message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
         raise RefusedError("UnsupportedOperation", message)
     try:
         image = launch_templates.image(parameter(parameters, "ImageId"))
-    except RefusedError as refusal:  # replace its code, which is Auto Scaling's
+    except RefusedError as refusal:  # replace the error code, which is that of Auto Scaling
         raise RefusedError("InvalidParameterValue", str(refusal)) from refusal
     subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
     if subnet and subnet not in ec2.subnets:
@@ -212,7 +215,7 @@ def _checked_image(parameters: Record) -> str:
 
 
 def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:
-    """Add an instance's market and placement group to its XML, which ministack omits."""
+    """Make `render` add an instance's market and placement group to the XML, because ministack omits them."""
 
     def rendered(record: Record) -> str:
         text = render(record)

@@ -1,7 +1,7 @@
 """Finds the launch template of an auto scaling group, its version and its image.
 
-AWS checks all of them when a group is created, and refuses a group that could never start an instance. ministack does
-not, so this module refuses a missing template, version or image.
+When a group is created, AWS checks these, and refuses a group that could never start an instance. ministack does not
+check them, so this module refuses a missing launch template, version or image.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _IMAGE_ID = "/ami-id"
 
 
 def install() -> None:
-    """Make launch templates keep their placement group, and make AWS's public parameters of images readable."""
+    """Make launch templates store their placement group, and make AWS's public image parameters readable."""
     read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
@@ -49,10 +49,10 @@ def data_of(reference: Mapping[str, Any]) -> Record:
     """Return the data of a group's launch template.
 
     Args:
-        reference: Id or name of the template, and a version: a number, `$Latest` or `$Default`.
+        reference: Id or name of the launch template, and a version: a number, `$Latest` or `$Default`.
 
     Raises:
-        RefusedError: The template or its version does not exist.
+        RefusedError: The launch template or its version does not exist.
     """
     if not reference:
         raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
@@ -73,9 +73,9 @@ def data_of(reference: Mapping[str, Any]) -> Record:
 
 
 def image(name: str) -> str:
-    """Return the id of an image, which a parameter may name: `resolve:ssm:NAME[:VERSION]`.
+    """Return the id of the image `name`, which may refer to a parameter: `resolve:ssm:NAME[:VERSION]`.
 
-    AWS's public parameters are not emulated: the id of their image is computed from the parameter's name.
+    AWS's public image parameters are not emulated. The id for such a parameter is computed from its name.
 
     Raises RefusedError if the parameter does not exist.
     """
@@ -93,7 +93,7 @@ def image(name: str) -> str:
 
 
 def require_permissions(reference: Mapping[str, Any]) -> None:
-    """Raise RefusedError if the caller lacks a permission for starting an instance from a template.
+    """Raise RefusedError if the caller lacks a permission that is required to start an instance from a launch template.
 
     Auto Scaling checks this before it creates or changes a group ("Control Amazon EC2 launch template usage in Auto
     Scaling groups", "Permissions validation for ec2:RunInstances and iam:PassRole", read on 2026-11-29).
@@ -121,7 +121,7 @@ def _permissions_of_launch(data: Record) -> Iterator[Permission]:
 
 
 def specified_tags(data: Record, kind: str) -> list[Record]:
-    """Return the tags that a template gives to a new `instance` or `volume`."""
+    """Return the tags that a launch template specifies for a new resource of type `instance` or `volume`."""
     return [
         {"Key": tag["Key"], "Value": tag["Value"]}
         for specification in data.get("TagSpecifications") or []
@@ -131,7 +131,7 @@ def specified_tags(data: Record, kind: str) -> list[Record]:
 
 
 def placement_group(data: Mapping[str, Any]) -> str:
-    """Return the placement group of a template's instances; empty without one.
+    """Return the name of the placement group in a launch template's data, or an empty string.
 
     Raises RefusedError if the group does not exist.
     """
@@ -142,5 +142,6 @@ def placement_group(data: Mapping[str, Any]) -> str:
 
 
 def _placement_group_name(data: Mapping[str, Any]) -> str:
-    """Return the placement group that a template names, even if it does not exist; empty without one."""
+    """Return the name of the placement group in a launch template's data, even if the group does not exist; or an empty
+    string."""
     return str((data.get("Placement") or {}).get("GroupName") or "")

@@ -1,8 +1,8 @@
-"""Creates the emulated machines. Each has a folder as its root, and an environment.
+"""Creates the emulated machines. Each machine has a folder that stands for its root folder, and environment variables.
 
-A machine's scripts write below `$NODE_ROOT`, and find the commands of Amazon Linux on their PATH. Do not add variables
-of the user's shell to the environment, except PATH and those for the emulator and its wheels. With a virtual
-environment or a PYTHONPATH, a script could work here and fail on a real node.
+Scripts on a machine write below `$NODE_ROOT`, and find the commands of Amazon Linux on their PATH. From the user's
+shell, pass only PATH and the variables for the emulator and its wheels to the machine. With a virtual environment or a
+PYTHONPATH, a script could work here and fail on a real node.
 """
 
 import os
@@ -30,7 +30,7 @@ _ROOT = "NODE_ROOT"
 class Machine:
     """One emulated machine.
 
-    root: Folder that stands for `/` of the machine.
+    root: Folder that stands for the machine's `/`.
     environment: Environment variables of its processes.
     core: The only CPU core that its processes use; None for all cores.
     """
@@ -48,7 +48,7 @@ class Machine:
         cwd: Path | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start a process of this machine in a new session.
+        """Start a process on this machine, in a new session. `extra` are additional environment variables.
 
         Raises OSError if the program is not on the machine's PATH or not executable.
         """
@@ -73,7 +73,7 @@ class Machine:
 
 
 class Machines:
-    """Factory of machines below the emulator's folder. It also writes their common commands."""
+    """Factory for machines below the emulator's folder. It also writes the commands that all machines use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -84,9 +84,9 @@ class Machines:
         write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
     def make(self, kind: str, name: str, extra: Mapping[str, str], *, profile: str, core: int | None = None) -> Machine:
-        """Create a machine at `<folder>/<kind>/<name>` in the current request's region.
+        """Create a machine at `<folder>/<kind>/<name>` in the region of the current request.
 
-        `extra` are more environment variables. `profile` is the name or ARN of an instance profile, or empty.
+        `extra` are additional environment variables. `profile` is the name or ARN of an instance profile, or empty.
         """
         root = self.folder / kind / name
         own = root / "usr" / "local" / "bin"
@@ -100,7 +100,7 @@ class Machines:
         return Machine(root=root, environment={**kept, **places, **region, **own_service, **extra}, core=core)
 
     def discard(self, machine: Machine) -> None:
-        """Delete a machine's folder in the background. Its path is free at once."""
+        """Delete the folder of a machine in the background. A new machine can use its path at once."""
         grave = self.folder / "tmp" / f"{machine.root.name}.{time.monotonic_ns()}"
         machine.root.rename(grave)
         requests.spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
@@ -116,12 +116,12 @@ class Machines:
         return self.folder / "efs" / identifier
 
     def give_interpreter(self, path: Path) -> None:
-        """Write a program at `path` that runs this Python interpreter."""
+        """Write an executable file at `path` that runs this Python interpreter."""
         path.parent.mkdir(parents=True, exist_ok=True)
         write_program(path, f'exec {shlex.quote(sys.executable)} "$@"')
 
 
 def _without_environment(path: str) -> str:
-    """Return PATH without the folder of this interpreter, because nodes do not have its other programs."""
+    """Return `path` without the folder of this Python interpreter, because nodes lack the other programs in it."""
     own = str(Path(sys.executable).parent)
     return os.pathsep.join(part for part in path.split(os.pathsep) if part != own)

@@ -1,6 +1,6 @@
-"""Instance metadata service of emulated nodes: the credentials of their role, and the notices of spot nodes.
+"""Instance metadata service of emulated nodes: the credentials of a node's role, and notices for spot nodes.
 
-Each node has a separate address below `/_metadata/`, in its environment.
+Each node has its own address of the service, below `/_metadata/`. An environment variable of the node contains it.
 """
 
 import json
@@ -19,29 +19,29 @@ from shoal_local_aws.seams import requests, routing, storage
 _PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17}|j-[0-9A-Z]{8,20})/latest/(.+)")
 _CREDENTIALS = "meta-data/iam/security-credentials/"
 MOUNTS = "/_mounts/"
-"""Prefix of the paths MACHINE/FILE-SYSTEM. The response is why EFS refuses the mount, or empty if EFS permits it."""
+"""Prefix of the request path MACHINE/FILE-SYSTEM. The response is the reason why EFS refuses the mount, or empty."""
 _MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
 _CLIENT = tuple(f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess"))
 _TOKEN = b"a-token-of-the-embedded-aws"
 _NOTICE = timedelta(minutes=2)
 _SESSION = timedelta(hours=6)
 _RENEWED = timedelta(hours=1)
-"""Remaining time below which a session is renewed."""
+"""Remaining lifetime of a session below which it is renewed."""
 
 
 _roles: dict[str, str] = {}
-"""Role of each machine."""
+"""Name of the role of each machine, by machine name."""
 _sessions: dict[str, Credentials] = {}
 
 
 def begin(machine: str, profile: str) -> str:
-    """Start the service of a new machine with an instance profile (name or ARN), and return its address."""
+    """Start the metadata service for a new machine with an instance profile (name or ARN). Return its address."""
     _roles[machine] = identities.role_of_profile(profile)
     return f"{os.environ['AWS_ENDPOINT_URL'].rstrip('/')}/_metadata/{machine}"
 
 
 def install(faults: Faults) -> None:
-    """Answer the requests of nodes before all others."""
+    """Make the emulator answer requests to the metadata service before it dispatches other requests."""
     serve = routing.serve.now
 
     async def served(scope: Any, receive: Any, send: Any) -> None:
@@ -87,7 +87,7 @@ def _answer(faults: Faults, instance: str, path: str, scope: Any) -> tuple[int, 
 
 
 def _of_role(machine: str, asked: str) -> tuple[int, bytes]:
-    """Return the name of a machine's role, or the role's credentials."""
+    """Return the status and the body of the response about a machine's role: its name, or its credentials."""
     role = _roles[machine]
     if asked != role:
         return (404, b"") if asked else (200, role.encode())

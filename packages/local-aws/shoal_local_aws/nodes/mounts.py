@@ -1,7 +1,7 @@
-"""Commands that mount file systems on emulated machines, without root: a mount is a link to a folder.
+"""Commands that mount file systems on emulated machines. They need no root, because a mount is a link to a folder.
 
-An EFS file system is a folder of the emulator. An NFS export is a folder of the exporting machine, and is lost with it,
-as on AWS. After that a real client hangs, but an emulated client finds no folder.
+An EFS file system is a folder of the emulator. An NFS export is a folder of the exporting machine and, as on AWS, is
+lost with the machine. A real client would then hang, but an emulated client finds no folder.
 """
 
 import shlex
@@ -30,7 +30,7 @@ def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
 
 # `mount -t efs [-o OPTIONS] FSID:/ DIR` needs a mount target, like a real mount. `mount -t nfs4 [-o OPTIONS]
 # ADDRESS:PATH DIR` needs a machine at ADDRESS that serves NFS and exports PATH, or a folder above it, to this machine.
-# The previous content of DIR is hidden until `umount`.
+# Until `umount`, the previous content of DIR is hidden.
 _MOUNT = """\
 kind=$2
 if [ "$1" != -t ]; then echo "mount: the embedded AWS supports only -t efs and -t nfs4" >&2; exit 1; fi
@@ -84,7 +84,7 @@ if [ "$1" != --mountpoint ] && [ "$1" != -M ]; then
 fi
 [ -L "$2" ] && echo "$2 $(readlink "$2")\""""
 
-# `exportfs -o OPTIONS CLIENT:DIR...`: each client is an address, or `*`.
+# `exportfs -o OPTIONS CLIENT:DIR...`: each CLIENT is an address, or `*`.
 _EXPORTFS = """\
 if [ "$1" != -o ] || [ $# -lt 3 ]; then
     echo "exportfs: the embedded AWS supports only -o OPTIONS CLIENT:DIR" >&2
@@ -126,7 +126,7 @@ is-active) [ -e "$NODE_ROOT/run/nfs-server" ] && echo active || {{ echo inactive
 *) echo "systemctl: the embedded AWS does not support $verb" >&2; exit 1 ;;
 esac"""
 
-# `systemd-run --scope [OPTIONS] -- PROGRAM...`, of the version that Amazon Linux 2023 has
+# `systemd-run --scope [OPTIONS] -- PROGRAM...` with the version of Amazon Linux 2023
 _SYSTEMD_RUN = """\
 if [ "$1" = --version ]; then echo "systemd 252 (252.23-3.amzn2023)"; exit; fi
 if [ "$1" != --scope ]; then echo "systemd-run: the embedded AWS supports only --scope" >&2; exit 1; fi

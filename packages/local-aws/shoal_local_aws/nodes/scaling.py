@@ -1,7 +1,7 @@
-"""Operations of Auto Scaling, and its CloudFormation type, for the groups of `groups.py`.
+"""Operations of Auto Scaling on the groups of `groups.py`, and the CloudFormation type of these groups.
 
-An update changes only the fields that the request names. It moves the desired capacity into the new bounds. A group's
-zones are those of its subnets.
+An update changes only the fields that the request names, and moves the desired capacity into the new bounds. The zones
+of a group are those of its subnets.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _DESCRIBED = (
 
 
 def install(machines: Machines, faults: Faults) -> None:
-    """Give instances to ministack's groups, and machines to all instances."""
+    """Make ministack's groups start instances, and make all instances run on emulated machines."""
     scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
     instances.install(scaling_groups.nodes, scaling_groups.terminate_instance)
     launch_templates.install()
@@ -54,11 +54,11 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def _later(group: Record) -> None:
-    """Do nothing: every operation below reconciles its group after it has changed the group's record."""
+    """Do nothing, because every operation below reconciles the group after it has changed the group's record."""
 
 
 class _Operations:
-    """Auto Scaling's operations on the emulated groups."""
+    """Operations of Auto Scaling on emulated groups."""
 
     def __init__(self, scaling_groups: AutoScalingGroups) -> None:
         self._groups = scaling_groups
@@ -85,7 +85,7 @@ class _Operations:
         if template:
             check_template(template)
         sizes = _sizes(group, parameters)
-        # A change of sizes needs no ec2:RunInstances: CloudFormation's handler that deletes a group lacks it.
+        # A change of sizes must not need ec2:RunInstances, because CloudFormation's delete handler for groups lacks it.
         if not parameters.keys() <= {*_SIZES, "Action", "AutoScalingGroupName", "Version"}:
             launch_templates.require_permissions(template or group["LaunchTemplate"])
         if template:
@@ -164,20 +164,20 @@ def _given_template(parameters: Record) -> Record:
 
 
 def template_of_policy(policy: Mapping[str, Any]) -> Record:
-    """Return the launch template of a mixed-instances policy; empty if it names no template."""
+    """Return the launch template that a mixed-instances policy names, or an empty record."""
     return dict((policy.get("LaunchTemplate") or {}).get("LaunchTemplateSpecification") or {})
 
 
 def check_template(reference: Mapping[str, Any]) -> None:
-    """Raise RefusedError if a group could not start an instance from this template."""
+    """Raise RefusedError if a group could not start an instance from this launch template."""
     data = launch_templates.data_of(reference)
     launch_templates.image(data.get("ImageId", ""))
     launch_templates.placement_group(data)
 
 
 def _sizes(group: Record, parameters: Record) -> Record:
-    """Return a group's sizes after an update. Without a desired capacity in the request, move it into the new
-    bounds."""
+    """Return the sizes of a group after an update. If the request has no desired capacity, move the current one into
+    the new bounds."""
     given = {name: int(value) for name in _NUMBERS if (value := parameter(parameters, name)) != ""}
     low, high = (int({**group, **given}[name]) for name in ("MinSize", "MaxSize"))
     if low > high:
@@ -190,7 +190,7 @@ def _sizes(group: Record, parameters: Record) -> Record:
 
 
 def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
-    """Add the fields that ministack omits to a group's record."""
+    """Add the fields that ministack omits to the record of a group."""
     group["MixedInstancesPolicy"] = policy and {
         "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": group["LaunchTemplate"]},
         "InstancesDistribution": {**_DISTRIBUTION, **(policy.get("InstancesDistribution") or {})},
@@ -216,14 +216,14 @@ def _describe(parameters: Record) -> Any:
 
 
 def _described(group: Record) -> Record:
-    """Return a group as AWS does: with its launch template, or with the policy that contains one."""
+    """Return a group as AWS describes it: with a launch template, or with the policy that contains the template."""
     policy = group.get("MixedInstancesPolicy")
     source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
     return {name: group[name] for name in _DESCRIBED} | source
 
 
 def _filters(parameters: Record) -> dict[str, list[str]]:
-    """Return the request's filters (tag-key, tag-value or tag:KEY), each with its values. One value must match."""
+    """Return the filters of a request (tag-key, tag-value or tag:KEY), each with its values. One value must match."""
     found = {}
     number = 1
     while name := parameter(parameters, f"Filters.member.{number}.Name"):
@@ -257,7 +257,7 @@ def _replace_type(scaling_groups: AutoScalingGroups) -> None:
         kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
         name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
         group = autoscaling.groups[name]
-        if kept is not None and "DesiredCapacity" not in new:  # keep a capacity that was set outside of CloudFormation
+        if kept is not None and "DesiredCapacity" not in new:  # it was set outside of CloudFormation
             group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
         complete_record(group, _policy(new))
         scaling_groups.reconcile(group)
@@ -278,10 +278,10 @@ def _policy(properties: Record) -> Record:
 
 
 def _ministack_properties(properties: Record) -> Record:
-    """Return a group's properties in ministack's format.
+    """Return the properties of a group in ministack's format.
 
-    The launch template of a mixed-instances policy becomes the group's own, and the stack's tags propagate to
-    instances.
+    The launch template of a mixed-instances policy becomes the launch template of the group. Tags of the stack are
+    propagated to instances.
     """
     plain = {"LaunchTemplate": template} if (template := template_of_policy(_policy(properties))) else {}
     tags = [{"PropagateAtLaunch": True, **tag} for tag in properties.get("Tags") or []]

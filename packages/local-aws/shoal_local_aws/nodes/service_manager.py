@@ -1,7 +1,8 @@
 """`python -m shoal_local_aws.nodes.service_manager VERB UNIT`: systemd for the services of an emulated machine.
 
-It supports the settings `ExecStart`, `StandardOutput=append:`, `Restart=always` and `RestartSec` of a unit's file, and
-the verbs `start`, `restart`, `stop` and `is-active`. A service is a process that restarts its program whenever it ends.
+It supports the settings `ExecStart`, `StandardOutput=append:`, `Restart=always` and `RestartSec` in a unit file, and
+the verbs `start`, `restart`, `stop` and `is-active`. A service is a process that restarts its program whenever it
+exits.
 """
 
 import os
@@ -20,7 +21,7 @@ _RESTART_SECONDS = "0.1"
 
 
 class _Unit:
-    """A unit's file, and the process that runs the service."""
+    """A service: its unit file, and the process that runs it."""
 
     def __init__(self, path: Path) -> None:
         parser = ConfigParser(interpolation=None, strict=False)
@@ -32,7 +33,7 @@ class _Unit:
         self._process = Path(os.environ["NODE_ROOT"]) / "run" / f"{path.name}.pid"
 
     def process(self) -> int | None:
-        """Return the id of the process that runs the service; None if it does not run."""
+        """Return the id of the process that runs the service, or None if the service does not run."""
         with suppress(OSError, ValueError):
             process = int(self._process.read_text())
             os.kill(process, 0)
@@ -40,7 +41,7 @@ class _Unit:
         return None
 
     def play(self) -> None:
-        """Restart the program until this process ends. The program ends with it."""
+        """Run the program, and restart it whenever it exits, until this process is stopped. Then stop the program."""
         self._process.write_text(str(os.getpid()))
         log = self.settings.get("StandardOutput", "").removeprefix("append:") or os.devnull
         while True:
@@ -52,7 +53,7 @@ class _Unit:
             def end(number: int, _: object, program: "subprocess.Popen[bytes]" = program) -> None:
                 program.send_signal(number)
                 with suppress(ChildProcessError):
-                    os.waitpid(program.pid, 0)  # program.wait() holds a lock that its own handler would wait for
+                    os.waitpid(program.pid, 0)  # program.wait() would wait for the lock of the interrupted wait()
                 sys.exit(0)
 
             signal.signal(signal.SIGTERM, end)

@@ -1,8 +1,8 @@
-"""Makes ministack's security groups and VPC endpoints behave like EC2's.
+"""Makes ministack's security groups and VPC endpoints behave as in EC2.
 
-Each stored rule of a group has one source, even if a request combines several. So clients can revoke every rule that
-DescribeSecurityGroups returns unchanged. By default EC2 gives an interface endpoint private DNS and the VPC's default
-security group. ministack drops both.
+Each stored rule of a group has one source, even if a request combines several. So clients can revoke each rule exactly
+as DescribeSecurityGroups returns it. By default, interface endpoints in EC2 have private DNS and the VPC's default
+security group. ministack drops these settings.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _SOURCES = {
 
 
 def install() -> None:
-    """Make security groups as strict as EC2's. Store and return the endpoint settings that ministack drops."""
+    """Make security groups as strict as in EC2. Store and return the endpoint settings that ministack drops."""
     read, render = ec2.read_permissions.now, ec2.endpoint_xml.now
 
     def by_source(parameters: Record, prefix: str) -> list[Record]:
@@ -45,7 +45,7 @@ def _by_source(rule: Record) -> list[Record]:
 
 
 def _identity(rule: Record) -> tuple[Any, ...]:
-    """Return the fields that identify a rule: protocol, ports and sources, without description and account."""
+    """Return the values that identify a rule: protocol, ports and sources, without description and account."""
     sources = frozenset(
         (name, source.get(key) or source.get("GroupName"))
         for name, key in _SOURCES.items()

@@ -1,1 +1,1 @@
-"""Identities and permissions of the callers of the emulated AWS."""
+"""Identities and permissions of the callers of emulated services."""

@@ -1,4 +1,5 @@
-"""Checks the permissions of each request. Requests as root, and requests without an IAM action, are refused."""
+"""Checks the permissions of each request. Requests as the account's root and requests without IAM action are
+refused."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from shoal_local_aws.seams.lookup import Record
 
 
 def install(folder: Path) -> None:
-    """Check and record requests from now on."""
+    """Make the emulator check each request, and record the checks in `folder`."""
     resources.install()
     record, enforce, authenticate = Recorder(folder), identity.enforce.now, identity.authenticate_only.now
 
@@ -34,7 +35,7 @@ def install(folder: Path) -> None:
             note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), who)
             if root:
                 return identity.refused("AccessDenied", "The embedded AWS lets nobody act as the account's root.")
-            if refusal and also and service == "ec2":  # ministack's message would name the request's own action
+            if refusal and also and service == "ec2":  # ministack's message would name a different action
                 sentence = identity.denial(also, check.principal, str(arn), getattr(refusal, "decision", "") == "Deny")
                 return identity.refused("UnauthorizedOperation", sentence)
             if refusal:
@@ -52,8 +53,9 @@ def install(folder: Path) -> None:
 
 
 def refusal(key: str, action: str, resource: str, context: Record | None = None) -> str:
-    """Return why the owner of an access key lacks permission for an action that a service does on its behalf, without a
-    request; empty if it has permission."""
+    """Return why the owner of the access key `key` lacks permission for an action, or an empty string if permitted.
+
+    Use this for an action that a service does on behalf of the owner without a request."""
     service = action.partition(":")[0]
     found = identity.enforce.now(
         key, action, service, requests.region(), resource_arn=resource, service_context=context
@@ -66,13 +68,16 @@ def refusal(key: str, action: str, resource: str, context: Record | None = None)
 
 
 def is_allowed(role: str, session: str, actions: Sequence[str], resource: str, context: Record | None = None) -> bool:
-    """Return whether a role (name or ARN), in `session`, may do all actions that a service does on its behalf."""
+    """Return whether a role (name or ARN) has permission for all `actions`, which a service does on its behalf.
+
+    `session` is the name of the role's session.
+    """
     key = identities.session_of(role, session).key
     return not any(refusal(key, action, resource, context) for action in actions)
 
 
 def request_of(check: Check) -> Any:
-    """Return the request of a check in the form for which ministack evaluates policies."""
+    """Return the request of a check in the form that ministack's policy evaluation requires."""
     context = {"aws:tagkeys": None, **{name.lower(): value for name, value in check.context.items()}}
     return identity.asked(
         principal_arn=check.principal,
@@ -87,9 +92,9 @@ def request_of(check: Check) -> Any:
 
 
 def _refusal_of_endpoints(check: Check) -> Any:
-    """Return the refusal by a VPC endpoint's policy of a machine's request; None if no endpoint refuses it.
+    """Return a refusal if the policy of a VPC endpoint does not permit a machine's request, and None otherwise.
 
-    The id of the machine is the name of its session.
+    The session name of the caller is the id of the machine.
     """
     network, service = _network_of(check.principal.rpartition("/")[2]), check.action.partition(":")[0]
     for endpoint in ec2.vpc_endpoints.values() if network else ():

@@ -1,4 +1,4 @@
-"""Credentials of the emulated AWS."""
+"""Credentials for emulated services."""
 
 import json
 import secrets
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Self
 
 USER = "shoal"
-"""Name of the account's user."""
+"""Name of the IAM user in the emulated account."""
 USER_FILE = "user.json"
-"""File with the user's keys in the emulator's folder. The emulator deletes it at its start."""
+"""Name of the file with the user's keys in the emulator's folder. The emulator deletes the file when it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """An access key with its secret. A session also has a token and an expiry time."""
+    """An access key with its secret. The credentials of a session also have a token and an expiry time."""
 
     key: str
     secret: str
@@ -23,11 +23,11 @@ class Credentials:
     expires: datetime | None = None
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables that pass the user's keys to AWS clients."""
+        """Environment variables that pass these credentials to AWS clients."""
         return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
 
     def write(self, path: Path) -> None:
-        """Write the user's keys to a private file for `add_user`."""
+        """Write the access key and its secret to a private file, which `add_user` reads."""
         path.touch(mode=0o600)
         path.write_text(json.dumps({"key": self.key, "secret": self.secret}))
 

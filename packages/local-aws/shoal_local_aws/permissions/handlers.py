@@ -1,4 +1,5 @@
-"""Permissions that CloudFormation needs to handle a resource, from `handlers.yaml`, which documents its format."""
+"""Permissions that CloudFormation needs to create, update or delete a resource. `handlers.yaml` lists and explains
+them."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -19,14 +20,14 @@ _BOUNDED = (
     *("iam:AttachRolePolicy", "iam:CreateRole", "iam:DeleteRolePolicy"),
     *("iam:DetachRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"),
 )
-"""Actions on roles with the condition key `iam:PermissionsBoundary`."""
+"""Actions on roles that have the condition key `iam:PermissionsBoundary`."""
 _ANYTHING: Record = {"create": ["*"], "update": ["*"], "delete": ["*"]}
-"""Actions for a type that is not listed: they need permission for everything."""
+"""Actions for a resource type that is not listed. It needs permission for all actions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """A resource of a stack, with its physical id if it exists."""
+    """A resource of a stack. If it exists, it has a physical id."""
 
     kind: str
     logical: str
@@ -37,7 +38,7 @@ class Resource:
     physical: str = ""
 
     def values(self, field: str) -> list[str]:
-        """Return the values of a field of an ARN; empty if the resource does not have the property."""
+        """Return the values for a field in an ARN pattern, or an empty list if the resource lacks the property."""
         own = {"region": self.region, "account": self.account, "stack": self.stack, "id": self.physical or "*"}
         if field in own:
             return [own[field]]
@@ -52,7 +53,7 @@ class Resource:
 
 @cache
 def handlers() -> dict[str, Record]:
-    """Return the content of `handlers.yaml`: the actions by resource type."""
+    """Return the content of `handlers.yaml`: one entry for each resource type."""
     found: dict[str, Record] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     return found
 
@@ -65,7 +66,7 @@ def handlers_of(kind: str) -> Record:
 def required_permissions(
     resource: Resource, operation: str, boundary_of: Callable[[str], str | None]
 ) -> Iterator[Permission]:
-    """Yield the permissions needed to `create`, `update` or `delete` a resource.
+    """Yield the permissions that CloudFormation needs for an operation (`create`, `update` or `delete`) on a resource.
 
     `boundary_of` returns the permissions boundary of an existing role.
     """
@@ -87,7 +88,7 @@ def _tags_nothing(action: str, resource: Resource) -> bool:
 
 
 def _keys(action: str, arn: str, resource: Resource, boundary_of: Callable[[str], str | None]) -> Record:
-    if action == "kms:CreateGrant":  # a service creates the grant on CloudFormation's behalf
+    if action == "kms:CreateGrant":  # a service creates the grant on behalf of CloudFormation
         return {"kms:GrantIsForAWSResource": "true"}
     if action not in _BOUNDED:
         return {}
@@ -106,7 +107,7 @@ def _arns(template: str, resource: Resource) -> list[str]:
 
 
 def _end(name: str) -> str:
-    """Return the last part of an ARN, or an unchanged name."""
+    """Return the last part of an ARN. A name is returned unchanged."""
     return re.split("[:/]", name)[-1] if name.startswith("arn:") else name
 
 

@@ -1,4 +1,4 @@
-"""The user of the emulated account, and the sessions of its roles. No client can act as the account's root."""
+"""The IAM user of the emulated account, and the sessions of its roles. No client can act as the account's root."""
 
 import json
 import secrets
@@ -12,7 +12,7 @@ from shoal_local_aws.seams import identity, requests
 
 
 def add_user(path: Path) -> None:
-    """Add the user from the file of `Credentials.write`, and remove the file."""
+    """Add the user with the keys in the file that `Credentials.write` has written, and remove the file."""
     asked = json.loads(path.read_text())
     path.unlink()
     created = requests.now()
@@ -45,7 +45,7 @@ def add_managed_policies() -> None:
 
 
 def session_of(role: str, name: str, lasts: timedelta | None = None) -> Credentials:
-    """Return credentials of a new session `name` of a role (name or ARN). Without `lasts` the session does not
+    """Create a session `name` of a role (name or ARN), and return its credentials. Without `lasts`, it does not
     expire."""
     role = role.rpartition("/")[2]
     expires = datetime.now(UTC) + lasts if lasts else None
@@ -75,6 +75,6 @@ def caller() -> Credentials:
 
 
 def role_of_profile(profile: str) -> str:
-    """Return the name of the role in an instance profile (name or ARN); empty without one."""
+    """Return the name of the role in an instance profile (name or ARN), or an empty string without a role."""
     found = identity.instance_profiles.get(profile.rpartition("/")[2]) or {}
     return next(iter(found.get("Roles") or ()), "")

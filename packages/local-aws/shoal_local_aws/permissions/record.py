@@ -1,4 +1,5 @@
-"""Record of all permission checks, one JSON line each: principal, action, resource, condition keys and decision."""
+"""Record of all permission checks, one JSON line per check: principal, action, resource, condition keys and
+decision."""
 
 import json
 from collections.abc import Iterator
@@ -9,15 +10,15 @@ from typing import Any
 
 FILE = "permissions.jsonl"
 Statement = dict[str, Any]
-"""Statement of a policy: `sid`, `effect`, `actions`, `not_actions`, `resources`, `not_resources`, `conditions`."""
+"""Policy statement: `sid`, `effect`, `actions`, `not_actions`, `resources`, `not_resources`, `conditions`."""
 ALLOWED, DENIED, UNMAPPED, ROOT = "allowed", "denied", "unmapped", "root"
 
 
 @dataclass(frozen=True)
 class Check:
-    """A permission check of a request.
+    """The permission check for one request.
 
-    principal: ARN of the caller. action: IAM's name of the action. context: Condition keys of the request.
+    principal: ARN of the caller. action: Name of the action in IAM. context: Condition keys of the request.
     """
 
     principal: str
@@ -29,18 +30,18 @@ class Check:
 
     @property
     def who(self) -> str:
-        """User, or role of the session: `user/NAME` or `assumed-role/NAME`."""
+        """The caller: `user/NAME`, or for a session `assumed-role/NAME` with the name of the role."""
         return "/".join(self.principal.rpartition(":")[2].split("/")[:2])
 
 
 def read_checks(folder: Path) -> Iterator[Check]:
-    """Yield the checks that the emulator of a folder has made so far."""
+    """Yield the permission checks that the emulator in `folder` has made so far."""
     with (folder / FILE).open() as lines:
         yield from (Check(**line) for line in map(json.loads, lines) if "action" in line)
 
 
 class Recorder:
-    """Writer of the checks of the emulator of a folder."""
+    """Writes the permission checks of an emulator to a file in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path, self._lock = folder / FILE, Lock()
@@ -48,7 +49,7 @@ class Recorder:
         self._path.touch()
 
     def write(self, check: Check, policies: list[list[Statement]]) -> None:
-        """Append a check. Before it, append the caller's policies if they are new."""
+        """Append a check to the file. If the caller's policies are new, append these first."""
         lines = [asdict(check)]
         with self._lock, self._path.open("a") as file:
             if self._policies.get(check.who) != policies:

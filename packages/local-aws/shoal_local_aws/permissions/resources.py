@@ -1,7 +1,7 @@
-"""Finds the resources, tags and additional permissions of a request where ministack does not.
+"""Finds the resources of a request, their tags, and the additional permissions that the request needs.
 
-Resources may be named in lists. Additional permissions are `iam:PassRole` for roles that are passed to a service, and
-`ssm:GetParameters` for a parameter that names an image.
+This module does what ministack does not. It reads lists of resources. It adds `iam:PassRole` for roles that are passed
+to a service, and `ssm:GetParameters` for a parameter that names an image.
 """
 
 import json
@@ -13,7 +13,7 @@ from shoal_local_aws.seams import autoscaling, ec2, emr, identity, requests, sto
 from shoal_local_aws.seams.lookup import Record
 
 Permission = tuple[str, str, Record]
-"""A permission that a request needs: an action, a resource, condition keys."""
+"""A permission that a request needs: action, resource and condition keys."""
 
 _PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "budgets": (("BudgetName",), "budgets::{account}:budget/{name}"),
@@ -27,7 +27,7 @@ _PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "sagemaker": (("TrainingJobName", "ResourceArn"), "sagemaker:{region}:{account}:training-job/{name}"),
     "ssm": (("Names", "Path"), "ssm:{region}:{account}:parameter/{name}"),
 }
-"""Fields of requests that name resources, and the ARN of such a resource, by service."""
+"""Request fields that name resources, and the ARN pattern of these resources, by service."""
 _KINDS = {
     "acl": "network-acl",
     "eipalloc": "elastic-ip",
@@ -44,9 +44,9 @@ _KINDS = {
     "vpc": "vpc",
     "vpce": "vpc-endpoint",
 }
-"""Types of EC2 resources by the prefix of their ids."""
+"""Types of EC2 resources, by the prefix of their ids."""
 _ENDING = re.compile("Delete|Detach|Disassociate|Release|Revoke|Terminate")
-"""Prefixes of EC2's operations that end something."""
+"""First words of the EC2 operations that delete, detach or terminate resources."""
 _MOUNT_TARGET = re.compile("/mount-targets/([^/]+)")
 _ACTIONS = {
     "budgets:CreateBudget": "budgets:ModifyBudget",
@@ -54,7 +54,7 @@ _ACTIONS = {
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:UpdateBudget": "budgets:ModifyBudget",
 }
-"""IAM's names of actions that differ from the operations' names."""
+"""Names of actions in IAM that differ from the names of the operations."""
 _PASSED: Mapping[str, Mapping[str, str]] = {
     "CreateChangeSet": {"RoleARN": "cloudformation.amazonaws.com"},
     "CreateFlowLogs": {"DeliverLogsPermissionArn": "vpc-flow-logs.amazonaws.com"},
@@ -64,19 +64,19 @@ _PASSED: Mapping[str, Mapping[str, str]] = {
     "RunJobFlow": {"JobFlowRole": "ec2.amazonaws.com", "ServiceRole": "elasticmapreduce.amazonaws.com"},
     "UpdateStack": {"RoleARN": "cloudformation.amazonaws.com"},
 }
-"""Fields of operations that pass a role, with the service that gets it."""
+"""Request fields that pass a role to a service, with the principal of this service, by operation."""
 
 
 class Resource(str):
-    """ARN of a request's resource, with the request's additional permissions."""
+    """ARN of a request's resource. `also` are additional permissions that the request needs."""
 
     also: tuple[Permission, ...] = ()
     keys: Record = {}  # noqa: RUF012 -- replaced, never changed
-    """Condition keys of the request itself."""
+    """Condition keys of the request."""
 
 
 def install() -> None:
-    """Add to ministack the lookup of resources, tags and permissions that it lacks."""
+    """Make ministack look up the resources, tags and additional permissions of requests with this module."""
     identity.resource.wrap(_completed)
     identity.tags_of_service.update(
         autoscaling=_group_tags, ec2=_ec2_tags, elasticfilesystem=_efs_tags, elasticmapreduce=_emr_tags
@@ -134,7 +134,7 @@ def _named(service: str, asked: Record, region: str, account: str) -> list[str]:
 
 
 def _ended(operation: str, asked: Record) -> Iterator[str]:
-    """Yield KIND/ID of each resource that a request to EC2 ends."""
+    """Yield KIND/ID for each resource that an EC2 request deletes, detaches or terminates."""
     for field, value in asked.items():
         kind = _KINDS.get(str(value).partition("-")[0])
         if kind and re.search(r"Id(\.\d+)?$", field) and "." not in field.partition("Id")[0]:
@@ -164,9 +164,9 @@ def _passed(operation: str, asked: Record, account: str) -> Iterator[Permission]
 
 
 def reading_image(image: str, region: str, account: str) -> Iterator[Permission]:
-    """Yield the permission to read the parameter that names the image of new instances, if any.
+    """Yield the permission to read the parameter that `image` refers to, if any.
 
-    EC2 requires it from the caller, also in a dry run
+    EC2 requires this permission from a caller that starts instances, even in a dry run
     (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on 2026-11-29).
     """
     prefix, _, name = image.partition("resolve:ssm:")
@@ -204,12 +204,12 @@ def _emr_tags() -> Iterator[tuple[str, list[Record]]]:
 
 
 def action_of(operation: str) -> str:
-    """Return IAM's name of an action that ministack names after the operation."""
+    """Return the name in IAM for an action that ministack names after the operation."""
     return _ACTIONS.get(operation, operation)
 
 
 def tags_of(arn: str, service: str) -> Record:
-    """Return the condition keys of a resource's tags."""
+    """Return the condition keys for the tags of a resource."""
     found = identity.tags_of(arn) or {}
     prefixes = ("aws", service)
     return {f"{prefix}:ResourceTag/{name}": value for name, value in found.items() for prefix in prefixes}

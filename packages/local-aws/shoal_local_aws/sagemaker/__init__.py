@@ -1,1 +1,1 @@
-"""Training jobs of SageMaker, as real processes."""
+"""SageMaker training jobs, which run as real processes."""

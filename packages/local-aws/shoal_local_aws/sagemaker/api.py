@@ -1,4 +1,4 @@
-"""Operations of SageMaker's API on training jobs, which `job.py` runs. All other operations are refused."""
+"""Operations of SageMaker's API on training jobs, which `job.py` runs. All other SageMaker operations are refused."""
 
 import re
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from shoal_local_aws.service import RefusedError, json_operation, json_service
 _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _LONGEST_SECONDS = 28 * 24 * 3600
 _jobs: dict[tuple[str, str, str], EmulatedJob] = {}
-"""Jobs by account, region and name. As on SageMaker, ended jobs stay."""
+"""Jobs by account, region and name. As on SageMaker, jobs that have ended remain listed."""
 
 
 def install(machines: Machines, faults: Faults) -> None:
-    """Add the service to ministack."""
+    """Add SageMaker to ministack's services."""
 
     def create(request: Record) -> Record:
         _check(request)
@@ -40,7 +40,7 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def jobs() -> Iterator[EmulatedJob]:
-    """Return the jobs in the current request's region, the newest first."""
+    """Return the jobs in the region of the current request, the newest first."""
     here = _key("")[:2]
     return (job for key, job in reversed(_jobs.items()) if key[:2] == here)
 
@@ -83,7 +83,7 @@ def _stop(request: Record) -> Record:
 
 
 def _check(request: Record) -> None:
-    """Raise RefusedError for a request that SageMaker would refuse."""
+    """Raise RefusedError for a CreateTrainingJob request that SageMaker would refuse."""
     if not _NAME.fullmatch(request["TrainingJobName"]):
         raise RefusedError("ValidationException", f"'{request['TrainingJobName']}' is not a name for a training job.")
     limits, spot = request["StoppingCondition"], request.get("EnableManagedSpotTraining", False)

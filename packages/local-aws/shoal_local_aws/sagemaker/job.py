@@ -1,8 +1,9 @@
 """Runs one training job: downloads data into containers, runs them, and uploads their results.
 
-A container is a machine of this computer. A folder stands for its /opt/ml; SAGEMAKER_BASE_DIR names the folder, and
-AWS's toolkit reads that. AWS's own image is this interpreter; no other image is emulated. The entry point is the
-request's. With network isolation the container finds no service of AWS. All hosts have the loopback address.
+A container is an emulated machine. A folder stands for its /opt/ml. SAGEMAKER_BASE_DIR names this folder, and AWS's
+toolkit reads the variable. In place of AWS's own image the container runs this Python interpreter; no other image is
+emulated. The request defines the entry point. With network isolation, the container has no access to AWS's services.
+All hosts have the loopback address.
 """
 
 import io
@@ -44,23 +45,23 @@ _SHOWN = (
 )
 _AWS_IMAGE = re.compile(r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/pytorch-training:.+")
 _RESOLVER = Path(__file__).with_name("container")
-"""Folder with the module that resolves the names of hosts in a container, like its /etc/hosts."""
+"""Folder with the Python module that resolves host names in a container, in place of /etc/hosts."""
 
 
 class JobError(Exception):
-    """The job fails. The text is its `FailureReason`."""
+    """The training job failed. The message is the job's `FailureReason`."""
 
 
 @dataclass(kw_only=True)
 class Container:
-    """One host of a job: its machine, and the folder that stands for its /opt/ml."""
+    """One host of a training job: its machine, and the folder that stands for its /opt/ml."""
 
     host: str
     machine: Machine
     base: Path
     process: "subprocess.Popen[bytes] | None" = None
     logged: int = 0
-    """Number of bytes of its output that CloudWatch already has."""
+    """Number of bytes of the container's output that CloudWatch already has."""
 
     @property
     def output(self) -> Path:
@@ -68,7 +69,7 @@ class Container:
 
 
 class EmulatedJob:
-    """A job with its own thread from `start` until its end. `record` is the response of DescribeTrainingJob."""
+    """A training job that runs on its own thread after `start`. `record` is DescribeTrainingJob's response."""
 
     def __init__(self, request: Record, *, machines: Machines, faults: Faults) -> None:
         self.tags = request.get("Tags") or []
@@ -119,7 +120,7 @@ class EmulatedJob:
             raise JobError(f"ClientError: Cannot find repository: {image}: the embedded AWS has only AWS's own image")
 
     def _attempt(self) -> bool:
-        """Run the containers. Return True if they were interrupted and the job must start again."""
+        """Run the containers once. Return True if they were interrupted, so that the job must start again."""
         containers = [self._container(host) for host in self._hosts()]
         try:
             self._to(None, "Downloading")
@@ -147,7 +148,7 @@ class EmulatedJob:
         self._machines.give_interpreter(machine.root / "usr" / "local" / "bin" / "python3")
         return Container(host=host, machine=machine, base=machine.root / _BASE.lstrip("/"))
 
-    # Content of a container before its start
+    # Content of a container before it starts
 
     def _prepare_folders(self, base: Path) -> None:
         for folder in ("input/config", "input/data", "model", "output/data"):
@@ -187,7 +188,7 @@ class EmulatedJob:
             self._download(checkpoints["S3Uri"].rstrip("/") + "/", kept)
 
     def _download(self, address: str, folder: Path) -> int:
-        """Download all objects with the prefix `address` to a folder, and return their number."""
+        """Download all objects with the prefix `address` to a folder. Return the number of objects."""
         place = urlsplit(address)
         prefix = place.path.lstrip("/")
         folder.mkdir(parents=True, exist_ok=True)
@@ -204,7 +205,7 @@ class EmulatedJob:
             raise JobError(f"ClientError: Data download failed:{address}: {error}") from error
         return number
 
-    # Containers at work
+    # Running containers
 
     def _start(self, container: Container) -> None:
         config = container.base / "input" / "config" / "resourceconfig.json"
@@ -231,9 +232,9 @@ class EmulatedJob:
             )
 
     def _follow(self, containers: Sequence[Container]) -> bool:
-        """Upload checkpoints and output until all containers have ended or one has failed.
+        """Upload checkpoints and output until all containers have exited or one has failed.
 
-        Return True if the job was interrupted and must start again.
+        Return True if the job was interrupted, so that it must start again.
         """
         asked, synced = None, 0.0
         limit = time.monotonic() + self.record["StoppingCondition"].get("MaxRuntimeInSeconds", 24 * 3600)
@@ -259,7 +260,7 @@ class EmulatedJob:
         return False
 
     def _is_interrupted(self) -> bool:
-        """Return whether a fault interrupts the job. It does so only after the first checkpoint."""
+        """Return whether a fault interrupts the job now. Before the first checkpoint, no fault does."""
         spot = self.record.get("EnableManagedSpotTraining") and not self._asked_to_stop.is_set()
         has_checkpoint = any(Path(name).parent.name == "checkpoints" for name in self._uploaded)
         name = self.record["TrainingJobName"]
@@ -276,7 +277,7 @@ class EmulatedJob:
         place = urlsplit(address)
         for path in _files(folder):
             name = path.relative_to(folder).as_posix()
-            with suppress(FileNotFoundError):  # the program may have deleted it
+            with suppress(FileNotFoundError):  # the program may have deleted the file
                 state = path.stat()
                 known = f"{container.host}/{name}"
                 if self._uploaded.get(known) != (state.st_mtime_ns, state.st_size):
@@ -285,7 +286,7 @@ class EmulatedJob:
                     self._uploaded[known] = (state.st_mtime_ns, state.st_size)
 
     def _log(self, container: Container) -> None:
-        """Send new lines of the container's output to CloudWatch."""
+        """Send new lines of a container's output to CloudWatch."""
         with container.output.open("rb") as output:
             output.seek(container.logged)
             whole, newline, _ = output.read().rpartition(b"\n")
@@ -334,7 +335,8 @@ class EmulatedJob:
             self._end("Stopped", "MaxRuntimeExceeded")
 
     def _measure(self, containers: Sequence[Container]) -> None:
-        """Record the last value of each metric that the request defines by a regular expression, also in CloudWatch."""
+        """Record the last value of each metric that the request defines by a regular expression, and send it to
+        CloudWatch."""
         found = {}
         printed = "\n".join(each.output.read_text("utf-8", "replace") for each in containers)
         for each in self.record["AlgorithmSpecification"].get("MetricDefinitions") or ():
@@ -351,13 +353,13 @@ class EmulatedJob:
         now = time.time()
         began = self.record.get("TrainingStartTime", now)
         self.record |= {"TrainingEndTime": now, "TrainingTimeInSeconds": max(1, round(now - began))}
-        # Spot instances cost about a third: SageMaker bills less time, at the price on demand.
+        # Spot instances cost about a third of the on-demand price. SageMaker expresses this as a shorter billable time.
         share = 0.3 if self.record.get("EnableManagedSpotTraining") else 1.0
         self.record["BillableTimeInSeconds"] = max(1, round(share * (now - began)))
         self._to(status, secondary)
 
     def _to(self, status: str | None, secondary: str) -> None:
-        """Set a new state. With None the status stays."""
+        """Set the job's secondary status, and also its status if one is given."""
         now, before = time.time(), self.record["SecondaryStatusTransitions"]
         if self._asked_to_stop.is_set() and status == "InProgress":
             status = None
@@ -369,17 +371,17 @@ class EmulatedJob:
 
 
 def _status(container: Container) -> int | None:
-    """Return the exit status of a container; None while it runs."""
+    """Return the exit status of a container, or None while it runs."""
     return container.process.poll() if container.process is not None else 0
 
 
 def _local(checkpoints: Record) -> Path:
-    """Return the folder of checkpoints, relative to the base."""
+    """Return the container's folder for checkpoints, relative to the base folder."""
     return Path(checkpoints.get("LocalPath", f"{_BASE}/checkpoints")).relative_to(_BASE)
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return all files below a folder. `Path.rglob` would fail if the program deletes a folder at the same time."""
+    """Return all files below a folder. `Path.rglob` would fail if the program deleted a folder at the same time."""
     return sorted(Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""CloudFormation: stacks, resource types, and the tasks that create and delete both."""
+"""CloudFormation: stacks, resource types, and the functions that create and delete stacks and resources."""
 
 from collections.abc import Callable, Container, Coroutine, Iterable
 from typing import Any
@@ -22,25 +22,26 @@ StackTask = Callable[..., Coroutine[Any, Any, None]]
 operations = Operations(_handlers, "_ACTION_HANDLERS")
 
 stacks: Table = MinistackModule("services.cloudformation").take("_stacks")
-"""Stacks by name. Each has its `_resources` by logical id, and its `_template`."""
+"""Stacks by name. A stack's record has its resources by logical id in `_resources`, and its template in `_template`."""
 
 find_stack: Callable[[str], Record | None] = _handlers.take("_resolve_stack")
 """Returns a stack by its name or id."""
 
 error: Callable[[str, str], Answer] = _handlers.take("_error")
-"""Returns an error response from its code and message."""
+"""Returns an error response. Arguments: error code, message."""
 
 deploy: PatchPoint[StackTask] = PatchPoint("_deploy_stack_async", _stacks, _handlers, _changesets)
-"""Creates or updates a stack, and returns at the end. Arguments: name, id, and more."""
+"""Creates or updates a stack, and returns when this is complete. Arguments: name, id, and more."""
 
 delete: PatchPoint[StackTask] = PatchPoint("_delete_stack_async", _stacks, _handlers)
-"""Deletes a stack, and returns at the end. Arguments: name, id, retained resources, `force`."""
+"""Deletes a stack, and returns when this is complete. Arguments: name, id, retained resources, `force`."""
 
 needed_by: Callable[[Iterable[str], Record, set[str]], set[str]] = _stacks.take("_with_dependencies")
-"""Returns resources with their dependencies. Arguments: logical ids, the template's resources, existing resources."""
+"""Returns the logical ids of resources and of all their dependencies. Arguments: logical ids, the template's resources,
+existing resources."""
 
 resolve: PatchPoint[Callable[..., Any]] = PatchPoint("_resolve_refs", _engine)
-"""Returns the value of a part of a template with all references resolved."""
+"""Returns a part of a template with the values of all references in it."""
 
 conditions: PatchPoint[Callable[[Record, Record], dict[str, bool]]] = PatchPoint(
     "_evaluate_conditions", _engine, _handlers, _changesets, _stacks
@@ -63,15 +64,15 @@ replaces: PatchPoint[Callable[[str, Record, Record], bool]] = PatchPoint("_repla
 """Returns whether a change replaces a resource. Arguments: type, old and new properties."""
 
 runs_on_thread: PatchPoint[Callable[[str], bool]] = PatchPoint("_runs_on_worker_thread", _stacks)
-"""Returns whether the handlers of a type need their own thread, because they wait."""
+"""Returns whether the handlers of a resource type need their own thread, because they wait for a service."""
 
 create_group: PatchPoint[Callable[..., Any]] = PatchPoint("_asg_create", _provisioners)
 delete_group: PatchPoint[Callable[[str, Record], None]] = PatchPoint("_asg_delete", _provisioners)
 update_group: Callable[..., Any] = _provisioners.take("_asg_update")
-"""Handlers of auto scaling groups, which call each other."""
+"""Update handler of the CloudFormation type for auto scaling groups."""
 
 template_of_group: Callable[[Record], Record] = _provisioners.take("_asg_launch_template")
-"""Returns id, name and version of the launch template that a group names."""
+"""Returns the id, name and version of the launch template that a group names."""
 
 generated_name: Callable[[str, str], str] = _provisioners.take("_physical_name")
 """Returns the name that CloudFormation generates for a resource. Arguments: name of the stack, logical id."""
@@ -82,19 +83,22 @@ _tagged: dict[str, tuple[str, str]] = _provisioners.take("_STACK_TAG_PROPERTY")
 
 
 def add_type(name: str, handlers: Record, replacing: Container[str]) -> None:
-    """Add a resource type with its handlers `create`, `update` and `delete`. A change of a `replacing` property
-    replaces the resource."""
+    """Add a resource type with its handlers `create`, `update` and `delete`.
+
+    A change of a property in `replacing` replaces the resource.
+    """
     _types[name] = handlers
     _replacing[name] = replacing
 
 
 def tag_type(name: str, prop: str) -> None:
-    """Pass the stack's tags to the resources of a type, in a property that is a list of tags."""
+    """Make resources of a type get the tags of their stack, in the property `prop`, which is a list of tags."""
     _tagged[name] = (prop, "list")
 
 
 def handlers_of(name: str) -> Record:
-    """Return the handlers of a type of ministack. Changes of the dictionary take effect."""
+    """Return the handlers of one of ministack's resource types. The caller may change the dictionary to replace
+    them."""
     if name not in _types:
         raise missing(f"{_provisioners.name}._RESOURCE_HANDLERS[{name!r}]")
     return _types[name]

@@ -1,4 +1,4 @@
-"""EC2: records, the formats of requests and responses, and the functions that start and end instances."""
+"""EC2: records, the formats of requests and responses, and the functions that start and terminate instances."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,27 +26,27 @@ vpc_endpoints: Table = _ec2.take("_vpc_endpoints")
 vpcs: Table = _ec2.take("_vpcs")
 
 tags: dict[str, list[Record]] = _ec2.take("_tags")
-"""Tags of all resources by id."""
+"""Tags of all resources, by resource id."""
 
 default_subnet: str = _ec2.take("_DEFAULT_SUBNET_ID")
-"""Id of the subnet for instances without a subnet."""
+"""Id of the subnet for instances that name no subnet."""
 
 # Requests and responses
 
 answer: Callable[[int, str, str], Answer] = _ec2.take("_xml")
-"""Returns a response from its status, the name of its element, and the element's content."""
+"""Returns a response. Arguments: status, name of the root element, content of the element."""
 
 error: Callable[[str, str, int], Answer] = _ec2.take("_error")
-"""Returns an error response from its code, message and status."""
+"""Returns an error response. Arguments: error code, message, status."""
 
 list_parameter: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
-"""Returns the values of a request's list parameter."""
+"""Returns the values of a list parameter. Arguments: the request's parameters, name of the list parameter."""
 
 filters: Callable[[Record], dict[str, list[str]]] = _ec2.take("_parse_filters")
 """Returns the filters of a request, each with its values. One value must match."""
 
 has_tags: Callable[[str, dict[str, list[str]]], bool] = _ec2.take("_resource_matches_tag_filters")
-"""Returns whether the resource with an id matches the tag filters. Other filters are ignored."""
+"""Returns whether the resource with an id matches the tag filters. Filters of other kinds are ignored."""
 
 # Instances
 
@@ -55,19 +55,19 @@ make_instances: Callable[..., list[Record]] = _ec2.take("_launch_instances_inter
 `user_data`, `sg_ids`, `iam_profile`."""
 
 instance_profile: Callable[..., tuple[Any, Any]] = _ec2.take("_resolve_iam_instance_profile")
-"""Returns an instance profile by `iam_arn` or `iam_name`, and an error response. With `allow_missing` both may be
-empty."""
+"""Returns an instance profile by `iam_arn` or `iam_name`, and an error response if it does not exist. With
+`allow_missing`, a missing profile is no error."""
 
 _terminate: Operation = _ec2.take("_terminate_instances")
 
 
 def end_instance(identifier: str) -> None:
-    """Set the state of an instance's record to terminated."""
+    """Set the state in the record of an instance to `terminated`."""
     _terminate({"InstanceId.1": [identifier]})
 
 
 forget_ended: PatchPoint[Callable[[], None]] = PatchPoint("_cleanup_terminated", _ec2)
-"""Forgets instances a minute after their end."""
+"""Deletes the records of instances one minute after their termination."""
 
 instance_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_instance_xml", _ec2)
 """Returns the XML of an instance's record in DescribeInstances."""
@@ -75,16 +75,16 @@ instance_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_instance_xml", 
 # Endpoints, security groups and launch templates
 
 endpoint_xml: PatchPoint[Callable[..., str]] = PatchPoint("_vpce_fields_xml", _ec2)
-"""Returns the XML of a VPC endpoint's record, in an element `tag`."""
+"""Returns the XML of a VPC endpoint's record, in an element with the name `tag`."""
 
 read_permissions: PatchPoint[Callable[[Record, str], list[Record]]] = PatchPoint("_parse_ip_permissions", _ec2)
-"""Returns the rules that a request lists under a name."""
+"""Returns the security group rules in a request. Arguments: the request's parameters, name of the list parameter."""
 
 same_rule: PatchPoint[Callable[[Record, Record], bool]] = PatchPoint("_rules_match", _ec2)
-"""Returns whether two rules are the same."""
+"""Returns whether two security group rules are the same."""
 
 read_template: PatchPoint[Callable[..., Record]] = PatchPoint("_parse_lt_data", _ec2)
-"""Returns the launch template's data in a request, below a prefix (default: `LaunchTemplateData`)."""
+"""Returns the launch template data in a request, from the parameters with a prefix (default: `LaunchTemplateData`)."""
 
 template_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_lt_data_xml", _ec2)
 """Returns the XML of a launch template's data in DescribeLaunchTemplateVersions."""

@@ -1,4 +1,4 @@
-"""Logs of Lambda functions, and the EventBridge rules that call functions."""
+"""Logs of Lambda functions, and the EventBridge rules that invoke functions."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from shoal_local_aws.seams.lookup import MinistackModule, Operation, PatchPoint,
 _eventbridge = MinistackModule("services.eventbridge")
 
 write_logs: PatchPoint[Callable[..., None]] = PatchPoint("_emit_lambda_logs", MinistackModule("services.lambda_svc"))
-"""Writes a function's output to its log group, and creates a missing log group."""
+"""Writes a function's output to its log group. Creates the log group if it is missing."""
 
 log_groups: Table = MinistackModule("services.cloudwatch_logs").take("_log_groups")
 """Log groups by name."""

@@ -25,43 +25,43 @@ managed_policies: dict[str, Record] = _iam.take("_aws_managed_policies")
 """AWS managed policies by ARN."""
 
 policy_exists: Callable[[str], bool] = _iam.take("_policy_exists")
-"""Returns whether a managed policy of this ARN exists, AWS's own or the account's."""
+"""Returns whether there is a managed policy with this ARN, either AWS's own or one of the account."""
 
 managed_policy: Callable[[str, str], Record] = _iam.take("_make_aws_managed_record")
-"""Returns the record of an AWS managed policy from its name and its document as JSON."""
+"""Returns the record of an AWS managed policy. Arguments: name, policy document as JSON."""
 
 register_session: Callable[[str, Record], None] = _sts.take("register_session")
-"""Registers temporary credentials: an access key with its `Arn`, `UserId`, `SecretAccessKey`, `SessionToken` and
-`Expiration` (seconds since 1970)."""
+"""Registers temporary credentials. Arguments: access key, record with `Arn`, `UserId`, `SecretAccessKey`,
+`SessionToken` and `Expiration` (Unix seconds)."""
 
 enforce: PatchPoint[Enforce] = PatchPoint("enforce", _evaluator)
-"""Checks a request, and returns None if it is allowed. Arguments: access key, action, service, region, `resource_arn`,
-`service_context`."""
+"""Returns None if a request is allowed, and a refusal otherwise. Arguments: access key, action, service, region,
+`resource_arn`, `service_context`."""
 
 resolve: Callable[..., Any] = _evaluator.take("resolve_principal")
-"""Returns the owner of an access key in an account, with its `arn`; an `AuthError` for an invalid key."""
+"""Returns the principal that owns an access key in an account, with its `arn`; or an `AuthError` for an invalid key."""
 
 credential: Callable[..., Any] = _evaluator.take("resolve_credential")
-"""Returns the credentials that an access key belongs to."""
+"""Returns the credentials with an access key."""
 
 verified_key: ContextVar[str] = _evaluator.take("_verified_key")
 """Access key that signed the current request."""
 
 is_root: Callable[[str], bool] = _evaluator.take("is_root_access_key")
-"""Returns whether an access key is that of the account's root."""
+"""Returns whether an access key belongs to the account's root."""
 
 evaluate: Callable[..., Any] = _evaluator.take("evaluate")
-"""Evaluates policies, each a list of `statement`s, for a request (`asked`). The result has a `decision`."""
+"""Evaluates policies (each a list of statements) for a request. The result has a `decision`."""
 
 evaluate_policy: Callable[[Any, Any], Any] = _evaluator.take("evaluate_resource_policy")
-"""Evaluates a resource policy, which names principals, for a request (`asked`)."""
+"""Evaluates a resource policy, which names principals, for a request."""
 
 _key: Callable[[str, Any], Any] = _evaluator.take("_resolve_condition_key")
 _VARIABLE = re.compile(r"\$\{([\w:/-]+)\}")
 
 
 def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any], bool]:
-    """Replace the variables in conditions by the values of condition keys, which ministack does not.
+    """Make `met` replace variables in conditions by the values of condition keys, which ministack does not do.
 
     Source: IAM User Guide, "IAM policy elements: Variables and tags", read 2026-11-29.
     """
@@ -86,19 +86,19 @@ parse: Callable[[Any], list[Any]] = _evaluator.take("parse_policy_document")
 """Returns the statements of a policy document."""
 
 denial: Callable[[str, str, str, bool], str] = MinistackModule("core.iam_actions").take("identity_denial_message")
-"""Returns the message of a refusal. Arguments: action, principal, resource, whether a policy denies it explicitly."""
+"""Returns the message of a refusal. Arguments: action, principal, resource, whether a policy has an explicit denial."""
 
 refused: Callable[..., Any] = _evaluator.take("AuthError")
-"""Authentication failure with a code and a message."""
+"""Class for an authentication failure with a code and a message."""
 
 resource: PatchPoint[Callable[..., str]] = PatchPoint("extract_resource_arn", MinistackModule("core.iam_actions"))
 """Returns the ARN of a request's resource. Arguments: service, method, path, headers, body, query, region, account."""
 
 tags_of: Callable[[str], dict[str, str] | None] = _tagging.take("resource_tags")
-"""Returns the tags of a resource by its ARN; None for an unknown resource."""
+"""Returns the tags of the resource with an ARN, or None for an unknown resource."""
 
 tags_of_service: dict[str, Callable[[], Any]] = _tagging.take("_RESOURCE_TAG_COLLECTORS")
-"""Functions that list the ARNs of a service's resources with their tags, by service."""
+"""Functions that list the ARNs and tags of all resources of a service, by service."""
 
 authenticate_only: PatchPoint[Callable[..., Any]] = PatchPoint("_authenticate_only", MinistackModule("app"))
 """Checks the credentials of a request without an IAM action, and returns None if they are valid. Arguments: service,

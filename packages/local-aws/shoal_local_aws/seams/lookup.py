@@ -1,8 +1,8 @@
-"""Looks up names inside ministack. A missing name stops the emulator at its start.
+"""Looks up names inside ministack. If a name is missing, the emulator does not start.
 
-`MinistackModule.take` returns objects that are not replaced: tables, which change in place, and functions. A
-`PatchPoint` is a replaceable name that ministack looks up at each use. A module that imports a function by name has its
-own reference to it. So a patch point must list every module with such a reference.
+`MinistackModule.take` returns an object that the emulator uses but does not replace: a table, or a function. A
+`PatchPoint` is a name with an object that the emulator replaces. If a module of ministack imports a function by name,
+it has its own reference to the function. So a patch point must list every module that has such a reference.
 """
 
 import importlib
@@ -18,7 +18,7 @@ Record = dict[str, Any]
 Answer = tuple[int, dict[str, str], bytes]
 Operation = Callable[[Record], Any]
 Table = MutableMapping[str, Record]
-"""Records by id. Most tables show only the records of the current request's account and region."""
+"""Records by id. Most tables show only the records in the account and region of the current request."""
 _T = TypeVar("_T")
 
 
@@ -52,17 +52,17 @@ class MinistackModule:
             raise missing(f"{self.name}.{name}") from None
 
     def replace(self, name: str, new: Any) -> None:
-        """Replace the object of an existing name."""
+        """Replace the object that an existing name refers to."""
         self.take(name)
         setattr(self._module, name, new)
 
 
 class PatchPoint(Generic[_T]):
-    """A replaceable name that ministack looks up at each use.
+    """A name in ministack with an object that can be replaced, because ministack looks up the name at each use.
 
     Args:
         name: Name in ministack.
-        modules: Modules in which to replace the name. The module that defines it comes first.
+        modules: Modules in which to replace the object. The module that defines the name comes first.
     """
 
     def __init__(self, name: str, *modules: MinistackModule) -> None:
@@ -73,7 +73,7 @@ class PatchPoint(Generic[_T]):
 
     @property
     def now(self) -> _T:
-        """Current object of the name."""
+        """Object that the name currently refers to."""
         found: _T = self._modules[0].take(self._name)
         return found
 
@@ -82,19 +82,19 @@ class PatchPoint(Generic[_T]):
             module.replace(self._name, new)
 
     def wrap(self, around: Callable[[_T], _T]) -> None:
-        """Replace the object by `around` of it."""
+        """Replace the current object by `around(object)`."""
         self.put(around(self.now))
 
 
 class Operations:
-    """ministack's handlers of a service's operations, by API name."""
+    """ministack's handlers for the operations of a service, by API name."""
 
     def __init__(self, module: MinistackModule, name: str) -> None:
         self._name = f"{module.name}.{name}"
         self._table: dict[str, Operation] = module.take(name)
 
     def now(self, name: str) -> Operation:
-        """Return the current handler of an operation. Raises EmulatorError if ministack lacks it."""
+        """Return the current handler of an operation. Raises EmulatorError if ministack does not have the operation."""
         try:
             return self._table[name]
         except KeyError:
@@ -105,5 +105,5 @@ class Operations:
         self._table.update(operations)
 
     def wrap(self, name: str, around: Callable[[Operation], Operation]) -> None:
-        """Replace the handler of an operation by `around` of it."""
+        """Replace the current handler of an operation by `around(handler)`."""
         self._table[name] = around(self.now(name))

@@ -1,4 +1,4 @@
-"""The current request: account, region, formats of responses, and background work."""
+"""The current request: its account and region, response formats, and threads for background work."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,10 +13,10 @@ class _Spawn(Protocol):
 
 
 account: Callable[[], str] = _responses.take("get_account_id")
-"""Returns the account of the request."""
+"""Returns the account id of the current request."""
 
 region: Callable[[], str] = _responses.take("get_region")
-"""Returns the region of the request."""
+"""Returns the region of the current request."""
 
 now: Callable[[], str] = _responses.take("now_iso")
 """Returns the current time in AWS's format."""
@@ -25,13 +25,14 @@ json_answer: Callable[[Record], Answer] = _responses.take("json_response")
 """Returns a response in the JSON protocol."""
 
 json_error: Callable[[str, str], Answer] = _responses.take("error_response_json")
-"""Returns an error response in the JSON protocol, with status 400, from its code and message."""
+"""Returns an error response in the JSON protocol, with status 400. Arguments: error code, message."""
 
 streamed: Callable[[Callable[[Any, Any], Any]], Any] = _responses.take("StreamingResponse")
-"""Body of a response that a coroutine sends. The coroutine gets the functions to send and to receive."""
+"""Returns a response body that a coroutine sends. The arguments of the coroutine are the functions to send and
+receive."""
 
 spawn_background: _Spawn = MinistackModule("core.concurrency").take("spawn_background")
-"""Runs a function on a new thread, for the request's account and region."""
+"""Runs a function on a new thread, with the account and region of the current request."""
 
 regional_table: Callable[[], Table] = _responses.take("AccountRegionScopedDict")
 """Returns a new table with separate records for each account and region."""

@@ -1,4 +1,4 @@
-"""The server, which receives requests and calls the handler of their service."""
+"""The server, which receives requests and calls the handler of the requested service."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,10 +12,10 @@ Dispatch = Callable[[str, str, Record, bytes, Record, str], Awaitable[Any]]
 Handler = Callable[[str, str, Record, bytes, Record], Awaitable[Any]]
 
 main: Callable[[], None] = _app.take("main")
-"""Runs the server until a signal."""
+"""Runs the server until the process receives a signal to stop."""
 
 serve: PatchPoint[Serve] = PatchPoint("app", _app)
-"""ASGI application. Arguments: scope, and the functions to receive and to send."""
+"""ASGI application. Arguments: scope, function to receive, function to send."""
 
 dispatch: PatchPoint[Dispatch] = PatchPoint("_dispatch_service_request", _app)
 """Answers a request. Arguments: method, path, headers, body, query, id."""
@@ -32,14 +32,14 @@ _handlers: dict[str, Handler] = _app.take("SERVICE_HANDLERS")
 
 
 def service_and_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
-    """Return the service and the operation of a request. The operation has CloudTrail's name."""
+    """Return the service and the operation of a request. The name of the operation is that in CloudTrail."""
     parameters = _routing(method, path, headers, body, query)
     service = _service(method, path, headers, parameters)
     return service, _event(service, method, path, headers, parameters)
 
 
 def add_service(name: str, target: str, handler: Handler) -> None:
-    """Add a service that ministack lacks. Its handler gets all requests with this prefix of the target."""
+    """Add a service that ministack lacks. The handler gets all requests with a target that begins with `target`."""
     _patterns[name] = {"target_prefixes": [target]}
     _handlers[name] = handler
     _namespaces[name] = name

@@ -8,7 +8,7 @@ from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record, Ta
 _ssm = MinistackModule("services.ssm")
 
 parameters: Table = _ssm.take("_parameters")
-"""Stored parameters by name."""
+"""Stored parameters, by name."""
 
 value: PatchPoint[Callable[..., Any]] = PatchPoint("resolve_parameter_value", _ssm)
 """Returns the value of a parameter that a service reads for a template. Arguments: name or ARN, and more."""

@@ -1,4 +1,4 @@
-"""S3 and EFS: records, and the lists of S3."""
+"""S3 and EFS: records, and the list operations of S3."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ mount_targets: Table = _efs.take("_mount_targets")
 
 
 def region_of(file_system: str) -> str | None:
-    """Return the region in which a file system has a mount target; None without a mount target."""
+    """Return the region in which a file system has a mount target, or None without a mount target."""
     every = mount_targets.to_dict().items()  # type: ignore[attr-defined]
     return next((region for (_, region, _), target in every if target["FileSystemId"] == file_system), None)
 
@@ -24,7 +24,7 @@ delete_file_system: PatchPoint[Callable[[str], Any]] = PatchPoint("_delete_file_
 """DeleteFileSystem. Argument: id of the file system."""
 
 bucket_tags: dict[str, dict[str, str]] = _s3.take("_bucket_tags")
-"""Tags that GetBucketTagging returns, by bucket."""
+"""Tags that GetBucketTagging returns, by bucket name."""
 
 delete_bucket: PatchPoint[Callable[[str], Answer]] = PatchPoint("_delete_bucket", _s3)
 """DeleteBucket. Argument: name of the bucket."""

@@ -1,1 +1,1 @@
-"""Extensions of S3, EFS, Lambda and CloudWatch alarms that ministack lacks."""
+"""Behaviour of S3, EFS, Lambda and CloudWatch alarms that ministack lacks."""

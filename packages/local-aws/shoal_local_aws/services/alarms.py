@@ -1,4 +1,4 @@
-"""Lets CloudWatch alarms publish only to topics that permit it, and records refusals in the alarm's history.
+"""Lets a CloudWatch alarm publish only to topics that permit this, and records refusals in the alarm's history.
 
 Sources: AWS re:Post knowledge center, read 2026-11-29. "How do I configure a CloudWatch alarm with an encrypted SNS
 topic?" "Why didn't I receive an SNS notification for my CloudWatch alarm trigger?"
@@ -13,7 +13,7 @@ _ACTIONS = ("AlarmActions", "OKActions", "InsufficientDataActions")
 
 
 def install() -> None:
-    """Check each topic before an alarm publishes to it."""
+    """Make ministack check a topic before an alarm publishes to it."""
     publish = cloudwatch.alarm_actions.now
 
     def published(alarm: Record, *change: Any) -> None:
@@ -37,7 +37,10 @@ def install() -> None:
 
 
 def _refusal(alarm: Record, topic: str) -> str:
-    """Return why a topic refuses an alarm; empty if it permits it. Customer managed keys are not checked."""
+    """Return the reason why a topic refuses an alarm, or an empty string if it permits the alarm.
+
+    Customer managed keys are not checked.
+    """
     found, arn = cloudwatch.topic(topic), alarm["AlarmArn"]
     if found is None:
         return ""

@@ -1,7 +1,7 @@
-"""Lets functions write logs only with their roles' permissions.
+"""Lets Lambda functions write logs only if their role has the permission.
 
 A deleted log group is created again only if the function's role may create log groups. This matters for a function that
-deletes its own stack, and with it its log group.
+deletes its own stack, which includes its log group.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ _CREATE, _WRITE = "logs:CreateLogGroup", ("logs:CreateLogStream", "logs:PutLogEv
 
 
 def install() -> None:
-    """Check the function's role before its logs are written."""
+    """Make ministack check the role of a function before it writes the function's logs."""
     emit = functions.write_logs.now
 
     def emitted(function: Record, *rest: Any, **more: Any) -> None:

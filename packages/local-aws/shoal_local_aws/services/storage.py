@@ -1,8 +1,8 @@
-"""Deletes an EFS file system's folder when the file system is deleted, and publishes its metric of written bytes.
-Encodes object names in S3's lists.
+"""Folders and metrics of EFS file systems, and encoded object names in S3's lists.
 
-ministack holds buckets in memory. A file system is a folder that every node's `mount` links to. An object's name may
-have characters that XML cannot represent, so lists encode names on request.
+A file system is a folder, to which the `mount` command of nodes creates links. When a file system is deleted, its
+folder is deleted, too. A metric shows its written bytes. The name of an S3 object may contain characters that XML
+cannot represent, so list operations encode names on request.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _NAMES = re.compile("<(Key|KeyMarker|NextKeyMarker|Prefix|Delimiter)>([^<]*)<")
 
 
 def install(machines: Machines) -> None:
-    """Replace ministack's deletion of file systems and its lists of versions and uploads."""
+    """Replace ministack's DeleteFileSystem, and wrap its lists of object versions and uploads."""
     delete = storage.delete_file_system.now
 
     def delete_with_its_files(identifier: str) -> Any:
@@ -47,14 +47,15 @@ def install(machines: Machines) -> None:
 
 
 def _publish_bytes(identifier: str, folder: Path) -> None:
-    """Publish the metric `DataWriteIOBytes` of the existing files. AWS also counts replaced and deleted files.
+    """Publish the metric `DataWriteIOBytes`: the bytes of all existing files. AWS also counts replaced and deleted
+    files.
 
     Source: "CloudWatch metrics for Amazon EFS", read 2026-11-29.
     """
     dimensions, points = {"FileSystemId": identifier}, list[Record]()
     for place, _, names in os.walk(folder):
         for name in names:
-            with contextlib.suppress(FileNotFoundError):  # nodes write and delete at the same time
+            with contextlib.suppress(FileNotFoundError):  # nodes may write and delete files at the same time
                 found = Path(place, name).lstat()
                 written = {"Timestamp": found.st_mtime, "Value": float(found.st_size), "Unit": "Bytes"}
                 points.append({**written, "Dimensions": dimensions})
@@ -62,7 +63,7 @@ def _publish_bytes(identifier: str, folder: Path) -> None:
 
 
 def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record], Answer]:
-    """Encode the names of a list if the request asks for it. ministack does so only in other lists."""
+    """Make `listing` encode names if the request asks for this. ministack does so only in its other list operations."""
 
     def encoding(bucket: str, query: Record) -> Answer:
         status, headers, body = listing(bucket, query)

@@ -1,4 +1,5 @@
-"""Resolves the names of a job's hosts in its container, from the file that CONTAINER_HOSTS names (its /etc/hosts)."""
+"""Resolves host names in a training job's container, with the file that CONTAINER_HOSTS names in place of
+/etc/hosts."""
 
 import os
 import socket
