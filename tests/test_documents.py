@@ -2,15 +2,12 @@
 
 import re
 import subprocess
-from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from trainer.output.lines import Line
 
 ROOT = Path(__file__).parents[1]
 PATH = re.compile(r"\.?[\w-][\w./-]*(?:/|\.(?:py|sh|md|ya?ml|toml|txt|json|h5))")
@@ -75,13 +72,3 @@ def test_modules_and_attributes_in_documents_exist(document: Path) -> None:
         named |= {f"corpus.{each}" for each in pairs if each.split(".")[0] in inside}
         assert len(named) > 10
     assert sorted(each for each in named if not is_there(each)) == []
-
-
-def test_the_reference_of_run_files_names_every_kind_and_field_of_the_record() -> None:
-    text = (ROOT / "docs" / "reference" / "run-files.md").read_text()
-    names = {
-        name
-        for kind in Line.__subclasses__()
-        for name in (kind.__name__.lower(), *(each.name for each in fields(kind) if each.name != kind.rest))
-    }
-    assert sorted(name for name in names if f"`{name}`" not in text) == []

@@ -1,8 +1,12 @@
-"""Makes the pages of the reference that follow from declarations: the options of commands, the fields of a topology."""
+"""Makes the pages of the reference that are derived from declarations: commands, topologies, the record of a run."""
 
+import ast
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import click
@@ -12,6 +16,7 @@ from bootstrap.cli.commands import COMMANDS
 from infra import cost
 from infra.schema import schema
 from infra.topology import load, names
+from trainer.output import lines, summary
 
 _COMMANDS = """\
 # Commands
@@ -56,6 +61,28 @@ AWS no longer starts the machines of *retired* topologies. They run on the emula
 | topology | description | waiting | all at work |
 |---|---|---|---|
 """
+_RECORD = """\
+# Record and summary of a run
+
+[Files of a run](run-files.md) lists the other files.
+
+## record.jsonl
+
+Each line is a JSON object for one event. It has the fields `kind` and `time` (Unix timestamp), and the fields of its
+kind. A resumed run appends another `start`; steps after its `from_step` then appear twice. Readers skip lines that they
+cannot parse.
+"""
+_SUMMARY = """\
+## summary.json
+
+The file is a JSON object with the fields of these tables.
+"""
+_SUMMARY_PARTS = {
+    "Whole run": "WholeRun",
+    "Since the latest start": "SinceStart",
+    "Metrics": "Metrics",
+    "Word embeddings": "Embeddings",
+}
 _IN_EVERY_HELP = ("help", "help_all", "json")
 
 
@@ -117,6 +144,39 @@ def _shipped(name: str) -> str:
     spec = load(name, TOPOLOGIES)
     waiting = sum(row.hourly for row in cost.rows(spec) if row.since != "train")
     return f"| `{name}` | {_line(spec.description)} | {waiting:.2f} | {cost.hourly(spec):.2f} |\n"
+
+
+def record() -> str:
+    """Return a page in Markdown: the fields of each kind of line in record.jsonl, and of summary.json."""
+    kinds = _documented(lines)
+    parts = _documented(summary)
+    return "\n".join(
+        [
+            _RECORD,
+            *(_table(f"`{kind.__name__.lower()}`", kinds[kind.__name__]) for kind in lines.Line.__subclasses__()),
+            _SUMMARY,
+            *(_table(title, parts[name]) for title, name in _SUMMARY_PARTS.items()),
+        ]
+    )
+
+
+def _documented(module: ModuleType) -> dict[str, tuple[str, dict[str, str]]]:
+    """Return the docstring of each class of a module, and the docstrings of its fields."""
+    classes = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)]
+    return {node.name: (ast.get_docstring(node) or "", dict(_field_docstrings(node))) for node in classes}
+
+
+def _field_docstrings(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, after in pairwise(node.body):
+        match field, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, text
+
+
+def _table(title: str, part: tuple[str, Mapping[str, str]]) -> str:
+    text, fields = part
+    rows = "".join(f"| `{name}` | {_line(meaning)} |\n" for name, meaning in fields.items())
+    return f"### {title}\n\n{text}\n\n| field | meaning |\n|---|---|\n{rows}"
 
 
 def _line(text: str) -> str:

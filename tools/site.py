@@ -23,6 +23,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": reference.commands,
     "reference/topology.md": reference.topology,
     "reference/shipped-topologies.md": reference.shipped_topologies,
+    "reference/record.md": reference.record,
     "reference/permissions.md": permissions.page,
     "reference/fidelity.md": fidelity.page,
 }

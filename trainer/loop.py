@@ -340,7 +340,7 @@ class Trainer:
         return summary
 
     def summary(self, tested: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the content of summary.json (see `End` in output/lines.py)."""
+        """Return the content of summary.json (output/summary.py)."""
         return {
             **self.task.summary_measures(tested),
             **self.throughput.summary(self.ranks, self.timer),

@@ -1,5 +1,6 @@
 """The generated pages of the reference show every command, option and topology field."""
 
+from dataclasses import fields
 from importlib import import_module
 
 import click
@@ -8,6 +9,10 @@ import pytest
 from bootstrap.cli.commands import COMMANDS
 from infra.schema import schema
 from tools import reference
+from trainer.output import summary
+from trainer.output.lines import Line
+
+KINDS = Line.__subclasses__()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -26,6 +31,15 @@ def test_the_page_of_a_topology_shows_every_field_of_every_part() -> None:
     for title, part in parts.items():
         section = page.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
         assert [field for field in part["properties"] if f"\n| `{field}` |" not in section] == []
+
+
+def test_the_page_of_the_record_shows_every_kind_and_field() -> None:
+    page = reference.record()
+    kinds = {kind.__name__.lower(): {each.name for each in fields(kind)} - {kind.rest, "time"} for kind in KINDS}
+    stored = set(kinds).union(*kinds.values())
+    parts = (summary.WholeRun, summary.SinceStart, summary.Metrics, summary.Embeddings)
+    stored |= {name for part in parts for name in part.__annotations__}
+    assert sorted(name for name in stored if f"`{name}`" not in page) == []
 
 
 def test_signs_of_markdown_in_a_help_do_not_break_a_row() -> None:

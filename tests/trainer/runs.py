@@ -16,8 +16,12 @@ from tests.trainer import forked
 from tests.waiting import PATIENCE, until
 from trainer import rate_measurement
 from trainer.__main__ import main
+from trainer.output.summary import Embeddings, Metrics, SinceStart, WholeRun
 
 Process = subprocess.Popen[str]
+_FIELDS = {name for part in (Metrics, WholeRun, SinceStart, Embeddings) for name in part.__annotations__}
+_OF_FILES = ("similarity_", "analogy_", "pip_")
+"""Beginnings of fields that `Embeddings` describes together."""
 
 
 def run_here(*arguments: object) -> tuple[int, str]:
@@ -63,9 +67,10 @@ def stop(process: Process, number: int = signal.SIGTERM) -> str:
 
 
 def summary(output: Path) -> dict[str, Any]:
-    """Return the content of summary.json, which must not contain NaN."""
-    found: dict[str, Any] = json.loads((output / "summary.json").read_text(), parse_constant=_refuse)
-    return found
+    """Return the content of summary.json, which must contain only declared fields and no NaN."""
+    content: dict[str, Any] = json.loads((output / "summary.json").read_text(), parse_constant=_refuse)
+    assert {name for name in content if not name.startswith(_OF_FILES)} <= _FIELDS
+    return content
 
 
 def lines(output: Path, kind: str) -> list[dict[str, Any]]:

@@ -69,21 +69,19 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Search(Line):
-    """Start of a search for settings (`--model auto`).
-
-    Lines of its trials follow, then those of the run with the best settings.
-    """
+    """Start of a search (`--model auto`). The lines of its trials come next, and then the lines of the run."""
 
     limit: Seconds
     """Time limit of the search and the final training, in seconds."""
     rows: Count
     """Number of training rows in each fold."""
     folds: Count
+    """Number of folds of the held-out rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(Line):
-    """Trial of a search: settings, and the measures of their model on held-out rows (search/trials.py)."""
+    """Trial of settings, measured on held-out rows."""
 
     trial: Count
     """Number of the trial, from 1."""
@@ -98,6 +96,7 @@ class Trial(Line):
     folds: Count
     """Number of measured folds. A trial skips the remaining folds if it is already worse than the best trial."""
     seconds: Seconds
+    """Duration of the trial."""
     best: Annotated[bool, lambda value: isinstance(value, bool)]
     """True if it is the best trial so far."""
 
@@ -107,7 +106,9 @@ class Start(Line):
     """First start of a run, or start of a resumed run."""
 
     config: Object
+    """Options of the run."""
     world_size: Annotated[int, lambda value: _is_count(value) and value >= 1]
+    """Number of ranks."""
     devices: Annotated[Sequence[str], _each(lambda value: isinstance(value, str))]
     """Device name of each rank."""
     rows: Annotated[Mapping[str, int], lambda value: isinstance(value, dict) and all(map(_is_count, value.values()))]
@@ -115,7 +116,9 @@ class Start(Line):
     digest: Text
     """Digest of the dataset."""
     global_batch: Annotated[int, lambda value: _is_count(value) and value >= 1]
+    """Number of rows in a global batch."""
     epochs: Annotated[int, lambda value: _is_count(value) and value >= 1]
+    """Number of epochs."""
     steps: Count
     """Number of steps of the whole run."""
     from_step: Count
@@ -123,6 +126,7 @@ class Start(Line):
     own_rates: Rates
     """Own rate of each rank, in rows per second."""
     precision: Text = ""
+    """Precision of the computation, such as `bfloat16`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,37 +139,41 @@ class Step(Line):
     """
 
     epoch: Count
+    """Epoch of the step, from 1."""
     step: Count
-    """Number of the step in the run. Epochs and steps are counted from 1."""
+    """Number of the step in the run, from 1."""
     loss: Number
     """Mean loss over the global batch."""
     rows_per_second: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
+    """Rows per second since the start, without evaluation."""
     balanced: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
-    """Time that ranks of these speeds need at least, as a share of the training time.
-
-    `rows_per_second` and `balanced` are measured since the latest start, without evaluations.
-    """
+    """Field `balanced` of summary.json, up to this step."""
     split: Counts
     """Number of rows that each rank computed."""
     compute_seconds: Rates
-    """Seconds that each rank computed, without waiting for other ranks."""
+    """Compute time of each rank in seconds, without waits for other ranks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Line):
-    """Checkpoint that was written, and the seconds that writing it took."""
+    """Checkpoint that was written."""
 
     step: Count
+    """Number of steps before the checkpoint."""
     file: Text
+    """Path below the output folder."""
     seconds: Seconds
+    """Duration of writing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting(Line):
-    """Wait for text after a step. `seconds` is 0 when the wait starts, and its duration when it ends."""
+    """Wait of the ranks for text: one line when it starts, and one when it ends."""
 
     step: Count
+    """Number of steps before the wait."""
     seconds: Seconds
+    """Duration of the wait; 0 when it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +186,7 @@ class Note(Line):
     """
 
     text: Text
+    """One sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,20 +194,16 @@ class Epoch(Line):
     """End of an epoch."""
 
     epoch: Count
+    """Number of the epoch, from 1."""
     loss: Number
+    """Mean training loss of the epoch."""
     validation: Object = field(default_factory=dict)
-    """Loss and measures on the validation rows (classification/metrics.py)."""
+    """Loss and metrics on the validation rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Line):
-    """Measures on the test rows at the end of the run.
-
-    `confusion` contains `classes`, the class names by label, and `counts`: `counts[i][j]` rows have label i and
-    prediction j. `temperature` and `threshold` are fitted on the validation rows (classification/calibration.py).
-    `log_loss` is the log loss of the calibrated probabilities, and `uncalibrated_log_loss` the log loss at temperature
-    1.
-    """
+    """Metrics on the test rows at the end of the run: also the fields of `Metrics` (summary.py)."""
 
     __test__: ClassVar = False  # not a pytest class
     rest = "measures"
@@ -206,6 +211,7 @@ class Test(Line):
     epoch: Count
     """Number of the last epoch."""
     loss: Number
+    """Mean loss on the test rows."""
     measures: Object = field(default_factory=dict)
 
     @classmethod
@@ -216,39 +222,7 @@ class Test(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class End(Line):
-    """End of a run, with the content of summary.json.
-
-    These fields describe the whole run:
-
-    - Measures on the test rows, which are null if the run was stopped: `accuracy`, `balanced_accuracy`, `macro_f1`,
-      `majority`, `log_loss`, `uncalibrated_log_loss`, `temperature`, `threshold` (0.5 for more than two classes),
-      `confusion`, and for two classes `f1_positive` and `f1_negative`.
-    - Course of the run: `validation` (measures after the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of
-      training, including checkpoints), `samples_per_second`.
-    - Settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight` (1 for more
-      than two classes), `digest`.
-    - `search`, if the run began with a search: the `verdict` (a sentence), and the `trials`, with the same fields as
-      their lines.
-
-    These fields describe the time since the latest start:
-
-    - `own_rates`: the own rate of each rank in rows per second, the higher of two measurements.
-    - `share_of_ideal`: rows per second divided by the sum of `own_rates`; null without a step.
-    - `balanced`: rows per second divided by the sum of the ranks' rates during the run; null without a step.
-    - `lost`: the shares of the remaining time by reason (`imbalance`, `communication`, `data`, `checkpoints`, `rest`).
-      These shares and `balanced` add up to 1. Null without a step.
-    - `split`: the latest split of a full step. `rows_of_ranks`: the number of rows that each rank computed.
-    - `bytes_a_step`: the bytes that a rank sends to other ranks per step of its own, including rows that others pull
-      (`--mode async`). An all-reduce counts as a ring all-reduce. Null without a step.
-    - `profile`: for each rank, the seconds in each phase of its steps (clock.py). `all_reduce` includes the wait for
-      other ranks.
-    - `times`: the first rank's seconds by activity: `loading`, `search`, `rates`, `waiting` (for text), `training`
-      (without `checkpoints`), `checkpoints`, `evaluation`, `other`. The seconds add up to `wall`, the time since the
-      rendezvous.
-
-    `shoal train --deployment` adds `run` (the run's folder), `nodes`, `cost` (in dollars) and, if the run was
-    predicted, `launch` (the predicted and the measured time of each stage of the command).
-    """
+    """End of a run: the fields of summary.json (summary.py)."""
 
     rest = "summary"
 
