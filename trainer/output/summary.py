@@ -88,7 +88,7 @@ class SinceStart(TypedDict, total=False):
     bytes_a_step: float | None
     """Bytes that a rank sends to other ranks per step of its own. An all-reduce counts as a ring."""
     staleness: Mapping[str, float]
-    """With `--mode async`: `mean` and `most` steps of other ranks that a rank had not seen, and their `bound`."""
+    """Steps of other ranks that a rank had not seen (`--mode async`): `mean`, `most` and `bound`."""
     profile: Sequence[Mapping[str, float]]
     """Seconds of each rank: `order` (find rows), `rows` (read them), `forward`, `backward`, `slowed`, `pack`,
     `all_reduce` (including the wait for other ranks), `update`."""
