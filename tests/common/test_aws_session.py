@@ -1,4 +1,4 @@
-"""Credentials from a `credential_process`, a program that prints them."""
+"""botocore's `credential_process` runs a program that prints credentials. Its failures become clear errors."""
 
 import json
 import stat
@@ -22,7 +22,7 @@ source_profile = default
 
 @pytest.fixture
 def uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Function that configures a profile to take its credentials from a command."""
+    """Return a function that configures a profile with a `credential_process`."""
 
     def use(process: str, profile: str = "default") -> None:
         (tmp_path / "config").write_text(CONFIG.format(process=process))
@@ -42,7 +42,7 @@ def frozen() -> Any:
 
 
 def printing(folder: Path, text: str) -> str:
-    """Write a program that prints this text; return its path."""
+    """Write a program that prints `text`, and return its path."""
     (folder / "text").write_text(text)
     program = folder / "login"
     program.write_text(f"#!/bin/sh\ncat {folder / 'text'}\n")

@@ -1,4 +1,4 @@
-"""Counts with nouns."""
+"""Counts are shown with their nouns in singular or plural."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Errors of the operating system become messages that name what failed."""
+"""Errors of the operating system become messages that name the failed operation."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Atomic writes, file lists, and locks."""
+"""Files are written atomically, listed, and locked."""
 
 import fcntl
 import os
@@ -85,7 +85,7 @@ def test_a_folder_removed_during_listing_is_skipped(tmp_path: Path, monkeypatch:
     listed = os.scandir
 
     def scandir(path: str) -> object:
-        if Path(path) != folder:  # while one is listed, the other disappears
+        if Path(path) != folder:  # one folder disappears while the other is listed
             (folder / ({"a", "b"} - {Path(path).name}).pop()).rename(tmp_path / "gone")
             monkeypatch.undo()
         return listed(path)

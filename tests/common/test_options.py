@@ -1,4 +1,4 @@
-"""Option descriptions as argparse options."""
+"""Option descriptions are converted to argparse options."""
 
 from argparse import ArgumentError, ArgumentParser
 from typing import Any

@@ -1,4 +1,7 @@
-"""Private folders are used only if no other user can write to them; temporary folders end with their process."""
+"""Private folders are used only if no other user can write to them.
+
+Temporary folders are removed after their process.
+"""
 
 import os
 import signal
@@ -19,7 +22,7 @@ def test_a_private_folder_is_created_once_and_reused(tmp_path: Path) -> None:
     for _ in range(2):
         assert make_private_folder(tmp_path / "mine", "") == tmp_path / "mine"
         assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o700
-    (tmp_path / "mine").chmod(0o755)  # others may read
+    (tmp_path / "mine").chmod(0o755)  # other users are allowed to read
     assert make_private_folder(tmp_path / "mine", "") == tmp_path / "mine"
 
 
@@ -64,7 +67,7 @@ with temporary_folder(".texts-", Path(sys.argv[1])) as folder:
 
 @contextmanager
 def living(home: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
-    """Yield a running process and its temporary folder."""
+    """Yield a running process that has a temporary folder in `home`, and the path of this folder."""
     line = [sys.executable, "-c", PROCESS, str(home)]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -136,7 +139,7 @@ def test_a_folder_without_a_valid_lock_is_kept(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / ".texts-link").symlink_to(tmp_path / "precious")
     (tmp_path / ".texts-link.lock").write_text("")
-    (tmp_path / ".texts-none").mkdir()  # without a lock
+    (tmp_path / ".texts-none").mkdir()  # a folder without a lock file
     (tmp_path / ".texts-odd").mkdir()
     (tmp_path / ".texts-odd.lock").symlink_to(tmp_path / "made")
     with temporary_folder(".texts-", tmp_path):

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of reading: an S3 bucket, with retries that do not wait."""
+"""Fixtures of the tests for reading: an S3 bucket, and retries without waiting."""
 
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
@@ -13,6 +13,6 @@ def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def pile(aws: EmbeddedAws) -> EmbeddedAws:
-    """Yield the embedded AWS with the bucket `pile`."""
+    """Yield the embedded AWS, in which the bucket `pile` exists."""
     s3.client().create_bucket(Bucket="pile")
     return aws

@@ -1,4 +1,7 @@
-"""Flat counts of tasks become the published counts. Contradictions show that some were lost or doubled."""
+"""Flat counts of tasks become the counts of a dataset.
+
+Contradictions between counts reveal lost or duplicated records.
+"""
 
 import json
 from operator import itemgetter
@@ -20,7 +23,7 @@ FLAT: dict[str, int] = TABLE["sums"]
 
 
 def counts(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the published counts after changes of some sums."""
+    """Return the counts of a dataset after the case changed some of the sums."""
     usual = {} if case.get("settings", {}).get("ragged") else {"row_length": 4}
     settings = Settings(**usual, **tuples(case.get("settings", {})))
     words = [(word, number) for word, number in case.get("words", [])]

@@ -1,4 +1,4 @@
-"""Datasets of fixed and of ragged rows (layout versions 2 and 3) are read as they were written."""
+"""Datasets with fixed rows and with ragged rows (layout versions 2 and 3) are read as they were written."""
 
 import fcntl
 import subprocess
@@ -114,16 +114,16 @@ def test_a_dataset_is_opened_without_a_lock(tmp_path: Path) -> None:
             assert dataset.vocabulary == VOCABULARY
 
 
-# More rows than a chunk of any array has: 2^20 labels of one byte, 2^19 tokens.
+# More rows than the largest chunk of any array, which has 2^20 labels of one byte, or 2^19 tokens.
 @pytest.mark.parametrize(("kind", "packed"), [(FIXED, True), (RAGGED, True), (RAGGED, False)])
 def test_rows_of_many_chunks_make_the_same_bytes_in_any_blocks(tmp_path: Path, kind: Settings, packed: bool) -> None:
     lengths = np.random.default_rng(0).integers(1, 5, 1_100_000)
-    lengths[7] = 4_000_000 if kind.ragged else 4  # tokens of several chunks and of one block
+    lengths[7] = 4_000_000 if kind.ragged else 4  # tokens of several chunks in one block
     whole = rows(lengths, kind)
     write(tmp_path / "a.h5", [whole], kind, packed=packed)
     write(tmp_path / "b.h5", parts(whole, list(range(0, 1_100_000, 133_333))), kind, packed=packed)
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
-    with h5py.File(tmp_path / "a.h5") as file:  # HDF5 alone reads it
+    with h5py.File(tmp_path / "a.h5") as file:  # h5py can read it without Shoal
         assert file["train/tokens"].compression == ("gzip" if packed else None)
         assert np.array_equal(file["train/tokens"][:], whole.tokens)
         assert np.array_equal(file["train/labels"][:], whole.labels)
@@ -265,6 +265,6 @@ print((peak(6) - before) * 1024 / tokens.nbytes)
 
 @pytest.mark.parametrize("ragged", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, ragged: str) -> None:
-    # In another process: the peak memory of this one includes all earlier tests.
+    # Run in a separate process, because the peak memory of this process includes all earlier tests.
     command = [sys.executable, "-c", GROWTH, str(tmp_path / "d.h5"), ragged]
     assert float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) < 1.5

@@ -1,4 +1,4 @@
-"""Fast dictionaries give the words of the plain functions, and encoders give their rows."""
+"""Fast dictionaries return the same words as the plain functions, and fast encoders the same rows as plain encoders."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from tests import oracle
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule of words: its dictionary, its plain function, and stopwords."""
+    """Rule of words: its fast dictionary, its plain function, and stopwords for the tests."""
 
     dictionary: Callable[..., Any]
     plain: Callable[[str], list[str]]
@@ -43,7 +43,7 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
 
 
 class PlainDictionary:
-    """Plain dictionary that handles one word at a time."""
+    """Dictionary that looks up one word at a time."""
 
     def __init__(self, rule: Rule, stopwords: tuple[str, ...] = ()) -> None:
         self.words_of = rule.plain
@@ -152,7 +152,7 @@ def rows(encoded: EncodedRows) -> list[list[int]]:
 
 
 PIECES_OF_NO_RULE = ["a", "don't", "the", "The", "xylophonesxylophon", "a b", "caf\u00e9", "&amp;", "'", "."]
-# Words that a model claims need not be words.
+# The words in a model's vocabulary are not checked, so they need not be words of the rule.
 CLAIMED = st.sampled_from([*PIECES_OF_NO_RULE, *BREAKS.split(" | ")]) | st.text("abc'")
 PLAIN = {"letters": words, "tokens": tokens}
 

@@ -1,4 +1,4 @@
-"""Opening a dataset file checks it, with one message and no more memory than the size of the file."""
+"""Opening a damaged dataset file fails with one message, and never uses more memory than in proportion to the file."""
 
 import json
 import tracemalloc
@@ -36,7 +36,7 @@ def rows(count: int) -> RowBlock:
 
 
 def ragged_rows(count: int) -> RowBlock:
-    """Return rows of two tokens each."""
+    """Return `count` rows with two tokens each."""
     numbers = np.arange(count, dtype=np.uint8)
     return RowBlock(np.ones(2 * count, np.uint16), np.full(count, 2, np.int64), numbers % 2, numbers % 5 + 1)
 
@@ -50,7 +50,7 @@ def make(path: Path, *, packed: bool = True, ragged: bool = False) -> bytes:
 
 
 def again(file: h5py.File, name: str, **how: Any) -> h5py.Dataset:
-    """Replace an array."""
+    """Replace an array, and return the new one. `how` has h5py's arguments for the new array."""
     del file[name]
     return file.create_dataset(name, **how)
 
@@ -68,7 +68,7 @@ def type_as_array(file: h5py.File) -> None:
 
 
 def one_long_word_many_times(file: h5py.File) -> None:
-    """Write 60,000 entries for one string of 60 KB: 3.6 GB of words."""
+    """Write a vocabulary of 60,000 references to one string of 60 KB, which would become 3.6 GB of words."""
     array = again(file, "vocabulary", data=["w" * 60_000] + [""] * 59_999, dtype=h5py.string_dtype())
     place, name = array.id.get_offset(), file.filename
     file.close()
@@ -79,7 +79,7 @@ def one_long_word_many_times(file: h5py.File) -> None:
 
 
 def one_long_row(file: h5py.File) -> None:
-    """Write a row of 5 million zeros, which take a few kilobytes."""
+    """Write a row of 5 million zeros, which has only a few kilobytes when it is compressed."""
     for name, more in (
         ("tokens", np.zeros(5_000_000, np.uint16)),
         ("ends", file["train/ends"][-1:] + 5_000_000),
@@ -98,7 +98,7 @@ SPECIAL: dict[str, Callable[[h5py.File], None]] = {
 
 
 def make_array(file: h5py.File, name: str, how: dict[str, Any]) -> None:
-    """Create an array with h5py's arguments. Its data may be `kept`, or ones of a given shape."""
+    """Create an array with the arguments `how` of h5py. Its data can be `kept`, or ones with a given shape."""
     how = dict(how)
     if how.get("dtype") == "text":
         how["dtype"] = h5py.string_dtype()
@@ -117,7 +117,7 @@ def make_array(file: h5py.File, name: str, how: dict[str, Any]) -> None:
 
 
 def damage(file: h5py.File, case: dict[str, Any]) -> None:
-    """Apply a case of the table to a file."""
+    """Damage a file as a case of the table describes."""
     for name in case.get("without", []):
         (file.attrs if name in file.attrs else file).__delitem__(name)
     for name, value in case.get("attributes", {}).items():
@@ -140,7 +140,7 @@ def damage(file: h5py.File, case: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, bytes]:
-    """Return the bytes of a dataset, packed and not packed."""
+    """Return the bytes of a compressed and of an uncompressed dataset file, by whether they are compressed."""
     folder = tmp_path_factory.mktemp("written")
     return {packed: make(folder / f"{packed}.h5", packed=packed) for packed in (True, False)}
 
@@ -150,7 +150,10 @@ def content(dataset: Dataset) -> list[Any]:
 
 
 def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
-    """Return functions that read a file, or only one that opens it if opening is refused."""
+    """Return functions that read a file in different ways.
+
+    If opening is refused, return only the function that opens it.
+    """
 
     def opened(read: Callable[[Split], object]) -> object:
         with open_dataset(path) as dataset:
@@ -244,7 +247,7 @@ def test_a_file_with_any_metadata_is_refused_or_readable(
     path.write_bytes(written[packed])
     with h5py.File(path, "r+") as file:
         for name, value in changes:
-            if "/" in name:  # only once: to remove a length of 10 ** 13, HDF5 visits each possible chunk
+            if "/" in name:  # only once, because HDF5 visits each possible chunk when it removes a length of 10 ** 13
                 file[name].resize(value, axis=0)
             elif isinstance(value, tuple):
                 before = json.loads(file.attrs[name]) if isinstance(file.attrs[name], str) else {}

@@ -1,4 +1,4 @@
-"""Raw texts become the dataset that a plain implementation makes, or are refused and leave nothing."""
+"""Raw texts become the same dataset as by a plain implementation, or they are refused and no file is written."""
 
 import gzip
 import subprocess
@@ -35,12 +35,12 @@ Row = tuple[list[str], int]
 
 FIRST = 1.2 * VALIDATION_SHARE
 UNKNOWN = " "
-"""Stands for words beyond the vocabulary. No word contains a space."""
+"""Placeholder for words outside the vocabulary. It is not a word, because no word contains a space."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks() -> Iterator[None]:
-    """Make blocks small, so that even few texts are read in several blocks."""
+    """Make blocks small, so that even a few texts are read in several blocks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("corpus.reading.texts._BLOCK_TEXTS", 16)
         patch.setattr("corpus.reading.batches.BATCH_TEXTS", 8)
@@ -52,7 +52,7 @@ def lines(reviews: Sequence[Review], value: str = "label") -> bytes:
 
 
 def some(count: int, label: int | None = None) -> list[Review]:
-    """Return different texts, of one class or alternating between both."""
+    """Return different texts, all with the label `label`, or with alternating labels."""
     return [(f"text {n}, of words.", n % 2 if label is None else label) for n in range(count)]
 
 
@@ -75,7 +75,7 @@ def rows_of(split: Split, vocabulary: Sequence[str]) -> list[Row]:
 
 @dataclass
 class Plain:
-    """Dataset of some files by the plain rules, one text at a time."""
+    """Dataset of some files, computed by the plain rules, one text at a time."""
 
     train: list[Row]
     test: list[Row]
@@ -112,7 +112,7 @@ def plain(files: Sequence[Sequence[Review]], test: Sequence[Review] | None, give
 WORDS = st.sampled_from(["good", "Bad", "don't", "4.5", "caf\u00e9", "<br />", '"so"', "!", "\u4e2d\u6587", "x" * 40])
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join) | st.text(max_size=8)
 REVIEWS = st.lists(st.tuples(TEXTS, st.integers(0, 1)), max_size=30)
-SURE = some(40)  # enough that each part has some of each class
+SURE = some(40)  # enough texts that each part has texts of each class
 
 
 @settings(max_examples=25)
@@ -175,7 +175,7 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("raw_texts.
 
 
 def encoded(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the digest of the dataset and the counts above 0, or the message that refuses the files."""
+    """Return the digest of the dataset and the counts above 0, or the message of the error."""
     for name, content in row["files"].items():
         written(folder, name, content_of(content))
     files, test = (
@@ -216,14 +216,17 @@ def test_labels_of_more_than_256_classes_are_stored(tmp_path: Path) -> None:
 
 
 def damaged(path: Path, reviews: Sequence[Review]) -> Path:
-    """Return a .gz of these texts that ends too early. The texts differ, so that the missing end contains some."""
+    """Write these texts to a .gz file that ends too early, and return its path.
+
+    The missing end contains some of the texts.
+    """
     path.write_bytes(gzip.compress(lines(reviews), 1)[:-200])
     return path
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Iterator[Path]:
-    """Return the path for a dataset, in a folder that must remain empty."""
+    """Yield the path for a dataset. Its folder must still be empty after the test."""
     yield tmp_path / "out" / "out.h5"
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -255,7 +258,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, out: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         encode([tmp_path / "in.json"], out, report=interrupt)
-    assert {path.name[:7] for path in waiting} == {".texts-"}  # the folder and its lock
+    assert {path.name[:7] for path in waiting} == {".texts-"}  # the temporary folder and its lock file
 
 
 def test_progress_is_reported_in_bytes(tmp_path: Path) -> None:
@@ -298,7 +301,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(content)
     (tmp_path / "encode.py").write_text(ENCODE)
     script = f"{sys.executable} encode.py in.json small/out.h5; echo status $?; ls -A small"
-    # Waiting texts take four bytes per word, the input takes eight, and so does the dataset.
+    # Stored texts have four bytes per word. The input has eight bytes per word, and so has the dataset.
     done = run_on_small_disk(tmp_path, int(0.7 * len(content) / 2 / 1024), script)
     assert done.stdout == "status 1\n", done.stderr
     assert done.stderr.endswith("choose another --cache\n")

@@ -1,4 +1,4 @@
-"""Each rule exists twice: the plain function is tested against its definition, the fast one against the plain one."""
+"""Plain functions of the rules are tested against their definitions, and fast functions against plain functions."""
 
 from collections import Counter
 

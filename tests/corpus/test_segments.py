@@ -1,4 +1,4 @@
-"""The compiled loops over segments of ids give the same results as lists of lists."""
+"""The compiled loops over segments of ids return the same results as loops over lists of lists."""
 
 from collections import Counter
 

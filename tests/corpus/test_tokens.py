@@ -1,4 +1,4 @@
-"""Rule 1b gives the words of `tr` and `sed`, and its hashes are those of fastText."""
+"""Rule 1b returns the same words as a pipeline of `tr` and `sed`, and its hashes equal fastText's hashes."""
 
 import re
 import subprocess
@@ -27,7 +27,10 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
 
 
 def by_programs(texts: list[str]) -> list[list[str]]:
-    """Return the words by `tr` and `sed`, split at the white space of fastText. Texts have no line ends."""
+    """Return the words that `tr` and `sed` produce, split at fastText's white space.
+
+    The texts must not contain newlines.
+    """
     written = b"".join(text.encode() + b"\n" for text in texts)
     for command in (["tr", "A-Z", "a-z"], ["tr", "-d", '"'], ["sed", *(each for rule in SED for each in ("-e", rule))]):
         written = subprocess.run(command, input=written, capture_output=True, check=True, env={"LC_ALL": "C"}).stdout
@@ -109,7 +112,7 @@ def test_fasttext_itself_has_these_character_ngrams(tmp_path: Path, least: int, 
         subwords, places = model.get_subwords(word)
         assert (subwords, places.tolist()) == ([word, *ngrams], found)
         rows += found
-    words.append("</s>")  # fastText ends each line with its own word; the letters of that word do not count
+    words.append("</s>")  # fastText adds this word to each line, without its character n-grams
     rows.append(model.get_word_id("</s>"))
     rows += [known + bucket for bucket in ngram_buckets([token_hash(word.encode()) for word in words], 3, buckets)]
     assert model.get_sentence_vector(text) == pytest.approx(np.mean(model.get_input_matrix()[rows], axis=0), abs=1e-6)

@@ -24,7 +24,7 @@ def read(row: dict[str, Any], folder: Path) -> object:
         return read_options(parsed(*values))
     if row["of"] == "stream":
         return StreamSettings(**{"sources": ("/texts",), **tuples(values)})
-    # A settings file, in which each character is one byte.
+    # The content of a settings file; each character stands for one byte.
     (folder / "stream.json").write_bytes(values.encode("latin-1"))
     return read_settings(folder)
 

@@ -1,4 +1,4 @@
-"""Cuts small files into ranges at any offset, and compares the reviews with those of the oracle."""
+"""Cuts small files into ranges at any offset, and compares the reviews with the oracle's reviews (tests/oracle.py)."""
 
 import bz2
 import gzip
@@ -29,7 +29,7 @@ RATED, LABELLED = Settings(), Settings(labelled=True)
 
 
 def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[str, int]], Tally]:
-    """Return all reviews and their tally, after a conversion to records and back."""
+    """Read the ranges, and return all reviews and the tally. The tally was converted to records and back."""
     found = []
     whole = Tally()
     for part in ranges:
@@ -44,7 +44,7 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
 
 
 def rules_of(chosen: Settings) -> oracle.Rules:
-    """Return the settings in the form of the oracle."""
+    """Return the oracle's form of the settings."""
     return oracle.Rules(
         rating_range=chosen.rating_range,
         steps=chosen.rating_steps,
@@ -56,7 +56,10 @@ def rules_of(chosen: Settings) -> oracle.Rules:
 
 
 def assert_equals_oracle_reading(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
-    """Assert that the ranges of one file give the reviews of the oracle, with every malformed line at its position."""
+    """Assert that the ranges of one file contain the same reviews as the oracle reads.
+
+    The malformed lines must also be the same, with the same line numbers.
+    """
     rules = rules_of(chosen)
     outcomes = list(oracle.outcomes(file, rules))
     sound = [each for _, each in outcomes if not isinstance(each, str)]
@@ -73,14 +76,14 @@ def assert_equals_oracle_reading(ranges: list[Range], file: oracle.File, chosen:
 
 
 def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, code: int | None = None) -> list[Range]:
-    """Return ranges of a file with this content, cut at any offsets."""
+    """Write a file with this content, and return its ranges, cut at the offsets `cuts`."""
     path.write_bytes(content)
     edges = sorted({0, len(content), *(place for place in cuts if place < len(content))})
     return [Range(str(path), start, end, form, code, False) for start, end in pairwise(edges)]
 
 
 def whole(path: Path, form: Format = SNAP) -> Range:
-    """Return the range of a whole file."""
+    """Return the range that covers a whole file."""
     return Range(str(path), 0, WHOLE, form, None, False)
 
 

@@ -1,4 +1,4 @@
-"""Unusable input is refused with its files, their values, and a remedy."""
+"""Unusable input is refused with a message that names the files and their values and says what to do."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Records of each format become reviews, or are malformed for a reason in `formats.yaml`."""
+"""Records of each format become reviews, or are malformed for the reason that `formats.yaml` lists."""
 
 import json
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def parsed(line: bytes, form: Format = SNAP, codes: LabelEncoder = RATED, code: 
 
 
 def parser(row: dict[str, Any]) -> Callable[[Any], Review]:
-    """Return the parser of a case's format. Each character of the table's lines is one byte."""
+    """Return the parser for the format of a case. In the lines of the table, each character stands for one byte."""
     form, codes = Format(**tuples(row["format"])), LabelEncoder(Settings(**tuples(row.get("settings", {}))))
     if form.kind == "parquet":
         return row_parser(form, codes, row.get("code"))

@@ -1,4 +1,4 @@
-"""Mutated lines of each format give the same reviews, counts and malformed lines as the oracle, without a crash."""
+"""Readers return the same reviews, counts and malformed lines as the oracle from mutated lines of each format."""
 
 import random
 import sys
@@ -18,7 +18,7 @@ from tests.corpus.reading.inputs.beginnings import tuples
 
 BLOCK_LINES = 50
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("accidents.yaml").read_text())
-# Deeper than any parser allows: malformed for all parsers.
+# Nested more deeply than any parser allows, so all parsers agree that it is malformed.
 NEVER_NESTED = 5_000
 NESTED = ("[" * 100 + "]" * 100, '{"a":' * 90 + "1" + "}" * 90, "[" * NEVER_NESTED + "]" * NEVER_NESTED)
 WORDS = tuple(letter * length for letter, length in zip("abcdefg", (7, 8, 9, 15, 16, 17, 300), strict=True))
@@ -30,7 +30,7 @@ TOKENS = (
 
 
 class Kind:
-    """Format as readers and the oracle define it, with lines to start from."""
+    """Format in the readers' form and in the oracle's form, with lines to mutate."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.row, self.form = row, Format(**tuples(row["format"]))
@@ -53,8 +53,10 @@ class Kind:
         return "{" + ", ".join(said) + "}"
 
     def _columns(self, chance: random.Random) -> str:
-        """Return a line of columns in the order of `t` for a text, `v` for the rating or label, and `o` for another
-        column."""
+        """Return a line of columns in the format's order.
+
+        The order is a string of `t` for a text, `v` for the rating or label, and `o` for any other column.
+        """
         quote = self.row.get("quote", "")
         held = [chance.choice(self._values if kind == "v" else TABLE["texts"]) for kind in self.row["columns"]]
         quoted = [f"{quote}{each}{quote}" if quote and chance.random() < 0.7 else each for each in held]
@@ -65,7 +67,7 @@ KINDS = {row["name"]: Kind(row) for row in TABLE["kinds"]}
 
 
 def mutated(chance: random.Random, line: bytes, other: bytes) -> bytes:
-    """Mutate a line."""
+    """Return a line after random changes. Some of the changes insert a piece of the line `other`."""
     for _ in range(chance.choice((0, 0, 1, 1, 1, 2, 5))):
         at = chance.randrange(len(line) + 1)
         accident = chance.random()
@@ -87,18 +89,18 @@ def mutated(chance: random.Random, line: bytes, other: bytes) -> bytes:
 
 
 def content_of(kind: Kind, chance: random.Random, lines: int) -> bytes:
-    """Return a file of approximately this many mutated lines."""
+    """Return the content of a file with approximately `lines` mutated lines."""
     made = [kind.line(chance) for _ in range(lines)]
     broken = [mutated(chance, line, made[chance.randrange(lines)]) for line in made]
     mark = b"\xef\xbb\xbf" if chance.random() < 0.2 else b""
-    if kind.form.kind != "csv" and chance.random() < 0.02:  # the oracle takes a second for such a csv record
+    if kind.form.kind != "csv" and chance.random() < 0.02:  # the oracle needs a second for such a csv record
         broken[chance.randrange(lines)] += b" " * (MAX_LINE_BYTES - chance.randrange(600))
     return mark + kind.first + b"\n".join(broken) + (b"\n" if chance.random() < 0.5 else b"")
 
 
 @pytest.fixture(autouse=True)
 def deep_stack() -> Iterator[None]:
-    """Raise the recursion limit: the oracle's own frames must not make deep nesting malformed."""
+    """Raise the recursion limit, so that the oracle does not fail at a nesting depth that is allowed."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(3_000)
     yield
@@ -110,9 +112,8 @@ def deep_stack() -> Iterator[None]:
 def test_mutated_lines_are_read_as_the_oracle_reads_them(tmp_path: Path, name: str, blocks: int) -> None:
     kind = KINDS[name]
     for seed in range(blocks):
-        chance = random.Random(
-            f"{name} {seed}"
-        )  # the same lines in each run; Hypothesis saves differing ones in the file
+        # Each run of the test has the same seeds, and so the same lines.
+        chance = random.Random(f"{name} {seed}")
         content = content_of(kind, chance, BLOCK_LINES)
         cuts = [chance.randrange(len(content) + 1) for _ in range(chance.randrange(6))]
         ranges = pieces(tmp_path / "content", content, [] if kind.form.kind == "csv" else cuts, kind.form, kind.code)

@@ -1,4 +1,4 @@
-"""The package imports fast: libraries for one kind of file are imported only when such a file is read."""
+"""The package is fast to import, because libraries for one kind of file are imported only when such a file is read."""
 
 import subprocess
 import sys

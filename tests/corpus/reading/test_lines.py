@@ -1,4 +1,4 @@
-"""Blocks of bytes are split into the same lines, for any cuts between blocks."""
+"""Bytes are split into the same lines for any division into blocks."""
 
 from collections.abc import Iterator
 

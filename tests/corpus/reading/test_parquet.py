@@ -1,4 +1,4 @@
-"""Rows of Parquet are read by row group, in all types, and up to any damage."""
+"""Rows of Parquet files are read in row groups, for all column types, and up to any damage."""
 
 from dataclasses import replace
 from pathlib import Path

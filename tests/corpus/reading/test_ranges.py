@@ -1,4 +1,4 @@
-"""Files are read by the rules of the contract, for any cuts into ranges, compressed or not, damaged or not."""
+"""Files are read by the documented rules, for any cuts into ranges, compressed or not, damaged or not."""
 
 import bz2
 import gzip
@@ -71,7 +71,7 @@ def test_an_unbalanced_quote_costs_at_most_the_longest_record(tmp_path: Path) ->
 @given(
     MARKS,
     st.lists(JSON_LINES | st.integers(0, 200).map(lambda length: b"x" * length), max_size=30),
-    # A block is shorter than the longest line.
+    # Blocks are shorter than the longest line.
     st.sampled_from([*((block, MAX_LINE_BYTES) for block in (1, 2, 3, 7, 50, 1 << 20)), (1, 101), (7, 101), (50, 101)]),
     st.sampled_from(["", ".gz", ".zst"]),
     st.sampled_from([SNAP, TWO_FIELDS]),
@@ -132,7 +132,7 @@ DECODERS: dict[str, Callable[[], Any]] = {
 
 
 def unpackable(suffix: str, packed: bytes) -> tuple[bytes, bool]:
-    """Return all data that can be decompressed, and whether the archive is complete."""
+    """Return all data that can be decompressed, and whether the compressed data are complete."""
     content = b""
     while packed:
         decoder = DECODERS[suffix]()

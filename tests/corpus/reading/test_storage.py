@@ -1,4 +1,4 @@
-"""Files are read and written by address, locally and with the real S3 client on the embedded AWS, faults included."""
+"""Files are read and written locally, and with the real S3 client on the embedded AWS, also under faults."""
 
 import gzip
 import random
@@ -50,7 +50,7 @@ def read(address: str, start: int = 0, end: int = WHOLE, form: Format = SNAP) ->
 
 
 def fail(address: str) -> None:
-    """Start to write a file, then fail."""
+    """Write a part of a file, then raise an error."""
     try:
         with writable(address) as path:
             path.write_text("half")
@@ -84,7 +84,7 @@ def test_files_appear_complete_and_are_listed_and_read(tmp_path: Path, there: bo
 def test_an_object_is_written_only_in_place_of_the_expected_one() -> None:
     client, place = s3.client(), s3.place_of("s3://pile/claim")
     assert s3.put_new(client, place, b"first")
-    assert s3.put_new(client, place, b"first")  # as after a lost response
+    assert s3.put_new(client, place, b"first")  # as if the response to the first request was lost
     assert not s3.put_new(client, place, b"second")
     etag = s3.head(client, place)["ETag"]
     assert s3.put_if(client, place, b"third", etag=etag)
@@ -115,7 +115,7 @@ def test_an_object_is_read_in_any_order() -> None:
 
 @pytest.fixture
 def asked() -> Iterator[list[str]]:
-    """Return the requested ranges of bytes."""
+    """Yield a list to which the byte range of each request to S3 is added."""
     ranges: list[str] = []
 
     def note(params: dict[str, str], **_: object) -> None:
@@ -147,7 +147,7 @@ def test_lost_connections_are_resumed_at_their_offset(pile: EmbeddedAws, name: s
 
 
 class _Severed(BaseHTTPRequestHandler):
-    """S3 server that promises a body, and closes the connection instead of sending it."""
+    """S3 server that announces a body in the headers, but closes the connection instead of sending the body."""
 
     def do_HEAD(self) -> None:
         self.send_response(200)
@@ -162,7 +162,7 @@ class _Severed(BaseHTTPRequestHandler):
 
 
 class _Forbidding(_Severed):
-    """S3 server that denies access to its buckets."""
+    """S3 server that denies access to all buckets."""
 
     def do_HEAD(self) -> None:
         self.send_response(403)
@@ -171,7 +171,7 @@ class _Forbidding(_Severed):
 
 @pytest.fixture
 def other_s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Start a server of this kind in place of the embedded AWS."""
+    """Start a server of the class in `request.param`, and use it instead of the embedded AWS."""
     with HTTPServer(("127.0.0.1", 0), request.param) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")

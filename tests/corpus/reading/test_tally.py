@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from corpus.reading.formats import MALFORMED_REASONS
 from corpus.reading.tally import MalformedLine, Tally, excerpt_of, is_tally_key
 
-# Tally of one task: for each range (file, start), its number of lines and the reasons of its malformed lines.
+# Input of one task: for each range (file, start), a list of its lines. A malformed line is given by its reason.
 RANGES = st.dictionaries(
     st.tuples(st.sampled_from(["/a", "/b\u00fc\u2028", "s3://c/d"]), st.integers(0, 3).map(lambda n: n << 20)),
     st.lists(st.sampled_from([None, *MALFORMED_REASONS[:3]]), max_size=8),
@@ -16,7 +16,7 @@ RANGES = st.dictionaries(
 
 
 def tally_of(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
-    """Return the tally of a task that read these ranges."""
+    """Return the tally of a task that has read these ranges."""
     tally = Tally()
     for (address, start), lines in parts.items():
         for number, reason in enumerate(lines, 1):
@@ -29,7 +29,7 @@ def tally_of(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
 
 
 def absorbed(tallies: list[Tally]) -> Tally:
-    """Return the sum of tallies after their records went through a shuffle."""
+    """Return the sum of tallies, computed from their records, which are grouped by key as after a job's shuffle."""
     whole = Tally()
     by_key: dict[bytes, list[bytes]] = {}
     for tally in tallies:
@@ -105,4 +105,4 @@ def test_an_excerpt_has_no_terminal_commands() -> None:
 def test_keys_of_a_tally_are_neither_words_nor_digests(key: bytes, is_ours: bool) -> None:
     assert is_tally_key(key) == is_ours
     assert not is_tally_key(b"")
-    assert Tally().records() == []  # a task that counted nothing emits nothing
+    assert Tally().records() == []  # a task that counted nothing emits no records

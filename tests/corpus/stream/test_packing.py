@@ -1,4 +1,4 @@
-"""Lines are packed into parts without loss or repetition, for any sizes of lines and parts and any restarts."""
+"""Lines are packed into parts without loss or repetition, for any line lengths, part sizes and restarts."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ content = st.lists(st.one_of(sound, sound, long, malformed), max_size=40)
 
 
 def pack(lines: Sequence[bytes], rows: int, number: int, after: Position, size: int) -> tuple[Packer, list[Part]]:
-    """Pack the lines of `/a` after a position, in batches of a given size."""
+    """Pack the lines of the file `/a` after a position, in batches of `size` lines."""
     packer = Packer(rows, number, after)
     found: list[Part] = []
     offset = after.offsets.get("/a", 0)

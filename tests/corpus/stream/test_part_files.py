@@ -1,4 +1,4 @@
-"""Sources of a stream are files, folders and objects: reading starts at a position, or is refused."""
+"""Sources of a stream are files, folders and S3 objects. Reading resumes at a position, or is refused."""
 
 import errno
 import gzip

@@ -1,4 +1,4 @@
-"""The text of a stream's records is detected as for reviews, or the records are refused."""
+"""The text fields of a stream's records are detected as for reviews, or the records are refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The settings of a stream are written once."""
+"""The settings of a stream are written once, and later commands must have the same settings."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sources of a stream become parts, or are refused, as `streams.yaml` lists."""
+"""Sources of a stream become parts or are refused, as `streams.yaml` and `growing.yaml` list."""
 
 import json
 import shutil
@@ -21,13 +21,13 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("streams.y
 
 
 def left(stream: Path, name: str) -> Any:
-    """Return the content of a file of the reader, or None if there is no file."""
+    """Return the JSON content of a file in the reader's folder, or None if the file does not exist."""
     path = stream / "reader-0" / name
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def page(home: str, stream: Path, case: dict[str, Any]) -> dict[str, Any]:
-    """Return all results of a stream with sources below a folder or bucket."""
+    """Run a stream with sources below a folder or bucket, and return all its results."""
     begin(stream, *(f"{home}/{each}" for each in case["sources"]), **case.get("settings", {}))
     if "taken" in case:
         (stream / "taken.json").write_text(case["taken"])
@@ -35,7 +35,7 @@ def page(home: str, stream: Path, case: dict[str, Any]) -> dict[str, Any]:
         status = read(stream)
         assert read_status(stream) == status
         shutil.rmtree(home, ignore_errors=True)
-        assert read(stream).words == status.words  # do not list the sources again
+        assert read(stream).words == status.words  # so that the sources are listed only once
         found = {name: left(stream, f"{name}.json") for name in ("status", "end")}
         for part in parts(stream)[:-1]:
             assert filled(part) >= part.tokens.size
@@ -64,7 +64,7 @@ GROWING: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("growing
 
 
 def do(home: str, step: dict[str, Any]) -> None:
-    """Write, append to, or remove a file or an object."""
+    """Do a step of a case: write, extend or remove a file or an object."""
     kind, name = next(iter(step.items()))
     if home.startswith("s3://"):
         key = f"{home}/{name}".removeprefix("s3://pile/")
@@ -77,7 +77,10 @@ def do(home: str, step: dict[str, Any]) -> None:
 
 
 def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None:
-    """Run a reader to its end, or until all steps are done and their lines are in parts."""
+    """Run a reader until its sources end.
+
+    With `follow`, run it until all steps are done and their lines are in parts.
+    """
     waiting, last = iter(run.get("steps", [])), 0.0
 
     def holds(now: float) -> bool:
@@ -93,7 +96,10 @@ def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None
 
 
 def expected(run: dict[str, Any]) -> list[str]:
-    """Return the lines after a run: as listed, or a number of each pattern, with indices."""
+    """Return the lines that parts must have after a run.
+
+    The case lists the lines, or patterns with the number of lines to create from each pattern.
+    """
     many = run.get("all", [])
     counted = [
         each.replace("#", str(n)) for each, count in zip(many[::2], many[1::2], strict=True) for n in range(count)

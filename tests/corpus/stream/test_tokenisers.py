@@ -1,4 +1,4 @@
-"""Tokenisers give the words of NLTK, or of the rule that they are named after."""
+"""Tokenisers return the same words as NLTK, or as the rule that they are named after."""
 
 from collections.abc import Callable
 from functools import cache

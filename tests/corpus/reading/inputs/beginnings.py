@@ -1,4 +1,4 @@
-"""Contents of review files, and the results of their inspection."""
+"""Creates the contents of review files from tables, and shows the results of their inspection."""
 
 import random
 from collections.abc import Mapping
@@ -31,15 +31,15 @@ def inspected(folder: Path, name: str, content: bytes, **options: object) -> Inp
 
 
 def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace lists by tuples, as dataclasses have them."""
+    """Replace lists by tuples, as the fields of dataclasses require."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def content_of(written: Any) -> bytes:
-    """Return the bytes that a table describes as a content.
+    """Return the bytes of a file's content that a table describes.
 
-    A content is a name in the table, a text with one byte for each character, or a list of contents. Its options repeat
-    it, replace `#` by the number of the repetition, compress it, and cut its last bytes.
+    A content is a name in the table, a text with one byte for each character, or a list of contents. Options repeat a
+    content, replace `#` by the number of the repetition, compress the content, and cut off its last bytes.
     """
     if isinstance(written, str):
         return CONTENTS.get(written, written).encode("latin-1")
@@ -53,18 +53,18 @@ def content_of(written: Any) -> bytes:
 
 
 def shown_format(form: Format) -> str:
-    """Return the fields of a format that are set."""
+    """Return a string with the fields of a format that do not have their default values."""
     values = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in asdict(form).items()}
     return "; ".join(f"{name} {value!s}" for name, value in values.items() if value)
 
 
 def approximate(number: int) -> int:
-    """Round estimates, which are those of large files, to two digits."""
+    """Round a large number to two digits, because it is an estimate."""
     return number if number < 1_000 else int(float(f"{number:.2g}"))
 
 
 def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inspection of files below a folder, or the message that refuses them."""
+    """Return the result of inspecting files below a folder, or the message of the error."""
     try:
         addresses = {
             name: tuple(each if name == "exclude" else f"{folder}/{each}" for each in names)

@@ -1,4 +1,4 @@
-"""Addresses of a user, local and on S3, give the files that `finding.yaml` lists."""
+"""Local addresses and S3 addresses stand for the files that `finding.yaml` lists."""
 
 import os
 from operator import itemgetter
@@ -19,7 +19,7 @@ USES = ("test", "positive", "negative")
 
 
 def build(folder: Path, tree: list[Any]) -> None:
-    """Create files by name, links as `name -> target`, pipes as `name|`, and folders as `name/`."""
+    """Create the entries of a tree: `name` is a file, `name -> target` a link, `name|` a pipe, and `name/` a folder."""
     for entry in tree:
         name, content = next(iter(entry.items())) if isinstance(entry, dict) else (entry, "x\n")
         name, _, target = name.partition(" -> ")
@@ -36,7 +36,7 @@ def build(folder: Path, tree: list[Any]) -> None:
 
 
 def found_page(home: str, case: dict[str, Any]) -> dict[str, Any]:
-    """Return the files and warnings, or the message, for a case below a folder or bucket."""
+    """Return the files and warnings that a case finds below a folder or bucket, or the message of the error."""
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
     try:

@@ -1,4 +1,4 @@
-"""An inspection of the beginnings of files gives their formats, a sample, and an estimate of the size."""
+"""Inspecting the beginnings of files finds their formats, a sample, and an estimate of their size."""
 
 import gzip
 import io
@@ -57,13 +57,13 @@ def zipped(name: str) -> bytes:
 
 
 def wide_zst(content: bytes) -> bytes:
-    """Compress as `zstd --long=31` does; `zstd -d` refuses the result without that option."""
+    """Compress as `zstd --long=31` does. Without this option, `zstd -d` cannot decompress the result."""
     packer = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 31})
     return packer.compress(content) + packer.flush()
 
 
 def large_xz(content: bytes) -> bytes:
-    """Return an xz file with a dictionary of 4 GiB in its header: code 40 (xz-file-format.txt, 5.3.1)."""
+    """Return an xz file that declares a dictionary of 4 GiB in its header: code 40 (xz-file-format.txt, 5.3.1)."""
     packed = bytearray(lzma.compress(content))
     header = slice(12, 12 + 4 * packed[12])
     packed[packed.index(b"\x21\x01") + 2] = 40

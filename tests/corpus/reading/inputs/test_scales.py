@@ -1,4 +1,4 @@
-"""Ratings on other scales are read if the options give the scale; it is never guessed."""
+"""Ratings on scales other than 1 to 5 are read if the options give the scale. The scale is never guessed."""
 
 from collections import Counter
 
