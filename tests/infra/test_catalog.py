@@ -197,7 +197,7 @@ def test_tcp_uses_one_network_card_and_efa_all_cards_with_efa() -> None:
 def test_a_broken_list_is_named(tmp_path: Path, text: bytes) -> None:
     shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)
     (tmp_path / "eu-west-1.yaml").write_bytes(text)
-    with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not hold price lists"):
+    with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not contain price lists"):
         catalog.prices("eu-west-1", folder=tmp_path)
 
 

@@ -146,9 +146,9 @@ def test_a_run_written_during_the_deletion_keeps_the_bucket(cloudformation: Clou
 @pytest.mark.parametrize(
     ("bucket", "held", "sentence"),
     [
-        ("endless", "object", "endless still holds objects"),
-        ("uploading", "upload", "uploading still holds unfinished uploads"),
-        ("never-done", "writer", "something still writes into never-done"),
+        ("endless", "object", "endless still contains objects"),
+        ("uploading", "upload", "uploading still contains unfinished uploads"),
+        ("never-done", "writer", "objects still arrive in never-done"),
     ],
 )
 def test_without_time_left_it_fails_and_says_how_to_continue(
@@ -355,8 +355,8 @@ def test_the_creator_claims_a_deployment_and_another_owner_or_topology_is_refuse
     answer = cloudformation.ask("Update", claimed(owner, made_from), held=held)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", held)
     assert answer["Reason"] == (
-        "the deployment 'mine' belongs to ada (topology demo); choose another name by -c deployment=NAME, or destroy "
-        "that one first."
+        "the deployment 'mine' belongs to ada (topology demo); choose a different name with -c deployment=NAME, or "
+        "destroy that deployment first."
     )
     again = cloudformation.ask("Update", claimed("ada", "demo"), held=held)  # also the rollback of the refused update
     assert (again["Status"], again["PhysicalResourceId"]) == ("SUCCESS", held)

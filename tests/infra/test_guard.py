@@ -40,8 +40,8 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
     assert small.wake(newest + timedelta(minutes=31)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
     assert sorted(small.mails()) == [
-        f"Guard: the idle cluster of {small.name} is being ended",
-        f"Guard: the idle training nodes of {small.name} are being ended",
+        f"Guard: the idle cluster of {small.name} is being terminated",
+        f"Guard: the idle training nodes of {small.name} are being terminated",
     ]
     assert small.wake(newest + timedelta(minutes=36)) == {}
     assert small.mails() == []

@@ -15,8 +15,10 @@ from shoal_guard.left import left_of
 
 def main(arguments: list[str]) -> int:
     """Print one line for each leftover resource and the sum of the known prices. Return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m shoal_guard", description="list what a stack left, with prices")
-    parser.add_argument("stack", metavar="STACK", help="name of a CloudFormation stack; it may be deleted")
+    parser = argparse.ArgumentParser(
+        prog="python -m shoal_guard", description="List the resources that a stack left behind, with prices."
+    )
+    parser.add_argument("stack", metavar="STACK", help="name of a CloudFormation stack, which may already be deleted")
     try:
         found = left_of(parser.parse_args(arguments).stack)
     except (ValueError, SweepError, BotoCoreError, ClientError) as error:
@@ -25,7 +27,7 @@ def main(arguments: list[str]) -> int:
         dollars = "unknown" if each.dollars_a_month is None else f"{each.bound} ${each.dollars_a_month:.2f}".strip()
         print(each.kind, each.identifier, f"{dollars} a month", each.outcome, each.reason, sep="\t")
     known = sum(each.dollars_a_month or 0.0 for each in found if each.costs)
-    print(f"{len(found)} left, known to cost ${known:.2f} a month")
+    print(f"{len(found)} left, with a known cost of ${known:.2f} a month")
     return int(any(each.costs or not each.is_certain for each in found))
 
 

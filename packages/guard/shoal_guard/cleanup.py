@@ -107,9 +107,9 @@ class Cleanup(Construct):
             f"logs:{region}:<AWS::AccountId>:log-group:{logs}:*",
             f"logs:{region}:<AWS::AccountId>:log-group:{logs}:log-stream:{jobs}",
         ):
-            reason = "These are the deployment's jobs, by name. IAM allows listing streams only of the whole group."
+            reason = "The name limits it to this deployment's jobs. IAM can limit listing only to a whole log group."
             accept(policy, f"IAM5[Resource::arn:<AWS::Partition>:{pattern}]", reason)
-        accept(policy, "IAM5[Resource::*]", "IAM cannot limit SageMaker's list of jobs to some of them.")
+        accept(policy, "IAM5[Resource::*]", "IAM cannot limit SageMaker's list calls to certain jobs.")
         stopped = self._resource("Jobs", {"Jobs": deployment, "Tag": tag})
         stopped.node.add_dependency(policy)
         return stopped
@@ -140,12 +140,12 @@ class Cleanup(Construct):
             [Stack.of(self).format_arn(service="ec2", resource="security-group", resource_name="*")],
             {"StringEquals": {f"aws:ResourceTag/{tag}": value}},
         )
-        outwards = "Outbound rules to other groups block their deletion, too, though EMR adds no such rules."
+        outwards = "Outbound rules that refer to a group also block its deletion, though EMR adds no such rules."
         explain(self.role, ["ec2:RevokeSecurityGroupEgress"], outwards)
-        reason = "IAM cannot limit EC2's describe calls to resources. The calls that change something are limited."
+        reason = "IAM cannot limit EC2's describe calls to resources. Calls that change rules are limited by tag."
         accept_pattern(self.role, "*", reason)
         groups = f"arn:<AWS::Partition>:ec2:{region_in_rule(Stack.of(self))}:<AWS::AccountId>:security-group/*"
-        accept_pattern(self.role, groups, "The groups of this stack, by their tag.")
+        accept_pattern(self.role, groups, "The tag limits this to the security groups of this stack.")
 
     def _resource(self, name: str, properties: dict[str, object]) -> CustomResource:
         return CustomResource(

@@ -50,15 +50,15 @@ def function(
     accept(
         made,
         "CKV_AWS_115",
-        "Reserved executions count against the account's limit, and a new account cannot spare any.",
+        "Reserved concurrency counts against the account's limit, and a new account has no concurrency to spare.",
     )
     accept(
         made,
         "CKV_AWS_116",
-        "Nobody would read a dead letter: CloudFormation waits for the answer, and the guard runs again anyway.",
+        "Nobody would read dead letters, because CloudFormation waits for the answer and the guard runs again anyway.",
     )
-    accept(made, "CKV_AWS_117", "It only calls AWS's services; inside the VPC it would need an endpoint for each.")
-    accept(made, "CKV_AWS_173", "It holds no secrets, and AWS encrypts it with its own key.")
+    accept(made, "CKV_AWS_117", "It only calls AWS's services. In a VPC it would need an endpoint for each of them.")
+    accept(made, "CKV_AWS_173", "The environment contains no secrets, and AWS encrypts it with AWS's own key.")
     return made, role
 
 
@@ -67,5 +67,7 @@ def log_group(scope: Construct, construct_id: str) -> logs.LogGroup:
     group = logs.LogGroup(
         scope, construct_id, retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
     )
-    accept(group, "CKV_AWS_158", "CloudWatch encrypts it; a key of the account would outlive the stack by a week.")
+    accept(
+        group, "CKV_AWS_158", "CloudWatch encrypts the group. A customer managed key would outlive the stack by a week."
+    )
     return group

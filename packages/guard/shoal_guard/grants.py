@@ -79,5 +79,5 @@ def accept_keys(role: iam.Role, bucket: s3.IBucket, keys: str) -> None:
     name = f"arn:<AWS::Partition>:s3:::{bucket.bucket_name}"
     if isinstance(resource, s3.CfnBucket):
         name = f"<{Stack.of(bucket).get_logical_id(resource)}.Arn>"
-    reason = "The names of objects are not known beforehand; the bucket, or the prefix, belongs to the deployment."
+    reason = "Object names are not known in advance. The bucket or the prefix belongs to the deployment."
     accept_pattern(role, f"{name}/{keys}", reason)

@@ -74,10 +74,15 @@ class Guard(StackGuard):
             ("max_hours", max_hours, _is_whole(max_hours, 1, _MOST_HOURS), hours),
             ("budget", budget, budget is None or (_is_finite(budget) and budget > 0), "a number of dollars above 0"),
             ("mail", mail, mail is None or (isinstance(mail, str) and _MAIL.fullmatch(mail)), mails),
-            ("idle_minutes", idle_minutes, _is_whole(idle_minutes, 5, 10_080), "a whole number from 5 to 10080"),
+            (
+                "idle_minutes",
+                idle_minutes,
+                _is_whole(idle_minutes, 5, 10_080),
+                "a whole number of minutes from 5 to 10080",
+            ),
             (
                 *("dollars_an_hour", dollars_an_hour, dollars_an_hour is None or _is_finite(dollars_an_hour)),
-                "a number of dollars from 0 on",
+                "a number of dollars of at least 0",
             ),
         ):
             if not is_valid:

@@ -78,7 +78,7 @@ class PriceList:
             return sorted(found, key=lambda each: each.date)
         except (ValueError, yaml.YAMLError, TypeError, AttributeError) as error:
             reason = str(error).splitlines()[0]
-            raise ValueError(f"{path} does not hold price lists ({reason}); restore it, or delete it.") from None
+            raise ValueError(f"{path} does not contain price lists ({reason}); restore it, or delete it.") from None
 
     @classmethod
     def newest(cls, region: str, folder: Path = PRICES) -> Self:

@@ -84,7 +84,7 @@ class StackGuard(Construct):
         }
         self.function, self.role = function(
             self,
-            description="Ends idle nodes and clusters, and deletes the stack at the end of its life",
+            description="Terminates idle nodes and clusters, and deletes the stack at the end of its life",
             files=["guard/", "guard/*.py"],
             handler="guard.main.handler",
             timeout=_LONGEST,
@@ -215,7 +215,7 @@ class StackGuard(Construct):
         if self.topic:
             self.grant("sns", "Publish", on=self.topic.topic_arn)
         accept_pattern(self.role, "*", "These calls only read, and AWS cannot limit them to resources.")
-        by_tag = "It is created after the guard, so its id is not known; the tag limits it to its own stack."
+        by_tag = "Its id is not known when the guard is created. The tag limits it to the guard's own stack."
         for service, resource in (
             ("elasticmapreduce", "cluster/*"),
             ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{groups}"),

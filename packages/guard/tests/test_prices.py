@@ -15,5 +15,5 @@ def test_a_broken_price_list_raises_sweep_error(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(PriceList, "newest", lambda _region: PriceList.lists("us-east-1", tmp_path)[-1])
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     volume = FoundResource(kind="volume", identifier="vol-1", billed=True, record={"Size": 1})
-    with pytest.raises(SweepError, match=r"us-east-1\.yaml does not hold price lists \('new' is not a date\)"):
+    with pytest.raises(SweepError, match=r"us-east-1\.yaml does not contain price lists \('new' is not a date\)"):
         monthly_prices.price_of(Account(), volume)

@@ -185,6 +185,6 @@ def _available_port(port: int | None) -> int:
             reason = getattr(error, "strerror", None) or error
             raise EmulatorError(
                 f"The emulator cannot use port {port} of {_HOST} ({reason}); stop the program that uses it, or choose "
-                "another port."
+                "a different port."
             ) from error
         return int(probe.getsockname()[1])

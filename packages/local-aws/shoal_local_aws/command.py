@@ -21,10 +21,10 @@ from shoal_local_aws.emulator_error import EmulatorError
 _POLL_SECONDS = 0.5
 _END_SECONDS = 10.0
 _DESCRIPTION = """\
-Start an AWS emulator on this machine's loopback interface. With a command, run the command against it, and exit with
-the command's status. Without a command, print the environment for another shell, and run until Ctrl-C. All resources
-are lost when the emulator ends. It has no passwords: while it runs, every user of this machine can use it, and their
-commands run as you. It refuses web pages.
+Start an AWS emulator on this machine's loopback interface. With a command, run the command with the emulator in place
+of AWS, and exit with the command's exit status. Without a command, print the environment variables for another shell,
+and run until Ctrl-C. All resources are lost when the emulator exits. The emulator has no passwords. While it runs,
+every user of this machine can use it, and their commands run with your user account. It refuses web pages.
 """
 
 
@@ -68,12 +68,12 @@ def serve(words: Sequence[str], aws: EmbeddedAws) -> int:
     for variable, value in aws.environment.items():
         print(f"export {variable}={shlex.quote(value)}")
     sys.stdout.flush()
-    print("ready; paste these lines into another shell. Ctrl-C ends the emulator.", file=sys.stderr)
+    print("ready; paste these lines into another shell. Ctrl-C stops the emulator.", file=sys.stderr)
     try:
         while not aws.ended(_POLL_SECONDS):
             pass
     except KeyboardInterrupt:
-        print("ending the emulator and all its processes", file=sys.stderr)
+        print("stopping the emulator and all its processes", file=sys.stderr)
         raise
     raise EmulatorError(_ended_message(aws))
 
@@ -115,7 +115,7 @@ def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
 
 def _ended_message(aws: EmbeddedAws) -> str:
     return (
-        f"the emulator on port {aws.port} ended unexpectedly, and its resources are lost; start it again. Its log "
+        f"the emulator on port {aws.port} exited unexpectedly, and its resources are lost; start it again. Its log "
         f"ends with:\n{aws.log_tail()}"
     )
 

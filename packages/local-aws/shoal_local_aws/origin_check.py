@@ -24,7 +24,7 @@ _PERMITTED = ("/_ministack/health", "/_ministack/cfn-response/", "/_ministack/cf
 """Permitted paths of ministack: its health, and responses with a token from CloudFormation."""
 _REFUSAL = (
     b"The embedded AWS serves only AWS clients on this machine, under the names 127.0.0.1 and localhost. It refuses "
-    b"web pages and requests of ministack itself.\n"
+    b"web pages and requests to ministack's own paths.\n"
 )
 
 

@@ -41,5 +41,5 @@ def kill_marked(name: str, value: str) -> None:
             except ProcessLookupError:
                 continue
         if time.monotonic() > until:
-            raise TimeoutError(f"processes {ids} with {name}={value} do not end")
+            raise TimeoutError(f"processes {ids} with {name}={value} do not exit")
         time.sleep(0.01)

@@ -65,7 +65,7 @@ def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unexpected_end_of_the_emulator_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     gone = Mock(environment={"AWS_REGION": "us-east-1"}, port=4566, ended=lambda _: True, log_tail=lambda: "no memory")
-    with pytest.raises(EmulatorError, match=r"(?s)port 4566 ended unexpectedly.*no memory"):
+    with pytest.raises(EmulatorError, match=r"(?s)port 4566 exited unexpectedly.*no memory"):
         command.serve((), gone)
     assert command.serve(("sleep", "1"), gone) == 0
-    assert capsys.readouterr().err.count("ended unexpectedly") == 1
+    assert capsys.readouterr().err.count("exited unexpectedly") == 1

@@ -244,7 +244,7 @@ def test_without_the_lists_of_other_stacks_untagged_resources_are_not_certain(
 def test_a_resource_that_a_stack_failed_to_create_or_import_is_not_certain(account: Account, status: str) -> None:
     claim = StackOwner(account, stack="tried")
     claim.__dict__["_recorded"] = {("AWS::S3::Bucket", "somebodys"): status, ("AWS::Lambda::Function", "f"): status}
-    with pytest.raises(NameOnlyError, match=f"CloudFormation's last record of it is {status}"):
+    with pytest.raises(NameOnlyError, match=f"its last status in CloudFormation is {status}"):
         claim.owns_by_name(KINDS["s3 bucket"], "somebodys", {})
     assert claim.stack_resources == set()
     assert not claim.owns_by_name(KINDS["log group"], "/aws/lambda/f", {})

@@ -68,8 +68,8 @@ def claim(requested: dict[str, str], current: str | None) -> str:
         return claimed
     owner, _, topology = str(current).partition("/")
     raise ClaimedError(
-        f"the deployment '{requested['Deployment']}' belongs to {owner} (topology {topology}); choose another name by "
-        "-c deployment=NAME, or destroy that one first."
+        f"the deployment '{requested['Deployment']}' belongs to {owner} (topology {topology}); choose a different name "
+        "with -c deployment=NAME, or destroy that deployment first."
     )
 
 
@@ -97,7 +97,7 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
     """
     s3, bucket = boto3.client("s3"), properties["Bucket"]
     if "Tag" in properties and properties["Tag"] not in tags(s3, bucket):
-        print(f"{bucket} stays, because it no longer has the tag {properties['Tag']}")  # noqa: T201 -- the log
+        print(f"{bucket} is kept, because it no longer has the tag {properties['Tag']}")  # noqa: T201 -- the log
         return
     while not ("Runs" in properties and is_kept(properties)):
         empty(s3, bucket, milliseconds_left)
@@ -108,7 +108,7 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
             if code not in ("BucketNotEmpty", "NoSuchBucket"):
                 raise
             if code == "BucketNotEmpty":
-                _require_time(milliseconds_left, f"something still writes into {bucket}")
+                _require_time(milliseconds_left, f"objects still arrive in {bucket}")
                 continue
         return
 
@@ -128,7 +128,7 @@ def is_kept(properties: dict[str, Any]) -> bool:
     try:
         runs = unfetched(boto3.client("s3"), properties["Bucket"], properties["Runs"], properties["Fetched"])
     except Exception as error:
-        print(f"{properties['Bucket']} stays, because its runs are unreadable: {error}")  # noqa: T201 -- the log
+        print(f"{properties['Bucket']} is kept, because its runs are unreadable: {error}")  # noqa: T201 -- the log
         return True
     print(f"runs of {properties['Bucket']} that were not fetched: {', '.join(runs) or 'none'}")  # noqa: T201
     return bool(runs)
@@ -182,11 +182,11 @@ def empty(s3: "S3Client", bucket: str, milliseconds_left: Callable[[], float]) -
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             for batch in batches({"Key": each["Key"], "VersionId": each["VersionId"]} for each in found):
-                _require_time(milliseconds_left, f"{bucket} still holds objects")
+                _require_time(milliseconds_left, f"{bucket} still contains objects")
                 for refused in delete(s3, bucket, batch):
                     raise UnfinishedError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")
         for key, upload in unfinished_uploads(s3, bucket):
-            _require_time(milliseconds_left, f"{bucket} still holds unfinished uploads")
+            _require_time(milliseconds_left, f"{bucket} still contains unfinished uploads")
             s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
@@ -248,7 +248,7 @@ def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -
         for each in jobs:
             if each["TrainingJobStatus"] == "InProgress":
                 stop_job(sagemaker, each["TrainingJobName"])
-        _require_time(milliseconds_left, f"the training job {jobs[0]['TrainingJobName']} has not ended")
+        _require_time(milliseconds_left, f"the training job {jobs[0]['TrainingJobName']} is still running")
         time.sleep(_PAUSE_SECONDS)
     logs = boto3.client("logs")
     try:

@@ -91,7 +91,7 @@ def _volume(record: ResourceRecord, prices: PriceList) -> MonthlyPrice:
 def _instance(record: ResourceRecord, prices: PriceList) -> MonthlyPrice:
     kind = str(record["InstanceType"])
     if record.get("State", {}).get("Name") == "stopped":
-        return MonthlyPrice(dollars=0.0, of=f"{kind}, stopped: its volumes cost")
+        return MonthlyPrice(dollars=0.0, of=f"{kind}, stopped; its volumes cost extra")
     return _hourly(prices.instances.get(kind), kind)
 
 

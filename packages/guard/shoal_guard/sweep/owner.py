@@ -106,7 +106,7 @@ class Owner:
             return True
         if self.unchecked and not self.elsewhere:
             raise OwnershipUnknownError(
-                f"another region may have a deployment of this name, and these did not answer: {self.unchecked}"
+                f"another region may have a deployment of this name, but these regions did not answer: {self.unchecked}"
             )
         return not self.elsewhere
 
@@ -163,7 +163,7 @@ def ask_other_regions(account: Account, ask: Callable[[Any], _Answer]) -> tuple[
     try:
         found = account.client("ec2").describe_regions()["Regions"]
     except (BotoCoreError, ClientError) as error:
-        return {}, f"the other regions ({reason_of(error)})"
+        return {}, f"all other regions ({reason_of(error)})"
     regions = sorted({str(each["RegionName"]) for each in found} - {account.region})
     clients = [account.client("cloudformation", region) for region in regions]
 

@@ -43,7 +43,7 @@ class StackOwner(Owner):
         super().__init__(account)
         self._key, self._equals, self._value = tag.partition("=")
         if sum(map(bool, (stack, tag, prefix))) != 1:
-            raise ValueError("give exactly one of a stack, a tag and a prefix")
+            raise ValueError("pass exactly one of stack, tag and prefix")
         if stack and not _STACK.fullmatch(stack):
             raise ValueError(f"'{stack}' is not a stack name: use letters, digits and dashes, and start with a letter")
         if tag and not 0 < len(self._key) <= _LONGEST_TAG:
@@ -72,8 +72,8 @@ class StackOwner(Owner):
         status = self._recorded.get((kind.cloudformation, identifier), "")
         if _NEVER_MADE.fullmatch(status):
             raise NameOnlyError(
-                f"CloudFormation's last record of it is {status}: it may never have belonged to this stack; check it, "
-                "and delete it yourself"
+                f"its last status in CloudFormation is {status}, so it may never have belonged to this stack; check "
+                "it, and delete it yourself"
             )
         if (kind.cloudformation, identifier) in self.stack_resources or self._is_created_by_stack(
             kind, identifier, record
@@ -272,7 +272,7 @@ class StackOwner(Owner):
         """
         if self._name or (kind.cloudformation, identifier) in self.stack_resources:
             return super().is_of_this_region(kind, identifier)
-        raise NameOnlyError("it has no region, and another region may use it; check it, and delete it yourself")
+        raise NameOnlyError("it belongs to no region, so another region may use it; check it, and delete it yourself")
 
     def _stack_exists(self, cloudformation: object) -> bool:
         return describe_stack(cloudformation, self._name) is not None

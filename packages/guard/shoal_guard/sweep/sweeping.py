@@ -175,10 +175,10 @@ def _unlisted(owner: Owner) -> Iterator[FoundResource]:
         if not any(part in arn for part in _NOT_REPORTED) and not any(
             kind.identifier_in(arn) for kind in KINDS.values()
         ):
-            why = "only the tagging service lists it: it no longer exists, or its kind is unknown; check it yourself"
+            why = "only the tagging service lists it, so it no longer exists or its kind is unknown; check it yourself"
             yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
     for source, reason in owner.failed_sources.items():
-        why = f"did not answer ({reason}); resources that only it reports are missing"
+        why = f"did not answer ({reason}); resources that only this source lists are missing here"
         yield FoundResource(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNVERIFIED, why=why)
 
 

@@ -48,7 +48,7 @@ def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
     """Return the value of a property. Raises EmulatorError if the value is not a whole number of at least 0."""
     text = properties.get(name, str(default))
     if not text.isdecimal():
-        raise EmulatorError(f"Property {name} is {text!r}; write a whole number from 0.")
+        raise EmulatorError(f"Property {name} is {text!r}; write a whole number of at least 0.")
     return int(text)
 
 
@@ -63,7 +63,7 @@ def parse_options(arguments: Sequence[str]) -> StreamingJob:
     for option, value in _pairs(arguments):
         if option in ("-D", "-files"):
             if not generic:
-                raise EmulatorError(f"Generic option {option} must stand before the streaming options.")
+                raise EmulatorError(f"Generic option {option} must precede the streaming options.")
             _read_generic(job, option, value)
         else:
             generic = False
@@ -72,7 +72,9 @@ def parse_options(arguments: Sequence[str]) -> StreamingJob:
         if not getattr(job, name):
             raise EmulatorError(f"Streaming option -{name.removesuffix('s')} is missing.")
     if job.reduces and not job.reducer:
-        raise EmulatorError("Streaming option -reducer is missing; for none give -D mapreduce.job.reduces=0.")
+        raise EmulatorError(
+            "Streaming option -reducer is missing; for a job without reducers, give -D mapreduce.job.reduces=0."
+        )
     return job
 
 
@@ -104,7 +106,7 @@ def _read_generic(job: StreamingJob, option: str, value: str) -> None:
             path, _, name = uri.partition("#")
             name = name or path.rpartition("/")[2]
             if name in ("", ".", "..") or "/" in name:
-                raise EmulatorError(f"Option -files: {name!r} cannot name a file in a task's folder; end with #NAME.")
+                raise EmulatorError(f"Option -files: {name!r} cannot name a file in a task's folder; append #NAME.")
             job.shipped[name] = path if ":" in path else f"file://{Path(path).resolve()}"
         return
     name, separator, setting = value.partition("=")

@@ -152,7 +152,7 @@ def _local(path: str) -> Path | None:
             return Path(unquote(parts.path))
         case "hdfs" | "":
             return Path(os.environ.get("NODE_ROOT", "/")) / _HDFS / os.path.normpath(f"/{parts.path}").lstrip("/")
-    raise EmulatorError(f"Path {path}: the embedded Hadoop has no such file system; name it by s3:// or hdfs://.")
+    raise EmulatorError(f"Path {path}: the embedded Hadoop does not support this file system; use s3:// or hdfs://.")
 
 
 def _object(path: str) -> tuple[str, str]:

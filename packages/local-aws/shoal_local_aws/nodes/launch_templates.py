@@ -85,7 +85,9 @@ def image(name: str) -> str:
     if path.startswith(_OF_AWS):
         return "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
     if version:
-        raise RefusedError("ValidationError", f"The embedded AWS supports no version of a parameter, as in {name}.")
+        raise RefusedError(
+            "ValidationError", f"The embedded AWS does not support versions of parameters, as in {name}."
+        )
     stored = ssm.parameters.get(path)
     if stored is None:
         raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")

@@ -34,7 +34,9 @@ def install(folder: Path) -> None:
             root = not refusal and identity.is_root(key)
             note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), who)
             if root:
-                return identity.refused("AccessDenied", "The embedded AWS lets nobody act as the account's root.")
+                return identity.refused(
+                    "AccessDenied", "The embedded AWS does not let clients act as the account's root."
+                )
             if refusal and also and service == "ec2":  # ministack's message would name a different action
                 sentence = identity.denial(also, check.principal, str(arn), getattr(refusal, "decision", "") == "Deny")
                 return identity.refused("UnauthorizedOperation", sentence)
@@ -45,7 +47,7 @@ def install(folder: Path) -> None:
     def authenticated(service: str, headers: Record, query: Record, request: str) -> Any:
         who = identity.resolve(routing.access_key(headers, query), requests.account())
         note(Check(getattr(who, "arn", ""), service, "*", UNMAPPED), who)
-        message = f"The embedded AWS knows no action of IAM for this request of {service}, so nobody may make it."
+        message = f"The embedded AWS refuses this request to {service}, because it does not know its IAM action."
         return authenticate(service, headers, query, request) or requests.json_error("AccessDeniedException", message)
 
     identity.enforce.put(enforced)

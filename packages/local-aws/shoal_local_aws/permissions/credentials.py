@@ -23,7 +23,7 @@ class Credentials:
     expires: datetime | None = None
 
     def environment(self) -> dict[str, str]:
-        """Environment variables that pass these credentials to AWS clients."""
+        """Return the environment variables that pass these credentials to AWS clients."""
         return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
 
     def write(self, path: Path) -> None:

@@ -295,7 +295,7 @@ WHOLE = ["-mapper", "cat", "-reducer", "cat", "-input", "s3://b/i", "-output", "
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["-mapper", "cat", "-D", "a=b"], "-D must stand before"),
+        (["-mapper", "cat", "-D", "a=b"], "-D must precede"),
         (["-D", "a"], "a.* needs a value"),
         (["-D", "stream.num.map.output.key.fields=2"], "does not support property stream"),
         (["-mapper", "cat", "-inputformat", "X"], "does not support streaming option -inputformat"),

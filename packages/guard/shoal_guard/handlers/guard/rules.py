@@ -265,7 +265,7 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
         near=now >= end - NOTICE,
         reached=now >= end,
         subject=f"{name} ends soon",
-        warning=f"The guard will end all nodes of {settings.title} and delete its stack at "
+        warning=f"The guard will terminate all nodes of {settings.title} and delete its stack at "
         f"{_clock(max(end, now + SHORTEST_NOTICE))}, {settings.max_hours + observed.extension:g} hours after it was "
         f"{settings.age_event}.\nTo extend its life, run: {settings.extend_command}\n"
         f"{_closing_lines(settings, account)}",
@@ -280,7 +280,7 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
             subject=f"{name} has nearly spent its budget",
             warning=f"T{settings.title[1:]} has spent about ${account.spent:,.2f} of its budget of "
             f"${settings.budget:,.2f}, and now spends ${account.rate:,.2f} an hour. When the budget is spent, the "
-            "guard will end all its nodes and delete its stack, but not before "
+            "guard will terminate all its nodes and delete its stack, but not before "
             f"{_clock(now + SHORTEST_NOTICE)}.\nTo keep it, raise `budget` {settings.budget_place} and deploy again.\n"
             f"{_closing_lines(settings, account)}",
             reason=f"its budget of ${settings.budget:,.2f} is spent",
@@ -293,12 +293,12 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
     All node groups are scaled to zero together, because a run needs the nodes of all groups.
     """
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
-    restart = " `shoal preprocess` prints how to start another one." if settings.bucket else ""
+    restart = " `shoal preprocess` prints how to start a new cluster." if settings.bucket else ""
     actions = []
     ended = [each for each in observed.groups if each not in observed.persistent_groups] if observed.ended_run else []
     if ended:
         text = (
-            f"The run {observed.ended_run} of {settings.title} has ended, and the guard is ending its nodes.\n"
+            f"The run {observed.ended_run} of {settings.title} has ended, and the guard is terminating its nodes.\n"
             f"To copy its results, run: shoal fetch {name} --run {observed.ended_run} --output FOLDER"
         )
         actions += [
@@ -307,11 +307,11 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
         ]
     elif observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
         text = (
-            f"The guard is ending the training nodes of {settings.title}, because they were idle for {minutes}. Files "
-            "that were only on their disks are lost. `shoal train` starts new nodes."
+            f"The guard is terminating the training nodes of {settings.title}, because they were idle for {minutes}. "
+            "Files that were only on their disks are lost. `shoal train` starts new nodes."
         )
         actions += [
-            _notify(f"the idle training nodes of {name} are being ended", text),
+            _notify(f"the idle training nodes of {name} are being terminated", text),
             *(Action(kind="scale to zero", subject=group) for group in observed.groups),
         ]
     for cluster in observed.clusters:
@@ -321,7 +321,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
                 f"idle for {minutes}.{restart}"
             )
             actions += [
-                _notify(f"the idle cluster of {name} is being ended", text),
+                _notify(f"the idle cluster of {name} is being terminated", text),
                 Action(kind="terminate", subject=cluster.identifier),
             ]
     return actions
@@ -346,10 +346,10 @@ def _notify(subject: str, text: str) -> Action:
 def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
     fetch = f"shoal fetch {settings.deployment} --output FOLDER"
     data = {
-        True: f"The bucket {settings.bucket} stays, with its datasets and models.",
+        True: f"The bucket {settings.bucket} is kept, with its datasets and models.",
         False: f"The deletion includes all datasets and models. To keep a model, run: {fetch}",
-        None: f"The bucket {settings.bucket} stays, and costs money, if it holds runs that were not fetched. Otherwise "
-        f"it is deleted, with its datasets and models. To fetch the runs, run: {fetch}",
+        None: f"The bucket {settings.bucket} is kept, and costs money, if it contains runs that were not fetched. "
+        f"Otherwise it is deleted, with its datasets and models. To fetch the runs, run: {fetch}",
     }
     spent = f"Spent so far: at most ${account.spent:,.2f}"
     if settings.unpriced:
