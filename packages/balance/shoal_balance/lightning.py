@@ -22,7 +22,7 @@ from shoal_balance.torch import BalancedBatches, Step
 class Balance(Callback):  # type: ignore[misc]
     """Callback that measures the ranks, scales their losses, and stores the sampler's position in checkpoints.
 
-    `training_step` must return the mean loss over its rows, as usual. It must not wait for other ranks, as
+    `training_step` must return the mean loss over this rank's rows, as usual. It must not wait for other ranks, as
     `self.log(..., sync_dist=True)` does, because then all ranks look equally slow.
     """
 
@@ -59,7 +59,7 @@ class Balance(Callback):  # type: ignore[misc]
         self._step = self._open.enter_context(self._batches.step())
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
-        """Scale the loss in place."""
+        """Multiply the loss by the step's `loss_scale`, in place."""
         if self._step is not None:
             loss.mul_(self._step.loss_scale)
 

@@ -1,8 +1,8 @@
 """Split of rows over ranks: pure arithmetic with the same result on every rank.
 
 Ranks on different processors must compute the same split to the last bit. So sum with math.fsum. The order of additions
-in BLAS, LAPACK (np.dot, @, np.linalg) and np.sum depends on the processor. The rounding of Python's sum depends on its
-version. All other operations here are exact or elementwise.
+in BLAS, LAPACK (np.dot, @, np.linalg) and np.sum depends on the processor. The rounding of Python's sum depends on the
+Python version. All other operations here are exact or elementwise.
 """
 
 import math
@@ -43,7 +43,7 @@ def equal_finish_split(total: int, fixed: FloatArray, per_row: FloatArray) -> In
     finish = (total + np.cumsum(a * rate)) / np.cumsum(rate)  # (ranks,): finish time with the first 1, 2, ... ranks
     last = np.flatnonzero(finish > a)[-1]
     split = proportional_split(total, np.maximum(0.0, finish[last] - fixed) / per_row)
-    for _ in range(len(split)):  # correct the rounding: one row takes a slow rank long
+    for _ in range(len(split)):  # correct the rounding, because a single row takes long on a slow rank
         late = int(np.argmax(np.where(split > 0, fixed + per_row * split, -1.0)))
         early = int(np.argmin(fixed + per_row * (split + 1)))
         if fixed[early] + per_row[early] * (split[early] + 1) >= fixed[late] + per_row[late] * split[late]:

@@ -251,7 +251,8 @@ class BalancedBatches(Sampler[list[int]]):
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position in the training run. It is the same on every rank. Any number of ranks can load it."""
+        """Return the position in the training run as a dictionary. It is the same on every rank, and can be loaded by
+        any number of ranks."""
         return {"done": self._done, **self._identity, "shares": self.shares}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -325,7 +326,8 @@ class BalancedBatches(Sampler[list[int]]):
 
 
 def bounded(split: IntArray, most: IntArray) -> IntArray:
-    """Return `split` (ranks,) within bounds: at most `most` (ranks,) rows, and at least one if there is one per rank.
+    """Return `split` (ranks,) within bounds: at most `most` (ranks,) rows, and at least one row for each rank if there
+    are enough rows.
 
     The sum does not change, so the sum of `most` must be at least as large.
     """

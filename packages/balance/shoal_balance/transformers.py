@@ -26,7 +26,7 @@ _IGNORED = -100
 class BalancedTrainer(Trainer):  # type: ignore[misc]
     """Trainer that gives each rank rows in proportion to its speed, without changing the result of the training.
 
-    Losses of tokens are averaged over the tokens of the global batch, other losses over its rows. The last batch of an
+    Token losses are averaged over the tokens of the global batch, other losses over its rows. The last batch of an
     epoch is always used, even with `dataloader_drop_last`.
 
     If you override `compute_loss`, return the mean over the rows (or tokens) of this rank, times `loss_scale`.

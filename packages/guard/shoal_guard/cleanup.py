@@ -71,7 +71,8 @@ class Cleanup(Construct):
         return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **runs, **tagged})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
-        """Add a custom resource that records owner and topology at creation. An update with other values fails."""
+        """Add a custom resource that records owner and topology at creation. An update with a different owner or
+        topology fails."""
         claim = {"Deployment": deployment, "Owner": owner, "Topology": topology}
         return self._resource("Claim", {"Claim": claim})
 

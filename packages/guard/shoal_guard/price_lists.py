@@ -19,7 +19,7 @@ PRICES = Path(__file__).with_name("prices")
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Prices of everything that is not an instance, in dollars per unit of the name; None if unknown."""
+    """Prices in dollars of everything except instances; None if unknown. A field's name ends with the unit."""
 
     interface_endpoint_hour: float | None = None
     nat_gateway_hour: float | None = None

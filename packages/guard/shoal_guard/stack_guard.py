@@ -146,7 +146,7 @@ class StackGuard(Construct):
                 treat_missing_data=missing,
             )
             alarm.add_alarm_action(actions.SnsAction(topic))
-            # Without a warm-up period the alarm fires before the first round. If no round ever runs, it stays in that
+            # Without a warm-up period the alarm fires before the first round. If no round ever runs, it remains in that
             # state and sends no mail (CloudWatch user guide, "Alarm warm-up periods", read on 2026-11-29).
             cast(cloudwatch.CfnAlarm, alarm.node.default_child).warm_up_configuration = _WARM_UP
             watching.append(alarm.alarm_arn)

@@ -65,7 +65,7 @@ class StackPrices:
     standing: float = 0.0
     """Sum of the prices of all resources that run as long as the stack."""
     unpriced: set[str] = field(default_factory=set)
-    """Resource types and instance types that have an hourly price, but no known one."""
+    """Resource types and instance types with an unknown hourly price."""
 
 
 def prices_of(stack: Stack) -> StackPrices:

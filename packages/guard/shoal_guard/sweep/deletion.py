@@ -92,8 +92,8 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
 
 
 def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete a subnet. Raises SweepError that names the interfaces that block the deletion, because AWS's own error
-    does not name them."""
+    """Delete a subnet. If network interfaces block the deletion, raise SweepError with their names, because AWS's own
+    error does not name them."""
     ec2 = account.client("ec2")
     try:
         ec2.delete_subnet(SubnetId=identifier)

@@ -31,7 +31,7 @@ _BEING_DELETED = (
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """One entry of `kinds.yaml`, which documents the fields, with functions in place of their names."""
+    """One entry of `kinds.yaml`, with functions in place of their names. The file explains the fields."""
 
     listing: Callable[[Account], Iterator[ResourceRecord]]
     identifier: str

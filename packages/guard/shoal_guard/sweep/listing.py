@@ -86,7 +86,7 @@ def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[Res
 
 
 def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a load balancer's tags are the owner's. This needs a call, because AWS's list has no tags."""
+    """Return whether a load balancer's tags belong to the owner. This needs a call, because AWS's list has no tags."""
     try:
         found = owner.account.client("elbv2").describe_tags(ResourceArns=[record["LoadBalancerArn"]])
     except (BotoCoreError, ClientError) as error:
@@ -95,19 +95,19 @@ def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
 
 
 def owns_security_group(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a security group is the owner's. Return False for a default group, because AWS deletes it with its
-    VPC."""
+    """Return whether a security group belongs to the owner. Return False for a default group, because AWS deletes it
+    with its VPC."""
     return record["GroupName"] != "default" and in_vpc(listed_tags)(owner, record)
 
 
 def owns_unused_interface(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether an unused network interface is the owner's. Return False for an interface in use, because AWS
-    deletes it with the resource that uses it."""
+    """Return whether an unused network interface belongs to the owner. Return False for an interface in use, because
+    AWS deletes it with the resource that uses it."""
     return record.get("Status") == "available" and in_vpc(listed_tags)(owner, record)
 
 
 def owns_log_group(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a log group is the owner's, by its tags or by the name of its Lambda function.
+    """Return whether a log group belongs to the owner, by its tags or by the name of its Lambda function.
 
     A log group that Lambda created has no tags, and its name contains the name of the function.
     """
@@ -121,20 +121,20 @@ def owns_parameter(owner: Owner, record: ResourceRecord) -> bool:
 
 
 def owns_budget(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether the name of a budget is the owner's. Budgets have no tags, and any budget may filter by the
+    """Return whether the name of a budget belongs to the owner. Budgets have no tags, and any budget may filter by the
     owner's tag."""
     return owner.has_name("AWS::Budgets::Budget", record["BudgetName"])
 
 
 def owns_subscription(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether the tags of a subscription's topic are the owner's. Return False for a topic in a different
+    """Return whether the tags of a subscription's topic belong to the owner. Return False for a topic in a different
     account, because its tags are unreadable."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
     return bool(topic == subscriber) and _TOPIC_TAGS(owner, record)
 
 
 def owns_instance_profile(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether an instance profile is the owner's, by CloudFormation's list or by the tags of the profile's
+    """Return whether an instance profile belongs to the owner, by CloudFormation's list or by the tags of the profile's
     roles.
 
     CloudFormation does not tag instance profiles.

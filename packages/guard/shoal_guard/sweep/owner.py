@@ -44,19 +44,19 @@ class Owner:
         """Sources that did not answer, with the reason for each."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
-        """Return whether these tags, in any of AWS's formats, are the owner's."""
+        """Return whether these tags, in any of AWS's formats, belong to the owner."""
         raise NotImplementedError
 
     def may_own(self, _record: ResourceRecord) -> bool:
-        """Return whether the resource of this record may be the owner's, so that its tags should be fetched."""
+        """Return whether the resource of this record may belong to the owner, so that its tags should be fetched."""
         return True
 
     def has_name(self, _cloudformation: str, _name: str) -> bool:
-        """Return whether the name alone proves that a resource of this CloudFormation type is the owner's."""
+        """Return whether the name alone proves that a resource of this CloudFormation type belongs to the owner."""
         return False
 
     def owns_by_name(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> bool:
-        """Return whether a resource of this kind is the owner's according to any record of its name."""
+        """Return whether a resource of this kind belongs to the owner according to any record of its name."""
         return False
 
     def stack_of(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> tuple[str, bool]:
@@ -188,7 +188,7 @@ def generated_by(stack: str, name: str) -> bool:
 
 
 def listed_tags(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether the tags in a resource's record are the owner's."""
+    """Return whether the tags in a resource's record belong to the owner."""
     return owner.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
 
 

@@ -62,7 +62,7 @@ class StackOwner(Owner):
         )
 
     def owns_by_name(self, kind: "ResourceKind", identifier: str, record: ResourceRecord) -> bool:
-        """Return whether a resource is the owner's according to CloudFormation's record or the name prefix.
+        """Return whether a resource belongs to the owner according to CloudFormation's record or the name prefix.
 
         A log group or a snapshot belongs to the owner of its source. Raises NameOnlyError if the only evidence is a
         generated name or a failed creation.

@@ -1,7 +1,7 @@
-"""Checks before each operation of CloudFormation on a resource whether the operation must not happen.
+"""Checks before each operation of CloudFormation on a resource. The operation fails if the creation of the stack is
+cancelled, if a permission is missing, or if a fault requires it.
 
-The reason is a cancelled stack, a missing permission or an injected fault. As on AWS, a resource fails if the stack's
-role lacks a permission that the handler of the resource type needs.
+As on AWS, the stack's role must have all permissions that the handler of the resource type needs.
 """
 
 import uuid

@@ -1,9 +1,10 @@
 """Runs operations on stacks with CloudFormation's rules for credentials, order and failed deletions.
 
 - A stack without a role uses the credentials of the operation's caller.
-- A stack can be deleted during its creation. CloudFormation finishes the current resource, creates no other, and then
-  deletes all. The stack's status is DELETE_IN_PROGRESS at once, and a second DeleteStack changes nothing.
-- If the deletion of a resource fails, AWS keeps the resources on which it depends. ministack alone would delete them.
+- A stack can be deleted during its creation. CloudFormation finishes the current resource, and then deletes all
+  resources. The stack's status is DELETE_IN_PROGRESS at once, and a second DeleteStack changes nothing.
+- If AWS fails to delete a resource, it keeps all resources on which this resource depends. ministack alone would delete
+  them.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ _WITH_ROLE = (
 """Operations that can set a stack's role."""
 _STUCK = ("DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED")
 _credentials_of: dict[str, Credentials] = {}
-"""Credentials with which each stack's operations are called, by stack name."""
+"""Credentials that the operations of a stack use, by stack name."""
 _with_role: set[str] = set()
 """Names of the stacks with a role. A stack keeps its role for later operations."""
 _kept: dict[str, dict[str, Record]] = {}

@@ -101,7 +101,7 @@ def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractS
         occupied: Zones in which the group's instances run.
 
     Raises:
-        NoCapacityError: The group's strategy is `cluster`, and its instances run in another zone.
+        NoCapacityError: The group's strategy is `cluster`, and its instances run in a different zone.
     """
     others = occupied - {zone}
     if group["Strategy"] == "cluster" and others:

@@ -165,8 +165,8 @@ class StaleAnswer(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptFaults(Fault):
-    """Hadoop kills the share `killed` of the attempts, and runs two attempts of the share `doubled` of the tasks at
-    once.
+    """Hadoop kills a fraction `killed` of the attempts, and runs two attempts at once for a fraction `doubled` of the
+    tasks.
 
     Both happen within `within` seconds after the start of an attempt. `seed` determines all random decisions, including
     the order of a key's values.

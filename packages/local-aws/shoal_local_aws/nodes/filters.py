@@ -51,8 +51,8 @@ _ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
 def install() -> None:
     """Wrap ministack's describe calls.
 
-    They no longer forget terminated instances. Otherwise an instance could disappear after this module has selected it
-    and before ministack describes it.
+    These calls also no longer delete the records of terminated instances. Otherwise a record could disappear after this
+    module has selected it and before ministack describes it.
     """
     forget = ec2.forget_ended.now
     ec2.forget_ended.put(lambda: None)

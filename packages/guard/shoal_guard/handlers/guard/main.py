@@ -116,8 +116,8 @@ def _read_stored(
     """Return the guard's state and the extension in hours, from the parameters or their copy; None for unknown values.
 
     A value that is invalid or older than the stack counts as missing. If parameter and copy have different states, the
-    one with the higher amount spent is used, because a write of the other may have failed. The copy of the extension is
-    used only while Systems Manager does not answer.
+    state with the higher amount spent is used, because writing the other one may have failed. The copy of the extension
+    is used only while Systems Manager does not answer.
     """
     names = [settings.account, settings.extension]
     found = guard_round.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)

@@ -205,14 +205,15 @@ def decide(
     text = f"The guard is deleting {settings.title}, because {reached.reason}.\n{_closing_lines(settings, account)}"
     message = _notify(f"{settings.deployment} is being deleted", text)
     account, messages = _notify_once(now, account, "deletion", reached.value, message)
-    # Also end nodes and clusters: they cost most, and CloudFormation refuses to delete a stack during an update.
+    # Also terminate nodes and clusters, because they cost most, and because CloudFormation refuses to delete a stack
+    # during an update.
     ending = [Action(kind="scale to zero", subject=group) for group in observed.groups]
     ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in observed.clusters]
     return account, [*actions, *messages, *ending, Action(kind="delete", subject=settings.stack)]
 
 
 def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
-    """Return the guard's state, with the dollars spent since `account` was written added to it as an upper limit.
+    """Return the state `account`, increased by an upper limit of the dollars spent since it was written.
 
     A machine that has terminated since then is charged until now. A new machine is charged from its start. A round that
     is not later than `account`, such as a repeated round, changes nothing.
@@ -330,9 +331,9 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
 def _notify_once(
     now: datetime, account: GuardState, name: str, value: str, message: Action
 ) -> tuple[GuardState, list[Action]]:
-    """Return the guard's state with a record of the message, and a list of the message.
+    """Return the guard's state, which records that the message is sent, and a list with the message.
 
-    If the message was already sent for this `value` of the limit `name`, return an empty list."""
+    The list is empty if the message was already sent for this `value` of the limit `name`."""
     sent = account.notices.get(name)
     if sent and sent.value == value:
         return account, []
