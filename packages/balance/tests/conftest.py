@@ -14,10 +14,10 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def run_on_ranks() -> Run:
-    """Return a function that runs a program of the package on some ranks and returns its output.
+    """Return a function that runs a program of the package on several ranks and returns the program's output.
 
-    Its arguments are the number of ranks, the program's path, and the program's arguments. Named arguments are
-    environment variables.
+    The function's arguments are the number of ranks, the path of the program, and the arguments of the program. Keyword
+    arguments become environment variables.
     """
 
     def run(ranks: int, program: str, *arguments: str, **environment: str) -> str:

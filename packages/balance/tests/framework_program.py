@@ -1,7 +1,7 @@
 """Example user programs that train with Hugging Face's or Lightning's Trainer.
 
-The argument is a JSON object of options, such as the framework (`by`) and the folder for results (`output`). The
-program writes the losses of all steps.
+The argument is a JSON object with options, such as the framework (`by`) and the folder for results (`output`). The
+program writes the losses of all steps into this folder.
 """
 
 import json
@@ -86,7 +86,7 @@ def train_with_lightning(options: dict[str, Any]) -> dict[str, Any]:
                 TensorDataset(*words()),
                 batch_sampler=self.batches,
                 num_workers=workers,
-                multiprocessing_context="spawn" if workers else None,  # a fork with gloo's threads may hang
+                multiprocessing_context="spawn" if workers else None,  # a fork of a process with gloo threads may hang
             )
 
         def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -98,7 +98,7 @@ def train_with_lightning(options: dict[str, Any]) -> dict[str, Any]:
             return cross_entropy(self.layers(texts), labels)
 
         def on_before_optimizer_step(self, _: torch.optim.Optimizer) -> None:
-            """Record the norm of the gradients, because they are the same on all ranks and the loss is not."""
+            """Record the norm of the gradients, which are the same on all ranks. The loss differs between ranks."""
             self.lengths.append(sum(float(each.grad.norm()) for each in self.parameters() if each.grad is not None))
 
     torch.manual_seed(0)
@@ -129,7 +129,7 @@ def main(options: dict[str, Any]) -> None:
     if RANK == 0:
         (output / "found.json").write_text(json.dumps(found))
     if dist.is_initialized():
-        dist.barrier()  # otherwise gloo's threads may abort a rank after its peer has exited
+        dist.barrier()  # otherwise gloo threads may abort a rank after another rank has exited
         dist.destroy_process_group()
 
 

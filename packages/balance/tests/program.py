@@ -1,6 +1,7 @@
-"""Example user program that trains with `shoal_balance`, with DDP or with its own all-reduce.
+"""Example user program that trains with `shoal_balance`, either with DDP or with its own all-reduce.
 
-Its argument is a JSON object of `Options`. It writes the losses of all steps, and a state from which it continues.
+The argument is a JSON object with the fields of `Options`. The program writes the losses of all steps, and a state from
+which it can continue.
 """
 
 import json
@@ -25,7 +26,7 @@ RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE",
 
 
 class FakeClock:
-    """Replacement of the module `time`, so that a step of this rank takes a given time."""
+    """Replacement for the module `time` that makes each step of this rank take a given time."""
 
     now = 0.0
 
@@ -44,19 +45,19 @@ class Options:
     output: str
     epochs: int = 2
     slow: list[float] = field(default_factory=list)
-    """Compute seconds of each rank for each of its rows. If empty, no time passes."""
+    """Compute time per row of each rank, in seconds. If empty, no time passes."""
     workers: int = 0
     own_all_reduce: bool = False
     accumulate: int = 1
     clip: float = 0.0
     scaled: bool = False
-    """Whether to use a GradScaler. The gradients of the third step then overflow on the last rank."""
+    """Whether to use a GradScaler. If so, the gradients of the third step overflow on the last rank."""
     resume: str = ""
     stop_after: int = 10**9
 
 
 class Program:
-    """Training of a small model."""
+    """A small model and its training loop."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -38,7 +38,7 @@ class SimulatedCluster:
         return splits
 
     def idle(self, split: IntArray) -> float:
-        """Return the mean share of the step that a rank waits for the last."""
+        """Return the fraction of the step time that ranks wait for the last rank, as a mean over the ranks."""
         times = self.fixed + self.per_row * split
         return float(1 - times.mean() / times.max())
 
@@ -81,7 +81,8 @@ UNLIKE_PROCESSORS = (
     {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4,AVX512_ICL,AVX512_SPR"},
     {"OPENBLAS_CORETYPE": "SkylakeX"},
 )
-"""Environments in which NumPy and its BLAS compute as on old and newer x86 processors. Other processors ignore them."""
+"""Environment variables with which NumPy and its BLAS compute as on older and newer x86 processors. Processors of other
+architectures ignore them."""
 
 
 def test_different_processors_compute_identical_splits() -> None:

@@ -1,4 +1,4 @@
-"""Balanced Trainers of Hugging Face and Lightning have the same losses on unequal ranks as on one rank."""
+"""The balanced Trainers for Hugging Face and Lightning have the same losses on unequal ranks as on one rank."""
 
 import functools
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.soak  # the import of a library takes each rank seconds
+pytestmark = pytest.mark.soak  # each rank needs seconds to import the framework
 
 SLOW = [1e-3, 4e-3]
 KINDS = ("transformers", "lightning")
@@ -19,7 +19,7 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def run(run_on_ranks: Callable[..., str]) -> Run:
-    """Return a function that runs the program on some ranks, with options, and returns its results."""
+    """Return a function that runs the program on several ranks with options, and returns the program's results."""
 
     def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
         run_on_ranks(ranks, "tests/framework_program.py", json.dumps({"output": str(output), **what}))
@@ -31,7 +31,7 @@ def run(run_on_ranks: Callable[..., str]) -> Run:
 
 @pytest.fixture(scope="module")
 def single_rank_losses(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[float]]:
-    """Return a function from a framework to the losses of one rank."""
+    """Return a function that returns the losses of a run on one rank with a framework."""
 
     @functools.cache
     def losses(kind: str) -> list[float]:

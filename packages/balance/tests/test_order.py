@@ -1,4 +1,4 @@
-"""The order of rows is a function of rows, seed, epoch and step, and has every row once an epoch."""
+"""The order of rows is a function of rows, seed, epoch and step, and has every row once per epoch."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: BatchOrder) -
 
 
 def test_every_window_epoch_and_seed_has_its_own_permutation() -> None:
-    """A shared permutation would always put rows of the same position in their blocks into one batch."""
+    """If windows shared a permutation, a batch would always have rows from the same positions of their blocks."""
     ways = set()
     for seed in range(3):
         order = BatchOrder(rows=8 * 64, global_batch=64, seed=seed, block_rows=64, window_blocks=1)

@@ -1,4 +1,4 @@
-"""The time model of a rank: a line through its times, without stalls."""
+"""The time model of a rank: a line fitted to the rank's times without stalls."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A user program balanced over ranks of unequal speed: same losses as on one rank, and no rank waits."""
+"""A user program that is balanced over ranks of unequal speed has the same losses as on one rank, and no rank waits."""
 
 import json
 import re
@@ -21,7 +21,7 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def run(run_on_ranks: Callable[..., str]) -> Run:
-    """Return a function that runs the program on some ranks, with options, and returns its results."""
+    """Return a function that runs the program on several ranks with options, and returns the program's results."""
 
     def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
         run_on_ranks(ranks, "tests/program.py", json.dumps({"output": str(output), **what}))
@@ -33,7 +33,7 @@ def run(run_on_ranks: Callable[..., str]) -> Run:
 
 @pytest.fixture(scope="module")
 def single_rank_losses(run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
-    """Losses of one rank."""
+    """Return the losses of the program on one rank."""
     found: list[float] = run(1, tmp_path_factory.mktemp("single") / "out.json")["losses"]
     return found
 

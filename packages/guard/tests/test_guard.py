@@ -1,4 +1,4 @@
-"""`Guard` in a stack that is not a Shoal deployment: its resources, its argument errors, and the deletion."""
+"""`Guard` in a stack that is not a Shoal deployment: its resources, argument errors, and the deletion of the stack."""
 
 import json
 from datetime import UTC, datetime, timedelta

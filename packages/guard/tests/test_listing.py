@@ -1,4 +1,4 @@
-"""Ownership of load balancers, by tags that need a call of their own."""
+"""Ownership of load balancers, decided by tags that need a separate call."""
 
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ from shoal_guard.sweep.listing import owns_load_balancer
 
 
 class FakeOwner:
-    """Owner, account and client in one object, with these tags."""
+    """Fake owner, account and client in one object. The load balancer has these tags."""
 
     def __init__(self, answer: Any) -> None:
         self.account, self._answer = self, answer

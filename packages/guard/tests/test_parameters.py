@@ -1,4 +1,4 @@
-"""The guard's stored state: a round trip returns it unchanged, and invalid text is refused."""
+"""The guard's stored state: writing and reading it changes nothing, and invalid text is refused."""
 
 import json
 from datetime import UTC, datetime, timedelta

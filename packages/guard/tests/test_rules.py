@@ -1,4 +1,4 @@
-"""Decisions of the guard: warnings, deletions, idle nodes and clusters, and the count of dollars."""
+"""Decisions of the guard: warnings, deletions, idle nodes and clusters, and the dollars spent."""
 
 from collections.abc import Iterator
 from dataclasses import astuple, replace
@@ -80,7 +80,8 @@ settings = st.builds(
 
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("guard_rounds.yaml").read_text("utf-8"))
-"""Rounds at minutes after the creation: observation and actions. `account` has the dollars spent and the rate."""
+"""Test cases. Each has rounds, by minutes after the stack's creation, with the observation and the expected actions.
+`account` is the dollars spent and the dollars per hour."""
 PARTS = {"nodes": ObservedNode, "clusters": ObservedCluster, "jobs": ObservedJob}
 
 
@@ -96,7 +97,7 @@ def observation(seen: dict[str, Any]) -> Observation:
 
 
 def rounds(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the account after each round, and the actions of the round."""
+    """Yield the guard's state after each round, and the actions of the round."""
     account = GuardState() if case.get("account", True) else None
     for each in case["rounds"]:
         using = replace(SETTINGS, **{**case.get("settings", {}), **each.get("settings", {})})

@@ -1,4 +1,4 @@
-"""Tests of steps on EMR, of mrjob and of Spark, which really run, without an account of AWS.
+"""Tests that really run EMR steps of mrjob and Spark, without an AWS account.
 
     pip install pytest "./packages/local-aws[mrjob,spark]"; pytest test_emr_steps.py
 

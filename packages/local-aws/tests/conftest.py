@@ -1,4 +1,4 @@
-"""Fixtures: one emulator for each test module, its clients and stacks."""
+"""Fixtures: one emulator for each test module, with clients and stacks."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.local_aws.stacks import Client, Stacks
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    """Emulator for the tests of one file. Clients in this process, and commands that it starts, use it."""
+    """Emulator for the tests of one file. The clients in this process and in its child processes use it."""
     with running_aws(tmp_path_factory.mktemp("aws")) as running:
         yield running
 
@@ -30,7 +30,7 @@ def stacks(client: Client) -> Stacks:
 
 @pytest.fixture(scope="module")
 def upload(client: Client) -> Callable[[str, str, bytes | str], str]:
-    """Return a function that uploads an object, creates a missing bucket, and returns the object's address."""
+    """Return a function that uploads an object and returns the object's address. It creates a missing bucket."""
 
     def put(bucket: str, key: str, body: bytes | str) -> str:
         s3 = client("s3")

@@ -1,4 +1,4 @@
-"""Read-only answers about an account: quotas, offers, releases, dry runs, refusals."""
+"""Read-only requests about an account: quotas, instance type offerings, releases, dry runs and refusals."""
 
 import time
 

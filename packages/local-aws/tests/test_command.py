@@ -1,4 +1,4 @@
-"""`shoal-local-aws`: a command with its own emulator, and the messages at its end."""
+"""`shoal-local-aws`: it runs a command with an emulator, and prints messages when the emulator exits."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""Resources of another region exist and work only in that region."""
+"""Resources in a second region exist and work only in this region."""
 
 import base64
 import json

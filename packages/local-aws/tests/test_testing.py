@@ -1,4 +1,4 @@
-"""Tests of EMR steps by users who install only this package."""
+"""The fixture `shoal_aws`, as users have it who install only this package."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def test_mrjobs_examples_run_unchanged(tmp_path: Path, shoal_aws: boto3.Session)
         printed = dict[str, list[str]]()
         for runner in ("emr", "local"):
             words = (sys.executable, "-m", f"mrjob.examples.mr_{name}", "-r", runner, *options, "text.txt")
-            # Hadoop ends a line without a value with a tab.
+            # Hadoop adds a tab to a line without a value.
             printed[runner] = sorted(line.rstrip("\t") for line in _printed(tmp_path, words).splitlines())
         assert printed["emr"] == printed["local"] != []
 

@@ -1,4 +1,4 @@
-"""A stack's execution role needs the permissions of CloudFormation's handlers."""
+"""A stack's execution role needs the permissions that CloudFormation's handlers need."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def allow(actions: list[str], resource: str = "*", **condition: Any) -> dict[str
 
 @pytest.fixture
 def role(aws: EmbeddedAws) -> Iterator[Callable[..., str]]:
-    """Return a function that limits the execution role `limited` to some statements, and returns its ARN."""
+    """Return a function that limits the execution role `limited` to policy statements, and returns the role's ARN."""
     iam = boto3.client("iam")
     iam.create_role(RoleName="limited", AssumeRolePolicyDocument=json.dumps(TRUST))
 

@@ -1,4 +1,4 @@
-"""After a failed deletion of a resource, its dependencies stay until the next attempt."""
+"""If the deletion of a resource fails, the resources on which it depends are kept until the next attempt."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Resources in use refuse their deletion, by a client and by CloudFormation."""
+"""Neither a client nor CloudFormation can delete resources that are in use."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def subnet(number: int) -> dict[str, Any]:
     return {"Type": "AWS::EC2::Subnet", "Properties": properties}
 
 
-# A network of two private subnets with a NAT gateway in a public subnet, and a file system with two mount targets.
+# A network with two private subnets, a NAT gateway in a public subnet, and a file system with two mount targets.
 NETWORK: dict[str, Any] = {
     "Vpc": VPC,
     "One": subnet(0),

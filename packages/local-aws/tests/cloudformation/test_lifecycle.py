@@ -22,7 +22,7 @@ class SlowStack:
         self.resources = {"First": TOPIC, "Cluster": self.cluster, "Last": {**TOPIC, "DependsOn": "Cluster"}}
 
     def start(self) -> str:
-        """Start the creation, and return the stack's id once the cluster boots."""
+        """Start the creation, wait until the cluster boots, and return the stack's id."""
         template = json.dumps({"Resources": self.resources})
         identifier = self.cloudformation.create_stack(StackName=self.name, TemplateBody=template)["StackId"]
         until(lambda: self.clusters("BOOTSTRAPPING"))
@@ -39,7 +39,7 @@ class SlowStack:
         return str(self.cloudformation.describe_stacks(StackName=identifier)["Stacks"][0]["StackStatus"])
 
     def until(self, identifier: str, *statuses: str) -> list[str]:
-        """Wait until the stack has one of these statuses, and return all that it had."""
+        """Wait until the stack has one of these statuses. Return all statuses that it had during the wait."""
         seen: list[str] = []
 
         def settled() -> bool:
@@ -77,7 +77,7 @@ def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions
         found = stack.cloudformation.describe_stack_resources(StackName="changed")["StackResources"]
         return {each["LogicalResourceId"]: (each["ResourceStatus"], each["PhysicalResourceId"]) for each in found}
 
-    until(lambda: "Cluster" in shown())  # CloudFormation shows it shortly after EMR does
+    until(lambda: "Cluster" in shown())  # CloudFormation lists the cluster shortly after EMR
     assert shown()["Cluster"] == ("CREATE_IN_PROGRESS", *stack.clusters("BOOTSTRAPPING"))
     body = json.dumps({"Resources": {"First": TOPIC}})
     with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):

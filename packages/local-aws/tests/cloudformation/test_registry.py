@@ -1,4 +1,4 @@
-"""Stacks with every added type, through CloudFormation's API."""
+"""Stacks with every resource type that the emulator adds, through CloudFormation's API."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ ADDED: dict[str, tuple[str, str, str, str]] = {
     "AWS::EMR::Cluster": ("emr", "list_clusters", "Clusters", "Id"),
     "AWS::Budgets::Budget": ("budgets", "describe_budgets", "Budgets", "BudgetName"),
 }
-"""How the services list each type: service, operation, key of the list, key of its identifier."""
+"""Call that lists the resources of each type: service, operation, key of the list, key of the identifier."""
 NOTIFIED = {
     "Notification": {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": "80"},
     "Subscribers": [{"SubscriptionType": "EMAIL", "Address": "somebody@example.com"}],

@@ -68,7 +68,7 @@ ALONE = {
     "AWS::IAM::Role": ("iam", "delete_role", "RoleName"),
     "AWS::Budgets::Budget": ("budgets", "delete_budget", "BudgetName"),
 }
-"""How somebody deletes what a stack has made, by its type."""
+"""Call with which a client deletes a resource of a stack, by resource type."""
 
 
 def test_a_missing_resource_does_not_block_the_deletion_of_its_stack(stacks, client):

@@ -1,4 +1,4 @@
-"""Types of ministack that are changed to match AWS."""
+"""Those of ministack's resource types that are changed to match AWS."""
 
 import json
 

@@ -15,7 +15,7 @@ LOGS = "emr-logs"
 
 
 class Cluster:
-    """Cluster of one primary node."""
+    """Cluster with only a primary node."""
 
     def __init__(self, client, **more: Any) -> None:
         self.emr, self.s3 = client("emr"), client("s3")
@@ -90,7 +90,7 @@ STEPS = [
     ("bash -c 'echo no such bucket >&2; exit 7'", "FAILED", "", "no such bucket\n"),
     ("no-such-command", "FAILED", "", None),
 ]
-"""Commands, how each ends, and what it prints."""
+"""Commands of steps, with the final state of the step and the output."""
 
 
 def test_steps_really_run_in_their_order_and_their_output_is_in_the_log_bucket(make, upload):

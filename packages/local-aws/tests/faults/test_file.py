@@ -1,4 +1,4 @@
-"""The server reads the faults that a test writes."""
+"""The emulator's server reads the faults that a test writes."""
 
 import pytest
 from hypothesis import given

@@ -20,7 +20,7 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
 
 @pytest.fixture(scope="module")
 def clients(aws, upload) -> tuple[Any, Any]:
-    """Clients without and with retries. `pile/object` exists."""
+    """One client without retries, and one with retries. The object `pile/object` exists."""
     upload("pile", "object", BODY)
     place = {"endpoint_url": aws.endpoint, "region_name": "us-east-1", **keys_of(aws)}
     return boto3.client("s3", **place, config=Config(retries={"total_max_attempts": 1})), boto3.client(
@@ -40,7 +40,7 @@ def patient(clients) -> Any:
 
 @contextmanager
 def statuses(client: Any) -> Iterator[list[int]]:
-    """Record the status of every response that botocore gets, before its decision on a retry."""
+    """Record the status of every response that botocore receives, before botocore decides on a retry."""
     seen: list[int] = []
 
     def look(response: Any = None, **_: Any) -> None:

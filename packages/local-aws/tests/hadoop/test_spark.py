@@ -1,4 +1,4 @@
-"""`spark-submit` on the emulated cluster: command lines, and input and output of a program."""
+"""`spark-submit` on the emulated cluster: command lines, and the input and output of a program."""
 
 import os
 import subprocess

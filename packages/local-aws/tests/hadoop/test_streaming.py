@@ -1,4 +1,4 @@
-"""`hadoop-streaming` with all its parts, on files of this machine."""
+"""Whole `hadoop-streaming` jobs, on files of this machine."""
 
 import gzip
 import os
@@ -60,7 +60,8 @@ while name == os.environ.get("endless") or not awaited.exists():
 attempt.write_text("ended")
 print("done")
 """
-"""Mapper that records its attempt. It waits for the start of `awaited`. The attempt `endless` never ends."""
+"""Mapper that records its attempt. It waits until the attempt `awaited` has started. The attempt `endless` never
+exits."""
 
 
 class Hadoop:
@@ -100,7 +101,7 @@ class Hadoop:
         )
 
     def over(self, text: str, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
-        """Run a job on one file with this text."""
+        """Run a job on one file that contains `text`."""
         (self.root / "input.txt").write_text(text)
         return self.run(*arguments, "-input", f"file://{self.root}/input.txt", **properties)
 
@@ -108,7 +109,7 @@ class Hadoop:
         return f"{sys.executable} {name}"
 
     def count_words(self, words: list[str], *options: str, **properties: str) -> None:
-        """Count words in a folder with a plain and a compressed file."""
+        """Run a job that counts the words in a folder with a plain and a compressed file."""
         lines = [" ".join(words[i : i + 9]) + "\n" for i in range(0, len(words), 9)]
         (self.root / "input").mkdir()
         (self.root / "input" / "one.txt").write_text("".join(lines[:400]))
@@ -127,7 +128,7 @@ class Hadoop:
         assert (self.output / "_SUCCESS").exists()
 
     def records(self) -> list[list[str]]:
-        """Return the records of all parts in order."""
+        """Return the records of all output files in order."""
         parts = sorted(self.output.glob("part-*"))
         return [line.split("\t") for part in parts for line in part.read_text().splitlines()]
 
@@ -208,7 +209,7 @@ def test_a_failed_combiner_fails_a_job_with_reducers(hadoop):
 
 
 def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[str]":
-    """Run a job of one map task that records its attempts in `trace`."""
+    """Run a job with one map task, which records its attempts in `trace`."""
     return hadoop.over(
         "x\n",
         *["-files", f"{hadoop.root}/stamps.py", "-mapper", hadoop.program("stamps.py")],

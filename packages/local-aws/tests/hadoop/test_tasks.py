@@ -54,7 +54,7 @@ def test_parts_are_merged_in_byte_order_of_keys(tmp_path_factory, parts, seed):
 
 
 class Attempt:
-    """Runs Python code as the process of a task on given blocks, and returns its output."""
+    """Runs Python code as the process of a task with the given input blocks, and returns the output."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

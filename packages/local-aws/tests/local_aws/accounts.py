@@ -1,4 +1,4 @@
-"""An emulator for clients in this process and commands that it starts, and its users and roles."""
+"""An emulator for the clients in this process and in its child processes, with users and roles."""
 
 import json
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from shoal_local_aws.permissions.record import ALLOWED, read_checks
 
 
 def keys_of(aws: EmbeddedAws) -> dict[str, str]:
-    """Return the keys of the user of an emulated AWS, as arguments of boto3."""
+    """Return the keys of an emulator's user, as arguments for boto3."""
     return {name.lower(): aws.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
 
 
 def make_roles(iam: Any) -> None:
-    """Create the roles `service` and `other` of EMR, `execution` of CloudFormation, and the instance profile `nodes`.
+    """Create EMR's roles `service` and `other`, CloudFormation's role `execution`, and the instance profile `nodes`.
 
-    All of them have all permissions.
+    All these roles have all permissions.
     """
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     services = {
@@ -40,13 +40,13 @@ def make_roles(iam: Any) -> None:
 
 
 def refused(aws: EmbeddedAws) -> set[tuple[str, str, str]]:
-    """Return principal, action and decision of all refused requests: no permission, root, or no action of IAM."""
+    """Return principal, action and decision of all requests that were refused for any reason."""
     checks = read_checks(aws.folder)
     return {(check.who, check.action, check.decision) for check in checks if check.decision != ALLOWED}
 
 
 def session_with(document: dict[str, Any]) -> boto3.Session:
-    """Return a session of a new user of the account with only this policy."""
+    """Return a boto3 session of a new user that has only this policy."""
     iam, name = boto3.client("iam"), f"person-{uuid4().hex[:8]}"
     iam.create_user(UserName=name)
     iam.put_user_policy(UserName=name, PolicyName="only", PolicyDocument=json.dumps(document))
@@ -58,7 +58,7 @@ def session_with(document: dict[str, Any]) -> boto3.Session:
 
 @contextmanager
 def running_aws(folder: Path, wheels: Path | None = None) -> Iterator[EmbeddedAws]:
-    """Run an emulator until the end of the block. This process and its commands use only this emulator."""
+    """Run an emulator until the end of a `with` block. This process and its child processes use only this emulator."""
     with EmbeddedAws(folder, wheels=wheels) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
         yield running

@@ -1,4 +1,4 @@
-"""Resources of stacks and clusters for several tests."""
+"""Resources for the stacks and clusters of several tests."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ ROLE = {
 
 
 def cluster(**properties: Any) -> dict[str, Any]:
-    """Return a cluster of one node with more properties."""
+    """Return a cluster with one node and these additional properties."""
     return {
         "Type": "AWS::EMR::Cluster",
         "Properties": {"Name": "cluster", **ROLES, "Instances": ONE_NODE, **properties},
@@ -59,4 +59,4 @@ PROPERTIES: dict[str, dict[str, Any]] = {
         }
     },
 }
-"""Properties by type, for several tables of tests. They may refer to a `Vpc` and a `Subnet`."""
+"""Valid properties of resources, by type. They may refer to the resources `Vpc` and `Subnet` of the template."""

@@ -19,11 +19,11 @@ class Group:
     """Auto scaling group with its own launch template.
 
     Args:
-        data: More data of the launch template, in addition to an image and a type.
-        user_data: Script of its nodes. It creates the file `ready` after it has started all processes.
-        spot: Distribution over markets, for a group with a mixed-instances policy.
-        types: Instance types of the overrides of such a group.
-        more: More arguments of the group's creation. By default the group is in one zone.
+        data: Data of the launch template, in addition to an image and an instance type.
+        user_data: Script that nodes run when they boot. It creates the file `ready` after it has started all processes.
+        spot: Distribution over spot and on-demand, for a group with a mixed-instances policy.
+        types: Instance types in the overrides of a mixed-instances policy.
+        more: Additional arguments of CreateAutoScalingGroup. By default the group is in one zone.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Group:
         return dict(found[0])
 
     def serving(self, count: int) -> list[str]:
-        """Wait until `count` instances are in service and have run their user data, and return their ids."""
+        """Wait until `count` instances are in service and have run their user data. Return the ids of the instances."""
 
         def ready() -> list[str] | None:
             states = {each["InstanceId"]: each["LifecycleState"] for each in self.described()["Instances"]}

@@ -10,14 +10,14 @@ Client = Callable[[str], Any]
 
 
 class Stacks:
-    """Stacks through CloudFormation's API. Each call waits for the stack's final status."""
+    """Creates and deletes stacks through CloudFormation's API. Each call waits for the final status of the stack."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.cloudformation = client("cloudformation")
 
     def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
-        """Create a stack of resources, and return its final status."""
+        """Create a stack with these resources, and return its final status."""
         template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
         self.cloudformation.create_stack(StackName=name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"], **more)
         return self._settled(name)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE = 600
-"""Time limit of a wait in seconds, long enough for a busy machine."""
+"""Time limit for a wait in seconds. It is long enough for a busy machine."""
 
 
 def until(holds: Callable[[], Any], seconds: float = PATIENCE, *, every: float = 0.05) -> Any:

@@ -38,7 +38,7 @@ def two(group):
 
 
 def output_on(group: Group, node: str, script: str) -> str:
-    """Run a script on a node, and return its output with standard error."""
+    """Run a script on a node, and return its standard output and standard error together."""
     return group.run(node, f"exec 2>&1; {script}").stdout
 
 
@@ -104,7 +104,7 @@ def test_invalid_and_unsupported_requests_are_refused(group, two, client):
 @pytest.mark.parametrize("name", ["halt", "poweroff", "reboot", "shutdown"])
 def test_a_node_cannot_switch_this_computer_off(name, group, two, aws):
     found = output_on(group, two[0], f"command -v {name}").strip()
-    assert found == str(aws.folder / "commands" / name)  # otherwise the next line would run this computer's command
+    assert found == str(aws.folder / "commands" / name)  # else the next line runs the command of this computer
     assert output_on(group, two[0], f"{found} now; echo $?").endswith("with EC2's API\n1\n")
 
 

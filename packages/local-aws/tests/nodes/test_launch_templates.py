@@ -29,7 +29,7 @@ def create(client, name: str, **more: Any) -> None:
 
 
 def image_of_the_first(client, name: str) -> str:
-    """Scale a group to one instance, and return the instance's image."""
+    """Scale a group to one instance, and return the image of this instance."""
     asg, ec2 = client("autoscaling"), client("ec2")
     asg.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
     (group,) = asg.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]
@@ -49,7 +49,7 @@ def image_of_the_first(client, name: str) -> str:
 )
 def test_a_group_that_could_not_start_is_refused_and_fails_its_stack(reference, reason, client, stacks):
     for name, image in (("versions", IMAGE), ("no-parameter", "resolve:ssm:/mine/image")):
-        with suppress(ClientError):  # it may exist from the previous case
+        with suppress(ClientError):  # the parameter may exist since the previous case
             client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
     named = {"LaunchTemplate": reference} if reference else {}
     with pytest.raises(ClientError, match=reason):

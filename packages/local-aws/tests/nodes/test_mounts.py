@@ -18,13 +18,13 @@ SHARE = 'share=$NODE_ROOT/mnt/share; mkdir -p "$share"; '
 
 
 class Nodes(Group):
-    """Nodes of one group, with a folder for a share."""
+    """Nodes of one group, and the folder that they share."""
 
     def address(self, node: str) -> str:
         return str(self.instance(node)["PrivateIpAddress"])
 
     def execute(self, node: str, script: str) -> tuple[int, str, str]:
-        """A command's exit code, output and error."""
+        """Run a command on a node. Return its exit code, standard output and standard error."""
         done = self.run(node, SHARE + script)
         return done.returncode, done.stdout, done.stderr
 
@@ -36,7 +36,7 @@ def nodes(client, aws):
 
 @pytest.fixture
 def pair(nodes):
-    """Pair of nodes, a server and a client."""
+    """Two nodes: an NFS server and an NFS client."""
     nodes.scale(2)
     yield nodes.serving(2)
     nodes.scale(0)

@@ -12,7 +12,7 @@ from tests.local_aws.stacks import Stacks
 
 @pytest.fixture(scope="module")
 def made(client):
-    """Pairs of resources. One of each pair has a tag and is in a separate VPC."""
+    """Pairs of resources. One resource of each pair has a tag and is in a separate VPC."""
     ec2 = client("ec2")
     found = {}
     for name in ("mine", "other"):
@@ -65,7 +65,7 @@ def test_a_rule_with_two_sources_becomes_two_separate_rules(client):
 
 
 def in_groups(**instances: Any) -> dict[str, Any]:
-    """Start a cluster with its own groups in a separate network."""
+    """Return the resources of a template: a cluster with its own security groups in a separate VPC."""
     managed = {
         **ONE_NODE,
         "EmrManagedMasterSecurityGroup": {"Ref": "Primary"},
@@ -76,7 +76,7 @@ def in_groups(**instances: Any) -> dict[str, Any]:
 
 
 def service_group(*, reported: str = "Primary", managed: tuple[str, ...] = ("Primary", "Core")) -> dict[str, Any]:
-    """Return the service access group of a cluster with its ingress and egress rules."""
+    """Return a service access group for a cluster, with its ingress and egress rules."""
 
     def rule(port: int, **other: Any) -> dict[str, Any]:
         return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, **other}

@@ -1,4 +1,4 @@
-"""Each caller of the emulator is a user or a role, and its policies decide."""
+"""Each caller of the emulator is a user or a role, and the caller's policies decide what is permitted."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def allowing(*statements: tuple[list[str], list[str]], **condition: Any) -> str:
 
 @pytest.fixture
 def person(aws: EmbeddedAws) -> Iterator[Any]:
-    """Return a function from statements to clients of a new user with only these permissions."""
+    """Return a function that creates a user with only these policy statements, and returns a client factory."""
     iam = boto3.client("iam")
     made: list[str] = []
 
@@ -194,7 +194,7 @@ def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> 
 
 
 def console_of(instance: str) -> str:
-    """Wait for the end of an instance's user data, and return its output."""
+    """Wait until the user data of an instance has run, and return its output."""
 
     def ended() -> str | None:
         said = str(boto3.client("ec2").get_console_output(InstanceId=instance).get("Output", ""))

@@ -1,4 +1,4 @@
-"""Permissions of CloudFormation's handlers agree with the schemas of their resource types."""
+"""The permissions in `handlers.yaml` agree with the schemas of the resource types."""
 
 from typing import Any
 
@@ -25,7 +25,8 @@ def test_handler_permissions_match_their_schemas(kind: str) -> None:
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the permissions of a type's handlers by its schema; empty if the schema has no handlers."""
+    """Return the permissions of each handler in a type's schema, or an empty dictionary if the schema has no
+    handlers."""
     if kind == "Custom":
         return {}
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region=REGION, resource_type=kind).schema

@@ -16,7 +16,7 @@ FOR = f"it was written for ministack {re.escape(WRITTEN_FOR)}"
 
 
 def importing(seam: str, before: str) -> str:
-    """Run statements and then import a module of `shoal_local_aws.seams`; return the last line of the error."""
+    """Run statements, import a module of `shoal_local_aws.seams`, and return the last line of the error."""
     run = subprocess.run(
         [sys.executable, "-c", f"{before}\nimport shoal_local_aws.seams.{seam}"],
         capture_output=True,
@@ -69,7 +69,7 @@ def test_the_pinned_ministack_version_is_installed():
 
 
 def test_only_seams_names_modules_of_ministack():
-    """Import contracts check only imports. This test also finds modules named in strings."""
+    """The import contracts check only imports. This test also finds module names in strings."""
     named = re.compile(r"ministack\.(app|core|services)|import ministack|from ministack")
     naming = {path for path in (ROOT / "shoal_local_aws").rglob("*.py") if named.search(path.read_text())}
     assert not [path for path in naming if path.parent.name != "seams"]

@@ -1,4 +1,4 @@
-"""Logs of functions, and the permission to create their log group."""
+"""Logs of Lambda functions, and the permission to create their log groups."""
 
 import io
 import json
@@ -21,7 +21,7 @@ def allow(client, *actions: str) -> None:
 
 @pytest.fixture(scope="module")
 def function(client) -> str:
-    """Function with a log group, and a role without permissions."""
+    """Lambda function with a log group, and with a role without permissions."""
     role = client("iam").create_role(RoleName="silent", AssumeRolePolicyDocument=json.dumps(ASSUME))["Role"]["Arn"]
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w") as archive:

@@ -1,4 +1,4 @@
-"""Functions of a stack: calls by a client and by a schedule, and the deletion of their own stack."""
+"""Lambda functions of a stack: calls by a client, calls by a schedule, and the deletion of the function's own stack."""
 
 import json
 from typing import Any
