@@ -134,9 +134,9 @@ def test_an_interrupted_epoch_still_has_each_row_once(stops: tuple[int, ...]) ->
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"rows": 0}, "all must be at least 1"),
-        ({"global_batch": 0}, "all must be at least 1"),
-        ({"max_rows": 63}, "memory for \\[63\\] rows, and a global batch has 64"),
+        ({"rows": 0}, r"rows \(0\), .* must be at least 1"),
+        ({"global_batch": 0}, r"global_batch \(0\) at least the number of ranks \(1\)"),
+        ({"max_rows": 63}, r"a global batch of 64 rows does not fit .* \(max_rows \[63\]\)"),
     ],
 )
 def test_invalid_sizes_are_refused(given: dict[str, int], why: str) -> None:

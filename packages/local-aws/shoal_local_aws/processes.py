@@ -1,9 +1,9 @@
 """Kills emulated processes with all their descendants.
 
-A process group does not contain all descendants, because torchrun starts each worker in a new session. Nor does a
-worker have a parent after its agent has been killed. But all descendants inherit the environment variables. So an
-environment variable marks each process: with the folder of its node, the id of its command, or the folder of its
-emulator. All processes with the same mark are killed.
+A process group does not contain all descendants, because torchrun starts each worker in a new session. After its agent
+has been killed, a worker has no parent either. But all descendants inherit the environment variables. So an environment
+variable marks each process: with the folder of its node, the id of its command, or the folder of its emulator. All
+processes with the same mark are killed.
 """
 
 import os

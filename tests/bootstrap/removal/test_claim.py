@@ -105,8 +105,8 @@ def test_resources_with_known_prices_are_priced(account: Account, left: Keys) ->
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        ({}, "one of a stack, a tag and a prefix"),
-        ({"stack": "a", "prefix": "a"}, "one of a stack"),
+        ({}, "pass exactly one of stack, tag and prefix"),
+        ({"stack": "a", "prefix": "a"}, "exactly one of stack"),
         ({"stack": "a b"}, "'a b' is not a stack name"),
         ({"tag": "=x"}, "'=x' is not a tag"),
         ({"tag": "k" * 129}, "is not a tag"),

@@ -257,7 +257,7 @@ def _replace_type(scaling_groups: AutoScalingGroups) -> None:
         kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
         name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
         group = autoscaling.groups[name]
-        if kept is not None and "DesiredCapacity" not in new:  # it was set outside of CloudFormation
+        if kept is not None and "DesiredCapacity" not in new:  # keep a capacity set outside of CloudFormation
             group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
         complete_record(group, _policy(new))
         scaling_groups.reconcile(group)

@@ -1,8 +1,8 @@
 """Makes ministack's security groups and VPC endpoints behave as in EC2.
 
-Each stored rule of a group has one source, even if a request combines several. So clients can revoke each rule exactly
-as DescribeSecurityGroups returns it. By default, interface endpoints in EC2 have private DNS and the VPC's default
-security group. ministack drops these settings.
+Each stored rule of a group has one source, even if a request combines several sources. So clients can revoke each rule
+exactly as DescribeSecurityGroups returns it. By default, interface endpoints in EC2 have private DNS and the VPC's
+default security group. ministack drops these settings.
 """
 
 from collections.abc import Callable

@@ -86,7 +86,7 @@ def test_a_carriage_return_ends_a_line(tmp_path_factory, pieces, maps):
         ("file://{}/*.gz", "matches 0 files"),
         ("file://{}/above", "Not a file: .*/above/below"),
         ("/data/reviews", "Input path does not exist: /data/reviews"),
-        ("gs://data", "no such file system; name it by s3:// or hdfs://"),
+        ("gs://data", "does not support this file system; use s3:// or hdfs://"),
     ],
 )
 def test_a_missing_input_is_named(tmp_path, path, reason):
