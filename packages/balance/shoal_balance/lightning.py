@@ -35,21 +35,21 @@ class Balance(Callback):  # type: ignore[misc]
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Find the sampler and start measuring. Raises TypeError if the sampler is not BalancedBatches, or if several
         ranks train without DDP."""
-        found = getattr(trainer.train_dataloader, "batch_sampler", None)
-        if not isinstance(found, BalancedBatches):
+        sampler = getattr(trainer.train_dataloader, "batch_sampler", None)
+        if not isinstance(sampler, BalancedBatches):
             raise TypeError(
                 "the batch_sampler of the training DataLoader must be a BalancedBatches; also pass "
                 "use_distributed_sampler=False to the Trainer"
             )
-        self._batches, self._open = found, ExitStack()  # an earlier, failed run may have left a step open
+        self._batches, self._open = sampler, ExitStack()  # an earlier, failed run may have left a step open
         if isinstance(trainer.strategy.model, DistributedDataParallel):
-            found.measure(trainer.strategy.model)
-        elif found.ranks > 1:
+            sampler.measure(trainer.strategy.model)
+        elif sampler.ranks > 1:
             raise TypeError(
                 f"Balance does not support {type(trainer.strategy).__name__}; pass strategy='ddp' to the Trainer"
             )
         if self._state is not None:
-            found.load_state_dict(self._state)
+            sampler.load_state_dict(self._state)
             self._state = None
             iter(trainer.fit_loop._data_fetcher)  # restart the iterator: Lightning has already drawn batches
 

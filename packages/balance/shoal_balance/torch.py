@@ -86,9 +86,9 @@ class _CpuAllReduceHook:
         mean = torch.futures.Future[Tensor]()
         self._sent.append((dist.all_reduce(buffer, group=self._group, async_op=True), mean, buffer))
         if bucket.is_last():  # after the last bucket, DDP would wait for all buckets anyway
-            for work, found, part in self._sent:
+            for work, future, part in self._sent:
                 work.wait()
-                found.set_result(part)
+                future.set_result(part)
             self._sent.clear()
         return mean
 
@@ -232,8 +232,8 @@ class BalancedBatches(Sampler[list[int]]):
         def timed(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
             if bucket.is_last() and self._now is not None:
                 self._now.computed()
-            found: torch.futures.Future[Tensor] = inner(state, bucket)
-            return found
+            future: torch.futures.Future[Tensor] = inner(state, bucket)
+            return future
 
         model.register_comm_hook(state, timed)
         if any(_has_per_rank_statistics(each) for each in model.modules()):
@@ -247,8 +247,8 @@ class BalancedBatches(Sampler[list[int]]):
     @property
     def shares(self) -> list[int]:
         """Number of rows for each rank in a full global batch, after the latest rebalance."""
-        found: list[int] = self._decisions[-1][1][self._order.global_batch].tolist()
-        return found
+        rows: list[int] = self._decisions[-1][1][self._order.global_batch].tolist()
+        return rows
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position in the training run as a dictionary. It is the same on every rank, and can be loaded by
@@ -317,12 +317,12 @@ class BalancedBatches(Sampler[list[int]]):
     def _gathered(self, own: Any) -> FloatArray:
         """Return the numbers of all ranks, (ranks, ...). `own` must have the same shape on each rank."""
         sent = torch.tensor(own, dtype=torch.float64)
-        found = [torch.empty_like(sent) for _ in range(self._world)]
+        received = [torch.empty_like(sent) for _ in range(self._world)]
         if self._world == 1:
-            found = [sent]
+            received = [sent]
         else:
-            dist.all_gather(found, sent, group=self._group)
-        return torch.stack(found).numpy()
+            dist.all_gather(received, sent, group=self._group)
+        return torch.stack(received).numpy()
 
 
 def bounded(split: IntArray, most: IntArray) -> IntArray:
@@ -332,13 +332,13 @@ def bounded(split: IntArray, most: IntArray) -> IntArray:
     The sum does not change, so the sum of `most` must be at least as large.
     """
     total = int(split.sum())
-    found: IntArray = np.clip(split, min(1, total // len(split)), most)
-    while (missing := total - int(found.sum())) > 0:
-        room = most - found
-        found += np.minimum(proportional_split(missing, np.where(room > 0, found + 1.0, 0.0)), room)
-    for _ in range(int(found.sum()) - total):
-        found[np.argmax(found)] -= 1
-    return found
+    rows: IntArray = np.clip(split, min(1, total // len(split)), most)
+    while (missing := total - int(rows.sum())) > 0:
+        room = most - rows
+        rows += np.minimum(proportional_split(missing, np.where(room > 0, rows + 1.0, 0.0)), room)
+    for _ in range(int(rows.sum()) - total):
+        rows[np.argmax(rows)] -= 1
+    return rows
 
 
 def _has_per_rank_statistics(module: nn.Module) -> bool:

@@ -123,18 +123,18 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
                 share = own / self._all_tokens
                 self._scale = self.batches.ranks * share * self.current_gradient_accumulation_steps
             try:
-                found = super().training_step(model, inputs, None)
+                loss = super().training_step(model, inputs, None)
             finally:
                 self._scale = 1.0
-        return cast(Tensor, found)
+        return cast(Tensor, loss)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
         """Return the loss. In training it is multiplied by `loss_scale`, so that its mean over the ranks is the mean
         over the global batch."""
-        found = super().compute_loss(*args, **kwargs)
-        if isinstance(found, tuple):
-            return (found[0] * self.loss_scale, *found[1:])
-        return found * self.loss_scale
+        loss = super().compute_loss(*args, **kwargs)
+        if isinstance(loss, tuple):
+            return (loss[0] * self.loss_scale, *loss[1:])
+        return loss * self.loss_scale
 
     def _tokens(self, inputs: dict[str, Any]) -> int | None:
         """Return the number of labelled tokens in this rank's rows, or None if rows have labels instead of tokens."""
