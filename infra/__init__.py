@@ -1,1 +1,1 @@
-"""Infrastructure of a deployment: the model of a topology, its price, and its CDK stack."""
+"""Infrastructure of a deployment: the model of a topology, the price of the topology, and the CDK stack."""

@@ -1,7 +1,8 @@
-"""Inputs of a topology: the S3 addresses outside the deployment that its nodes may read.
+"""Inputs of a topology: S3 addresses outside the deployment that the nodes are allowed to read.
 
-`s3://bucket/name` matches the object `name` and all objects below `name/`, as in `--input`; it does not match `name-2`.
-With a final slash it matches only the objects below. IAM permissions and the check of an address use the same patterns.
+As in `--input`, `s3://bucket/name` matches the object `name` and all objects below `name/`, but not the object
+`name-2`. `s3://bucket/name/` matches only the objects below `name/`. IAM permissions and the check of an address use
+the same patterns.
 """
 
 import re
@@ -12,15 +13,17 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MOST = 10
-"""Maximum number of inputs of a topology: with this many of LONGEST characters a role's policy meets AWS's limit."""
+"""Maximum number of inputs of a topology. With this number of inputs of LONGEST characters, a role's policy still keeps
+AWS's size limit."""
 LONGEST = 120
 _SCHEME = "s3://"
 _CHARACTERS = "A-Za-z0-9_.:/=+@-"
-"""Characters of object names: no wildcards of IAM, and no space, which separates the addresses in a stack output."""
+"""Valid characters in object names. Wildcards of IAM are not valid, and neither is a space, because spaces separate the
+addresses in a stack output."""
 
 
 def possible_bucket(name: str) -> str:
-    """Return the name. Raises ValueError if S3 does not accept it as a bucket name."""
+    """Return `name`. Raises ValueError if S3 does not accept it as a bucket name."""
     if re.search(r"\.[.-]|-\.", name) or re.fullmatch(r"\d+(\.\d+){3}", name):
         raise ValueError(
             f"'{name}' is not a valid bucket name (a dot next to a dot or a dash, or an IP address); write the name of "
@@ -46,25 +49,28 @@ _ADDRESS: TypeAdapter[str] = TypeAdapter(InputAddress)
 
 
 def split(address: str) -> tuple[str, str]:
-    """Return the bucket and the object's name, which is empty for the whole bucket."""
+    """Return the bucket and the object name of an address. The object name is empty if the address is a whole
+    bucket."""
     bucket, _, key = address.removeprefix(_SCHEME).partition("/")
     return bucket, key
 
 
 def patterns(named: str) -> list[str]:
-    """Return patterns that match the keys of an input, in which `*` is any text. The last one ends with `*`."""
+    """Return patterns for the object keys that belong to the input `named`. In a pattern, `*` matches any characters.
+    The last pattern ends with `*`."""
     _, key = split(named)
     return [f"{key}*"] if not key or key.endswith("/") else [key, f"{key}/*"]
 
 
 def contains(named: str, address: str) -> bool:
-    """Return whether an input contains an address, which may be an object, a folder or a pattern."""
+    """Return whether the input `named` contains `address`, which is an object, a folder or a pattern."""
     bucket, key = split(address)
     return bucket == split(named)[0] and any(fnmatchcase(key, pattern) for pattern in patterns(named))
 
 
 def narrowest(address: str) -> str:
-    """Return the narrowest valid input that contains this address: itself, its nearest parent folder, or its bucket."""
+    """Return the narrowest valid input that contains `address`: the address itself, its nearest parent folder, or its
+    bucket."""
     above = [address[: slash.end()] for slash in re.finditer("/", address)]
     return next(filter(_is_valid, (address, *reversed(above))), address)
 

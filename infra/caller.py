@@ -1,6 +1,6 @@
-"""Determines the owner of a deployment and whether AWS is emulated, for the CDK app and the command line.
+"""Determines, for the CDK app and the command line, who owns a deployment and whether AWS is emulated.
 
-Both must determine the same owner, because Shoal refuses updates by another owner.
+App and command line must determine the same owner, because Shoal refuses updates by a different owner.
 """
 
 import getpass
@@ -11,21 +11,21 @@ from infra.topology import Topology, owner_tag
 
 
 def owner_of(topology: Topology, given: str | None) -> str:
-    """Return the owner as a tag value: the given owner, or the topology's, or the current user."""
+    """Return the owner as a tag value: `given`, otherwise the topology's owner, otherwise the current user."""
     return owner_tag(given or topology.owner or _user())
 
 
 def emulated(endpoint: str | None) -> bool:
-    """Return whether the endpoint is on this machine, which means that AWS is emulated."""
+    """Return whether AWS is emulated, which is true if the endpoint is on this machine."""
     try:
         host = urlsplit(endpoint or "").hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # not a URL, or a host name
+    except ValueError:  # an invalid URL, or a host name instead of an IP address
         return False
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # the user of a container may have no name
+    except (KeyError, OSError):  # in a container, the user might have no name
         return ""

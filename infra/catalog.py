@@ -1,7 +1,7 @@
-"""Reads the catalogue of instance types: hardware, supported software, and prices by region and date.
+"""Reads the catalogue of instance types (hardware and supported software) and the price lists by region and date.
 
-CDK's enums and AWS's price lists still contain retired types; only `retired` here shows that AWS starts a type no
-more. A retired type keeps its last price, because the reference's tables use it.
+CDK's enums and AWS's price lists still contain retired types. Only the field `retired` shows that AWS no longer starts
+a type. A retired type keeps its last price, because the tables of the reference system use this price.
 """
 
 import difflib
@@ -18,7 +18,7 @@ from infra.topology_error import TopologyError
 
 PRICES = plain.PRICES
 _FILE = Path(__file__).with_name("catalog.yaml")
-_HOURS_A_MONTH = 730  # the divisor with which AWS computes hourly prices from monthly ones
+_HOURS_A_MONTH = 730  # AWS divides monthly prices by this number to compute hourly prices
 
 
 class _Entry(BaseModel):
@@ -29,7 +29,7 @@ _CAPABILITY = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability"
 
 
 class Gpu(_Entry):
-    """GPUs of one machine, all of the same kind."""
+    """The GPUs of an instance type, which are all of the same kind."""
 
     name: str
     count: int = Field(ge=1)
@@ -39,14 +39,15 @@ class Gpu(_Entry):
 
 
 class Efa(_Entry):
-    """Elastic Fabric Adapter: interfaces that bypass the operating system, one on each of the first network cards."""
+    """Elastic Fabric Adapter of an instance type: interfaces that bypass the operating system, one on each of the first
+    `cards` network cards."""
 
     cards: int = Field(ge=1)
     network: float = Field(gt=0, description="Gbit/s of all these cards together")
 
 
 class Retired(_Entry):
-    """Day on which AWS stopped starting a type, and the type that replaces it."""
+    """Retirement of an instance type: the day since which AWS no longer starts it, and the type that replaces it."""
 
     since: str = Field(description="the day, or the year if only that is known")
     successor: str
@@ -68,7 +69,8 @@ class InstanceType(_Entry):
 
 
 class TorchBuild(_Entry):
-    """Published PyTorch build for GPUs with compute capabilities from `lowest` to `highest`, inclusive."""
+    """Published PyTorch build, which supports GPUs with compute capabilities from `lowest` to `highest`, both
+    included."""
 
     torch: str
     cuda: str
@@ -81,7 +83,8 @@ class TorchBuild(_Entry):
 
 
 class Image(_Entry):
-    """AWS machine image for GPU nodes. `parameter` of Systems Manager holds the ID of its newest build."""
+    """AWS machine image for GPU nodes. The Systems Manager parameter `parameter` contains the ID of its newest
+    build."""
 
     name: str
     parameter: str
@@ -90,7 +93,7 @@ class Image(_Entry):
 
 
 class Catalog(_Entry):
-    """Catalogue: types and images by name, and PyTorch builds, newest first."""
+    """Catalogue: instance types and machine images by name, and PyTorch builds, the newest first."""
 
     types: Mapping[str, InstanceType]
     builds: tuple[TorchBuild, ...] = Field(strict=False)
@@ -98,22 +101,26 @@ class Catalog(_Entry):
 
 
 class PriceList(plain.PriceList):
-    """Prices of a region from a date on. Errors name the command that downloads a missing price."""
+    """Price list of a region, valid from `date`. Its errors name the command that downloads a missing price."""
 
     def hourly(self, name: str) -> float:
-        """Return the dollars an hour of a type. Raises TopologyError if the list lacks it."""
+        """Return the on-demand price of an instance type in dollars per hour. Raises TopologyError if the price is
+        missing."""
         return self._price(self.instances.get(find(name).name), f"{name} has no price")
 
     def emr_hourly(self, name: str) -> float:
-        """Return the dollars an hour that EMR adds to a type. Raises TopologyError if the list lacks them."""
+        """Return EMR's surcharge for an instance type in dollars per hour. Raises TopologyError if the price is
+        missing."""
         return self._price(self.emr.get(find(name).name), f"{name} has no EMR price")
 
     def managed_hourly(self, name: str) -> float:
-        """Return the dollars an hour of SageMaker training on a type. Raises TopologyError if the list lacks them."""
+        """Return the price of SageMaker training on an instance type in dollars per hour. Raises TopologyError if it is
+        missing."""
         return self._price(self.sagemaker.get(find(name).name), f"training by SageMaker on {name} has no price")
 
     def volume_hourly(self, gib: int) -> float:
-        """Return the dollars an hour of a gp3 volume. Raises TopologyError if the list lacks its price."""
+        """Return the price of a gp3 volume of `gib` GiB in dollars per hour. Raises TopologyError if the price is
+        missing."""
         return self._price(self.other.gp3_gib_month, "gp3 volumes have no price") * gib / _HOURS_A_MONTH
 
     def _price(self, known: float | None, without: str) -> float:
@@ -130,7 +137,7 @@ class PriceList(plain.PriceList):
 
 @functools.cache
 def catalog() -> Catalog:
-    """Read the shipped catalogue. The result is cached."""
+    """Return the catalogue that Shoal ships. It is read once."""
     raw = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     types = [each for name, family in raw.pop("families").items() for each in _members(name, family)]
     images = {name: {"name": name, **row} for name, row in raw["images"].items()}
@@ -138,7 +145,8 @@ def catalog() -> Catalog:
 
 
 def find(name: str) -> InstanceType:
-    """Return the type with this name. Raises TopologyError with the nearest names if it does not exist."""
+    """Return the instance type with this name. If it does not exist, raises TopologyError, which suggests similar
+    names."""
     types = catalog().types
     if name not in types:
         raise TopologyError(
@@ -149,17 +157,17 @@ def find(name: str) -> InstanceType:
 
 
 def of_today() -> list[InstanceType]:
-    """Return the types that AWS still starts."""
+    """Return the instance types that AWS still starts."""
     return [row for row in catalog().types.values() if not row.retired]
 
 
 def similar(name: str, usable: Sequence[str]) -> str:
-    """Return the up to three most similar of the usable names, joined by `or`."""
+    """Return at most three of the `usable` names, the most similar to `name`, joined by `or`."""
     return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
 
 
 def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
-    """Return the builds that support all of these compute capabilities, newest first."""
+    """Return the PyTorch builds that support all of these compute capabilities, the newest first."""
     needed = list(capabilities)
     return [build for build in catalog().builds if all(map(build.supports, needed))]
 
@@ -167,8 +175,8 @@ def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
 def image_of(name: str) -> Image:
     """Return the machine image for training on an instance type.
 
-    A type without an image gets the first image of the catalogue. Such types are those of readers, which have no GPU,
-    and retired types, which only the emulator starts.
+    For a type without an image, return the first image of the catalogue. Such a type has no GPU and is used for
+    readers, or it is retired and only the emulator starts it.
     """
     images = catalog().images
     image = find(name).image
@@ -176,7 +184,8 @@ def image_of(name: str) -> Image:
 
 
 def prices(region: str, folder: Path = PRICES) -> PriceList:
-    """Return the region's newest price list, or an empty one. Raises TopologyError if the file is invalid."""
+    """Return the newest price list of a region, or an empty list if the region has no file. Raises TopologyError if the
+    file is invalid."""
     try:
         return PriceList.newest(region, folder)
     except ValueError as error:
@@ -184,7 +193,8 @@ def prices(region: str, folder: Path = PRICES) -> PriceList:
 
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the types of a family. The file has the properties that its sizes share only once."""
+    """Yield the instance types of a family. In the file, a family states the properties that all of its sizes share
+    only once."""
     for size, (vcpu, memory, network, *more) in row["sizes"].items():
         own: dict[str, Any] = {key: row[key] for key in ("architecture", "image") if key in row}
         if more:
@@ -198,5 +208,5 @@ def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _order(capability: str) -> tuple[int, ...]:
-    """Return a sort key, with which 10.0 follows 9.0."""
+    """Return a sort key that places 10.0 after 9.0."""
     return tuple(map(int, capability.split(".")))

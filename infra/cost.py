@@ -1,9 +1,11 @@
 """Computes the hourly cost of a topology from the price list of its region.
 
-The sum of all rows is the cost while everything runs. Not everything runs all the time: node groups have no nodes until
-a training starts them, and the guard ends an idle cluster. A row's `since` says when its cost starts.
+The sum of all rows is the hourly cost while everything runs. Not everything runs all the time. Node groups have no
+nodes until a training run starts them, and the guard terminates an idle cluster. The field `since` of a row says when
+the item costs money.
 
-An unknown price counts as 0, so a sum is a lower bound. Say that to the user if `unknown` returns items.
+An unknown price counts as 0, so a sum is a lower bound. If `unknown` returns items, tell the user that their prices are
+missing.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,33 +21,36 @@ from infra.topology_error import TopologyError
 Since = Literal["always", "deploy", "train"]
 _IN_ADVANCE = " (a Capacity Block, paid in advance: at most)"
 JOBS = "jobs"
-"""`part` of rows for SageMaker training jobs."""
+"""Value of `Row.part` for SageMaker training jobs."""
 READING = "reading"
-"""`part` of rows for readers, which run only while a run trains on a stream."""
+"""Value of `Row.part` for readers. Readers run only while a run trains on a text stream."""
 EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Line of the estimate: `quantity` items at `unit_price` dollars an hour each."""
+    """Row of the cost table: `quantity` items, each at `unit_price` dollars per hour."""
 
     part: str
     item: str
     quantity: int
     unit_price: float | None
-    """Dollars an hour; None if unknown."""
+    """Dollars per hour, or None if the price is unknown."""
     since: Since
-    """When the item costs: as long as the stack exists, until the guard ends it as idle, or while a training runs."""
+    """When the item costs money. always: while the stack exists; deploy: from the deployment until the guard terminates
+    the idle item; train: during a training run."""
     cheapest: float | None = None
-    """Lowest price of several possible types, if `unit_price` is the highest of them."""
+    """Price of the cheapest type, if the item can have several instance types. `unit_price` is then the price of the
+    most expensive type."""
     at_most: bool = False
-    """True for spot instances: `unit_price` is the on-demand price, the upper limit of the spot price."""
+    """Whether the item is spot instances. Then `unit_price` is the on-demand price, which is the upper limit of the
+    spot price."""
     instance: bool = False
-    """True if the item is EC2 instances, and not a surcharge, a volume or a service."""
+    """Whether the item is EC2 instances, and not a surcharge, a volume or a service."""
 
     @property
     def hourly(self) -> float:
-        """Dollars an hour, 0 if the price is unknown."""
+        """Dollars per hour for all units of the row. 0 if the price is unknown."""
         return self.quantity * (self.unit_price or 0.0)
 
 
@@ -55,12 +60,12 @@ class ByUse:
 
     item: str
     price: float | None
-    """Dollars a unit; None if unknown."""
+    """Dollars per unit, or None if the price is unknown."""
     unit: str
 
 
 def rows(topology: Topology) -> list[Row]:
-    """Return all items that are charged by the hour while all nodes run."""
+    """Return one row for each item that is charged by the hour, if all nodes run."""
     prices = catalog.prices(topology.region)
     return [
         *_preprocessing(topology, prices),
@@ -71,12 +76,12 @@ def rows(topology: Topology) -> list[Row]:
 
 
 def unknown(topology: Topology) -> list[str]:
-    """Return the distinct items that are charged by the hour at an unknown price."""
+    """Return the distinct names of items that are charged by the hour and have no known price."""
     return list(dict.fromkeys(row.item for row in rows(topology) if row.unit_price is None))
 
 
 def known(price: Callable[..., float], *of: object) -> float | None:
-    """Return `price(*of)`, or None if the price list lacks it."""
+    """Return `price(*of)`, or None if the price list lacks this price."""
     try:
         return price(*of)
     except TopologyError:
@@ -84,17 +89,18 @@ def known(price: Callable[..., float], *of: object) -> float | None:
 
 
 def hourly(topology: Topology) -> float:
-    """Return the dollars an hour while everything runs."""
+    """Return the cost of the topology in dollars per hour while everything runs."""
     return sum(row.hourly for row in rows(topology))
 
 
 def hourly_fixed(topology: Topology) -> float:
-    """Return the dollars an hour of the items that cost as long as the stack exists."""
+    """Return the dollars per hour of the items that cost money as long as the stack exists."""
     return sum(row.hourly for row in rows(topology) if row.since == "always")
 
 
 def hourly_of_run(topology: Topology) -> float:
-    """Return the dollars an hour of the nodes or jobs that train. Raises TopologyError if a price is missing."""
+    """Return the dollars per hour of the nodes or SageMaker jobs that train. Raises TopologyError if a price is
+    missing."""
     prices, managed = catalog.prices(topology.region), topology.managed
     if managed and not topology.training:
         return managed.count * prices.managed_hourly(managed.ec2_type)
@@ -117,7 +123,7 @@ def by_use(topology: Topology) -> list[ByUse]:
 
 
 def training_node(instance_type: str, prices: PriceList) -> float:
-    """Return the on-demand dollars an hour of a node that trains or reads, with its volume.
+    """Return the on-demand price, in dollars per hour, of a training node or a reader with its volume.
 
     Raises TopologyError if a price is missing.
     """
@@ -125,7 +131,7 @@ def training_node(instance_type: str, prices: PriceList) -> float:
 
 
 def emr_node(instance_type: str, prices: PriceList) -> float:
-    """Return the on-demand dollars an hour of an EMR node with its volumes.
+    """Return the on-demand price, in dollars per hour, of an EMR node with its volumes.
 
     Raises TopologyError if a price is missing.
     """

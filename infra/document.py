@@ -1,6 +1,6 @@
 """Reads a YAML file with its line numbers, and converts pydantic's errors to sentences for the user.
 
-PyYAML silently keeps the last of two equal keys; here two equal keys are an error.
+Two equal keys in a mapping are an error. PyYAML alone would silently keep the last one.
 """
 
 import difflib
@@ -26,7 +26,7 @@ _NAMES = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
 
 
 class FieldError(ValueError):
-    """Two fields contradict each other. `field` is the location of the field to change."""
+    """Contradiction between fields. `field` is the location of the field that the user must change."""
 
     def __init__(self, sentence: str, *field: str | int) -> None:
         super().__init__(sentence)
@@ -35,22 +35,23 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """Mapping that was read from YAML: `data` as plain Python, and `root` with the line numbers."""
+    """YAML document: its mapping as plain Python objects (`data`), and its YAML nodes with line numbers (`root`)."""
 
     label: str
     data: dict[str, Any]
     root: yaml.MappingNode
     of: str = "a topology"
-    """Noun for the document in messages."""
+    """Noun that messages use for the document."""
 
     def fault(self, location: Location, sentence: str, *, at_key: bool = False) -> TopologyError:
-        """Return the error with the file and line of a location. A missing field has the line of its parent."""
+        """Return an error that starts with the file and the line of `location`. For a missing field, it is the line of
+        the parent."""
         return _error(self.label, _line(self.root, location, at_key=at_key), sentence)
 
     def invalid(self, model: type[BaseModel], error: ValidationError) -> TopologyError:
-        """Return the first error as a sentence that suggests the nearest valid field or value.
+        """Convert pydantic's first error to a sentence that suggests the nearest valid field or value.
 
-        An unknown field is reported before a missing one, because it is often a mistyped one.
+        An unknown field is reported before a missing field, because it is often a misspelling of the missing field.
         """
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         location, value = first["loc"], first["input"]
@@ -78,9 +79,10 @@ class Document:
 
 
 def read(path: Path, label: str, of: str = "a topology") -> Document:
-    """Read a YAML file with one mapping; `of` is the noun for it. Raises TopologyError with label and line."""
+    """Read a YAML file that contains one mapping. Messages use the noun `of` for the document. Raises TopologyError,
+    which names `label` and the line."""
     try:
-        if path.is_fifo():  # opening it would block until a program writes to it
+        if path.is_fifo():  # opening a pipe would block until a program writes to it
             raise TopologyError(f"{label} is a pipe; write its output to a file, and pass that file.")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -108,13 +110,13 @@ def read(path: Path, label: str, of: str = "a topology") -> Document:
 
 
 def _error(label: str, line: int, sentence: str) -> TopologyError:
-    """Return an error of one line, with unprintable characters escaped."""
+    """Return an error for a line of the file. The message is a single line, with unprintable characters escaped."""
     text = f"{label}, line {line}: {sentence}"
     return TopologyError("".join(each if each.isprintable() else ascii(each)[1:-1] for each in text))
 
 
 def _check_text(node: yaml.Node, label: str) -> None:
-    """Raise TopologyError for duplicate keys, keys that are not text, and invalid Unicode."""
+    """Raise TopologyError for duplicate keys, for keys that are not strings, and for invalid Unicode."""
     if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
         raise _error(
             label,
@@ -143,7 +145,7 @@ def _children(node: yaml.Node) -> list[tuple[yaml.Node | None, yaml.Node]]:
 
 
 def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
-    """Return the line, counted from 1, of the deepest existing node on the path to the location."""
+    """Return the line number, from 1, of the deepest node that exists on the path to `location`."""
     node, line = root, root.start_mark.line
     for step in location:
         children = _children(node)
@@ -160,24 +162,24 @@ def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
 
 
 def _spell(location: Location) -> str:
-    """Return a location for messages, such as `training 2, count`; indexes count from 1."""
+    """Format a location for messages, such as `training 2, count`. Indexes count from 1."""
     text = ""
     for step in location:
-        if step == "[key]":  # pydantic appends it to the location of a mapping's key
+        if step == "[key]":  # pydantic appends this to the location of a mapping's key
             continue
         text += f" {step + 1}" if isinstance(step, int) else f"{', ' if text else ''}{step}"
     return text
 
 
 def _plain(annotation: Any) -> Any:
-    """Return the type inside `Optional` and `Annotated`."""
+    """Return the annotated type without `Optional` and `Annotated`."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _model(model: type[BaseModel], location: Location) -> type[BaseModel]:
-    """Return the model of the part at a location, or the model that contains it if it is a list or a mapping."""
+    """Return the model at `location`. If a list or a mapping is at this location, return the model that contains it."""
     for step in location:
         inner = _plain(model.model_fields[step].annotation) if isinstance(step, str) else model
         inner = get_args(inner)[0] if get_origin(inner) is tuple else inner
@@ -188,7 +190,8 @@ def _model(model: type[BaseModel], location: Location) -> type[BaseModel]:
 
 
 def _field(model: type[BaseModel], location: Location) -> tuple[str, FieldInfo]:
-    """Return the name of the field at a location, and the field. For an item it is the list or mapping."""
+    """Return the name and the definition of the field at `location`. For an item of a list or mapping, return the field
+    of the whole list or mapping."""
     for end in range(len(location), 0, -1):
         fields = _model(model, location[: end - 1]).model_fields
         if (name := str(location[end - 1])) in fields:
@@ -208,7 +211,8 @@ def _show(value: Any) -> str:
 
 
 def _instead(value: Any, field: FieldInfo) -> str:
-    """Return a valid value: the nearest number within bounds, the most similar word, or an example."""
+    """Return the end of a message, which suggests a valid value: the nearest number within the bounds, the most similar
+    word, or an example."""
     kind = _plain(field.annotation)
     if get_origin(kind) is Literal:
         similar = difflib.get_close_matches(str(value).lower(), get_args(kind), n=1, cutoff=0.4)
@@ -223,7 +227,7 @@ def _instead(value: Any, field: FieldInfo) -> str:
 
 
 def _within(number: float, field: FieldInfo) -> float:
-    """Return the number, or the nearest bound. Raises ValueError if the bound itself is excluded."""
+    """Return `number`, or the nearest bound of `field`. Raises ValueError if the bound itself is not a valid value."""
     for bound in field.metadata:
         number = max(number, getattr(bound, "ge", number))
         number = min(number, getattr(bound, "le", number))

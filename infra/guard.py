@@ -1,7 +1,8 @@
-"""Creates the guard of a deployment: a stack guard that also knows when the deployment's nodes last worked.
+"""Creates the guard of a deployment: a stack guard that also knows when the deployment's nodes were last busy.
 
-Every resource that costs by the hour must depend on the guard, so that the guard is created first and deleted last. So
-must the network: resources that EMR leaves in it make the first deletion fail.
+Every resource that is charged by the hour must depend on the guard, so that the guard is created first and deleted
+last. The network must also depend on the guard, because resources that EMR leaves in the network make its first
+deletion fail.
 """
 
 from aws_cdk import Annotations, Stack
@@ -16,12 +17,12 @@ from infra.managed_spec import ManagedSpec
 
 
 class Guard(StackGuard):
-    """Guard that also ends idle nodes, and stops runs with a checkpoint before it deletes the stack."""
+    """Guard that also stops idle nodes. Before it deletes the stack, it stops runs with a checkpoint."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, spec: topology.Topology, deployment: str, data: s3.IBucket
     ) -> None:
-        """Create the guard; `data` is the bucket to which the nodes write their activity markers."""
+        """Create the guard. `data` is the data bucket, to which the nodes write their activity markers."""
         requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
         copy = f"{topology.REQUESTS_PREFIX}{deployment}.guard.json"
         keep = True if spec.data.bucket else spec.data.keep
@@ -71,11 +72,11 @@ class Guard(StackGuard):
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:
-    """Return the prices that the guard needs.
+    """Return the prices from which the guard computes the cost of the deployment.
 
-    `gpu` and `emr` are dollars an hour of a node with its volumes, by instance type; `standing` is dollars an hour of
-    everything that runs as long as the stack; `by_use` is dollars a GiB. Spot nodes count at the on-demand price, their
-    upper limit. `unpriced` names the items without a known price, which count as 0.
+    `gpu` and `emr`: dollars per hour of a node with its volumes, by instance type. `standing`: dollars per hour of
+    everything that runs as long as the stack exists. `by_use`: dollars per GiB. Spot nodes count at the on-demand
+    price, which is the upper limit. `unpriced`: the names of items without a known price, which count as 0.
     """
     known = catalog.prices(spec.region)
     emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
@@ -96,6 +97,6 @@ def prices(spec: topology.Topology) -> dict[str, object]:
 
 
 def _jobs(spec: ManagedSpec, deployment: str, region: str) -> dict[str, object]:
-    """Return the prefix of the job names, and the dollars an hour of one job."""
+    """Return the prefix of the names of SageMaker jobs, and the dollars per hour of one job."""
     hourly = cost.known(catalog.prices(region).managed_hourly, spec.ec2_type) or 0.0
     return {"jobs": job_prefix(deployment), "job": spec.count * hourly}

@@ -1,7 +1,8 @@
-"""Archives of libraries that nodes install: their paths in a checkout, and the command that makes each.
+"""Archives of the libraries that nodes install: their paths in a checkout, and the commands that create them.
 
-`make setup` omits one: the libraries for reading texts on GPU nodes and readers are twenty times as large as the
-others, and few topologies need them. So an archive may be missing: report that as a sentence, also at synthesis.
+`make setup` does not create the archive for reading texts on GPU nodes and readers, because it is twenty times as large
+as the others and few topologies need it. So an archive can be missing. Report this as a message, also during CDK
+synthesis.
 """
 
 from collections.abc import Iterator
@@ -15,14 +16,15 @@ _TO_READ = _FOLDER / "gpu-inputs.zip"
 
 
 def of_cluster(spec: parts.PreprocessingSpec) -> Path:
-    """Return the path, relative to the repository, of the archive for EMR nodes."""
+    """Return the path of the archive for EMR nodes, relative to the repository."""
     return _FOLDER / f"emr-{spec.architecture}.zip"
 
 
 def of_gpu_nodes(spec: Topology) -> Path:
-    """Return the path, relative to the repository, of the archive for GPU nodes and readers.
+    """Return the path of the archive for GPU nodes and readers, relative to the repository.
 
-    It contains the libraries for reading texts if the topology has inputs or readers, or preprocesses on its node.
+    The archive contains the libraries for reading texts if the topology has inputs or readers, or preprocesses on its
+    node.
     """
     return _TO_READ if spec.inputs or spec.readers or spec.preprocesses_on_node else _FOLDER / "gpu.zip"
 
@@ -34,7 +36,7 @@ def describe_missing(archive: Path) -> str:
 
 
 def missing(spec: Topology, root: Path) -> Iterator[Path]:
-    """Yield the archives that the topology's nodes install and the repository at `root` lacks."""
+    """Yield the archives that the topology's nodes install but that are missing in the repository at `root`."""
     if spec.preprocessing and not (root / of_cluster(spec.preprocessing)).exists():
         yield of_cluster(spec.preprocessing)
     installs = spec.training or (spec.managed and not spec.managed.image)

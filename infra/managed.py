@@ -1,7 +1,7 @@
-"""Creates the resources for SageMaker training jobs: their role, Shoal's code, and an output.
+"""Creates the resources for SageMaker training jobs: a role, the upload of Shoal's code, and a stack output.
 
-A job is not a resource of the stack: `shoal train` starts it, and SageMaker ends it. `Cleanup` stops running jobs
-before the stack is deleted, because they would cost money and write into a deleted bucket.
+A job is not a resource of the stack. `shoal train` starts the job, and SageMaker terminates its instances at the end.
+`Cleanup` stops running jobs before the stack is deleted. Otherwise they would cost money and write to a deleted bucket.
 """
 
 from aws_cdk import ArnFormat, Stack
@@ -21,13 +21,14 @@ _COLON = ArnFormat.COLON_RESOURCE_NAME
 
 
 class Managed(Stage):
-    """Role that SageMaker assumes to copy data into the containers of jobs and results out of them.
+    """Resources for SageMaker training jobs. SageMaker assumes the role to copy data into a job's containers, and
+    results out of the containers.
 
-    The containers have no credentials, and reach only each other.
+    The containers have no credentials, and can only connect to each other.
     """
 
     def __init__(self, scope: Construct, construct_id: str, deployment: Deployment, *, spec: ManagedSpec) -> None:
-        """Create the role, and the custom resource that stops jobs before the stack is deleted."""
+        """Create the role, and the custom resource that stops running jobs before the stack is deleted."""
         super().__init__(
             scope,
             construct_id,
@@ -62,7 +63,7 @@ class Managed(Stage):
         allow_objects(role, data, WRITE, under=(topology.MODELS_PREFIX,))
         explain(role, ["s3:AbortMultipartUpload", "s3:DeleteObject"], "SageMaker keeps checkpoints as they are.")
         allow_inputs(role, deployment.spec.inputs)
-        if deployment.key:  # SageMaker encrypts a model with the key of its job
+        if deployment.key:  # SageMaker encrypts the model with the key of its job
             allow(role, ["kms:Encrypt"], [deployment.key.key_arn])
         stack = Stack.of(self)
         accept_pattern(role, "*", "Metrics and ECR's token have no resource; the namespace of metrics is limited.")
@@ -70,7 +71,7 @@ class Managed(Stage):
         accept_pattern(role, logs, "SageMaker has one log group for all training jobs of an account.")
 
     def _allow_image(self, stack: Stack) -> None:
-        """Allow SageMaker to pull AWS's image, or the user's."""
+        """Allow SageMaker to pull the container image: AWS's image, or the user's image."""
         registry, _, rest = (self._spec.image or "").partition(".")
         repository = rest.partition("/")[2].partition("@")[0].partition(":")[0]
         region = rest.split(".")[2] if self._spec.image else stack.region
@@ -84,7 +85,8 @@ class Managed(Stage):
         )
 
     def _describe_jobs(self, deployment: Deployment) -> str:
-        """Return the common settings of jobs as JSON; `beside` is true if the deployment also has node groups."""
+        """Return the settings that all jobs share as JSON. In the JSON, `beside` is true if the deployment also has
+        node groups."""
         spec, payload = self._spec, self.payload
         return Stack.of(self).to_json_string(
             {

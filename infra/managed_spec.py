@@ -1,4 +1,4 @@
-"""Model of the topology's field `managed`: training jobs of SageMaker."""
+"""Model of the topology field `managed`: SageMaker training jobs."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from infra import catalog, parts
 from infra.document import FieldError
 
 PREFIX = "ml."
-"""Prefix that turns an EC2 instance type into one of SageMaker."""
+"""Prefix that turns an EC2 instance type into a SageMaker instance type."""
 
 REGIONS = frozenset(
     {
@@ -17,14 +17,15 @@ REGIONS = frozenset(
         *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
     }
 )
-"""Regions in which AWS publishes its images from the account REGISTRY. Other regions use other accounts."""
+"""Regions in which AWS publishes its images from the account REGISTRY. In other regions, AWS uses other accounts."""
 REGISTRY = "763104351884"
 REPOSITORY = "pytorch-training"
 _TAG = "2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
 
 
 def aws_image(region: str) -> str:
-    """Return the address of AWS's SageMaker image for training with PyTorch: the newest known tag of November 2026."""
+    """Return the address of AWS's SageMaker image for PyTorch training in `region`, with the newest tag that was known
+    in November 2026."""
     return f"{REGISTRY}.dkr.ecr.{region}.amazonaws.com/{REPOSITORY}:{_TAG}"
 
 
@@ -38,7 +39,7 @@ def _type_of_sagemaker(value: str) -> str:
 
 
 class ManagedSpec(parts.TopologyPart):
-    """Training jobs of SageMaker, with or without node groups in the same topology."""
+    """SageMaker training jobs. The topology can also have node groups."""
 
     instance_type: Annotated[str, AfterValidator(_type_of_sagemaker)] = Field(
         description="a SageMaker instance type, which is ml. and the EC2 instance type", examples=["ml.g5.xlarge"]
@@ -62,7 +63,8 @@ class ManagedSpec(parts.TopologyPart):
     )
 
     def require_region(self, region: str) -> None:
-        """Raise FieldError if the image is not in the region: SageMaker would refuse it only at the start of a job."""
+        """Raise FieldError if the image is not in the region. Otherwise SageMaker would refuse the image only when a
+        job starts."""
         there = self.image.split(".")[3] if self.image else region
         if there != region:
             raise FieldError(

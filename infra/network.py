@@ -1,7 +1,9 @@
-"""Creates the network: private subnets, an S3 endpoint and, on request, Systems Manager endpoints or a NAT gateway.
+"""Creates the network: private subnets, an S3 endpoint and, if the topology asks for them, Systems Manager endpoints or
+a NAT gateway.
 
-Without NAT, nodes reach nothing outside AWS. Through the S3 gateway endpoint they reach S3 and the package
-repositories of Amazon Linux, but not those of Ubuntu and PyPI. They need nothing else: Systems Manager is for shells.
+Without a NAT gateway, nodes cannot connect to anything outside AWS. Through the S3 gateway endpoint they can access S3
+and the package repositories of Amazon Linux, but not the repositories of Ubuntu and PyPI. Nodes need nothing else.
+Systems Manager is only for shells.
 """
 
 from collections.abc import Sequence
@@ -35,11 +37,11 @@ _OF_EMRS_HISTORY = "prod.{region}.appinfo.src"
 
 
 class Network(Construct):
-    """Subnets of all nodes: one in each zone of a new VPC, or one existing subnet.
+    """Subnets for all nodes: one in each zone of a new VPC, or one existing subnet.
 
-    The cluster is in the first of `subnets`. So are the GPU nodes, unless only another subnet has capacity. Nodes must
-    depend on `node_dependencies`, which is empty for an existing network, because Shoal does not change it. `shell` is
-    true if the user can open a shell on nodes.
+    The EMR cluster is in the first of `subnets`. The GPU nodes are in the same subnet, unless only another subnet has
+    capacity. Nodes must depend on `node_dependencies`. This list is empty for an existing network, which Shoal does not
+    change. `shell` is true if the user can open a shell on nodes.
     """
 
     shell: bool
@@ -56,7 +58,8 @@ class Network(Construct):
     ) -> None:
         """Create the network in the topology's zone (such as us-east-1b), or in the first zones of the region.
 
-        A deployment keeps its zone: a subnet in another zone would have the same addresses as the old one.
+        A deployment must keep its zone, because a subnet in a different zone would have the same IP addresses as the
+        existing subnet.
         """
         super().__init__(scope, construct_id)
         network = spec.network
@@ -79,7 +82,7 @@ class Network(Construct):
         return self.subnets[0]
 
     def allow_from(self, nodes: ec2.ISecurityGroup) -> None:
-        """Allow these nodes to use the interface endpoints, if the network has any."""
+        """Allow these nodes to connect to the interface endpoints, if the network has any."""
         if self._security_group:
             self._security_group.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
 
@@ -102,7 +105,8 @@ class Network(Construct):
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
             availability_zones=[spec.zone] if spec.zone else _zones(Stack.of(self).region),
             nat_gateways=0,
-            # The restriction needs a function in the stack, and nothing uses the default security group.
+            # Do not restrict the default security group: CDK would add a function to the stack for this, and nothing
+            # uses this group.
             restrict_default_security_group=False,
             subnet_configuration=[
                 ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=20)
@@ -117,7 +121,8 @@ class Network(Construct):
         return vpc, vpc.isolated_subnets
 
     def _endpoints(self) -> list[IConstruct]:
-        """Create Systems Manager's endpoints in the first zone only: each costs by the hour and zone."""
+        """Create the Systems Manager endpoints, only in the first zone, because each endpoint is charged by the hour
+        and zone."""
         self._security_group = ec2.SecurityGroup(
             self, "EndpointAccess", vpc=self.vpc, allow_all_outbound=False, description="Interface endpoints"
         )
@@ -135,7 +140,8 @@ class Network(Construct):
         ]
 
     def _exit(self) -> IConstruct:
-        """Create one NAT gateway for all zones in a public subnet. It allows no connections from outside."""
+        """Create one NAT gateway for all zones, in a public subnet. A NAT gateway allows no connections from
+        outside."""
         gateway = ec2.CfnInternetGateway(self, "Gateway")
         attachment = ec2.CfnVPCGatewayAttachment(
             self, "GatewayAttachment", vpc_id=self.vpc.vpc_id, internet_gateway_id=gateway.ref
@@ -156,10 +162,10 @@ class Network(Construct):
         return public
 
     def _record_flows(self, vpc: ec2.IVpc) -> None:
-        """Record flow logs in a log group.
+        """Record the flow logs of the VPC in a log group.
 
-        Do not use a bucket, and do not allow the role to create log groups: records arrive late, and would fill an
-        emptied bucket or create a deleted log group again.
+        Do not use a bucket, and do not allow the role to create log groups. Records arrive late, so they would fill a
+        bucket that was emptied, or recreate a log group that was deleted.
         """
         group = log_group(self, "Flows")
         taken_by = same_account_principal(
@@ -170,23 +176,26 @@ class Network(Construct):
 
 
 def _zones(region: str) -> Sequence[str]:
-    """Return the region's first zones in CloudFormation's order, which `bootstrap/lifecycle/rules` predicts."""
+    """Return the first zones of the region, in CloudFormation's order. `bootstrap/lifecycle/rules` predicts this
+    order."""
     return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]
 
 
 def _gateway_statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatement]:
-    """Return the policy statements of the S3 gateway endpoint. With NAT the list is empty, which allows all access.
+    """Return the policy statements for the S3 gateway endpoint. With a NAT gateway the list is empty, which allows all
+    access.
 
-    Without a policy the gateway gives access to the buckets of all AWS accounts. With a policy, nodes write only to
-    buckets of their account, and read what their role allows. AWS's own buckets that a node needs are allowed by name.
-    Do not limit these statements to a principal, because nodes download packages and agents without credentials.
+    Without a policy, the endpoint gives access to the buckets of all AWS accounts. With these statements, nodes can
+    write only to buckets of their account, and can read what their role allows. The buckets of AWS that a node needs
+    are allowed by name. Do not limit the statements to a principal, because nodes download packages and agents without
+    credentials.
     """
     if spec.network.egress == "nat":
         return []
     account = stack.account
     found = [
         _allow_everyone(["s3:*"], ["*"], {"aws:ResourceAccount": account}),
-        # The role of the nodes limits the objects.
+        # The nodes' role limits which objects they can read.
         _allow_everyone(["s3:Get*", "s3:List*"], ["*"], {"aws:PrincipalAccount": account}),
         _allow_everyone(
             ["s3:GetObject"],
@@ -213,7 +222,8 @@ def _objects_of(stack: Stack, *buckets: str) -> list[str]:
 def _allow_everyone(
     actions: list[str], resources: list[str], where: dict[str, str] | None = None
 ) -> iam.PolicyStatement:
-    """Return a statement for all principals: the policy of a gateway only limits requests, and roles permit them."""
+    """Return a statement that allows all principals. The policy of an endpoint only limits requests; roles grant the
+    permissions."""
     return iam.PolicyStatement(
         principals=[iam.AnyPrincipal()],
         actions=actions,

@@ -1,4 +1,4 @@
-"""Model of `preprocessing: {on: node}`: the one node that trains also preprocesses."""
+"""Model of `preprocessing: {on: node}`. With this value, the only training node also preprocesses."""
 
 from typing import Any, Self
 
@@ -9,13 +9,14 @@ from infra.parts import NodeGroup, TopologyPart
 
 
 class OnNode(TopologyPart):
-    """Base class of topologies. With `{on: node}`, `preprocessing` has the value None."""
+    """Base class of `Topology`. If the file has `preprocessing: {on: node}`, the attribute `preprocessing` has the
+    value None."""
 
     _on_node: bool = PrivateAttr(default=False)
 
     @property
     def preprocesses_on_node(self) -> bool:
-        """True if the node that trains also preprocesses."""
+        """Whether the training node also preprocesses."""
         return self._on_node
 
     @model_validator(mode="wrap")

@@ -1,7 +1,7 @@
-"""Models of the parts of a topology: fields, defaults and rules.
+"""Models of the parts of a topology, with their fields, defaults and rules.
 
 A field's `description` completes the sentence "... must be ...", and its first example is a valid value. Error messages
-show both, and so does the JSON schema.
+and the JSON schema show both.
 """
 
 import difflib
@@ -17,9 +17,9 @@ from infra import addresses, catalog
 from infra.document import FieldError
 
 NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
-NAME_LENGTH = 40  # CloudFormation appends logical IDs; the result may have at most 63 characters
+NAME_LENGTH = 40  # CloudFormation appends logical IDs to the name, and the result must not exceed 63 characters
 RESERVED_NAMES = ("NodeProfile", "NodeRole", "Nodes", "Payload", "Place")
-"""Names that the stack gives to other constructs of the training stage; node groups must not have them."""
+"""Names that node groups must not have, because the stack uses them for other constructs of the training stage."""
 
 Market = Literal["on-demand", "spot"]
 GroupMarket = Literal["on-demand", "spot", "capacity-block"]
@@ -28,7 +28,7 @@ Role = Literal["train", "read"]
 
 _SPOT = "spot (cheaper spare capacity, which AWS may take back at any time)"
 MARKET = f"on-demand or {_SPOT}"
-"""Description of a field of type `Market`."""
+"""Description of fields of the type `Market`."""
 ImageId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
 _IMAGE = "the ID of your own machine image, or nothing for AWS's image"
 
@@ -39,7 +39,7 @@ def _regions() -> Sequence[str]:
 
 
 def known_region(value: str) -> str:
-    """Return the region. Raises ValueError, which suggests the most similar region, if it does not exist."""
+    """Return `value` if it is an AWS region. Otherwise, raises ValueError, which suggests the most similar region."""
     if value not in _regions():
         nearest = difflib.get_close_matches(value.lower(), _regions(), n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else "write its code, such as us-east-1."
@@ -59,20 +59,20 @@ KnownType = Annotated[str, AfterValidator(lambda value: catalog.find(value).name
 
 
 class TopologyPart(BaseModel):
-    """Base class of all parts: it is immutable, refuses unknown fields and converts no types."""
+    """Base class of all parts. A part is immutable, refuses unknown fields and does not convert types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Primary(TopologyPart):
-    """Primary node of an EMR cluster. It manages the cluster and runs the last step, the merge."""
+    """Primary node of an EMR cluster. The primary node manages the cluster and runs the last step, the merge."""
 
     instance_type: EmrType = Field(description="an EC2 instance type that EMR supports", examples=["m5.xlarge"])
     market: Market = Field(default="on-demand", description=MARKET, examples=["on-demand"])
 
 
 class WorkersSpec(TopologyPart):
-    """Core or task nodes of an EMR cluster. Both compute; only core nodes hold HDFS."""
+    """Core nodes or task nodes of an EMR cluster. Both kinds run tasks. Only core nodes store HDFS data."""
 
     instance_type: EmrType = Field(description="an EC2 instance type that EMR supports", examples=["m5.xlarge"])
     count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
@@ -80,7 +80,7 @@ class WorkersSpec(TopologyPart):
 
 
 class PreprocessingSpec(TopologyPart):
-    """EMR cluster for preprocessing. Without core nodes the primary node does all of the work."""
+    """EMR cluster for preprocessing. Without core nodes, the primary node does all the work."""
 
     release: str = Field(
         default="emr-7.13.0",
@@ -103,17 +103,17 @@ class PreprocessingSpec(TopologyPart):
 
     @property
     def workers(self) -> tuple[tuple[str, WorkersSpec], ...]:
-        """Pairs of role (`core` or `task`) and group, without absent groups."""
+        """Pairs of role (`core` or `task`) and instance group, for the groups that the cluster has."""
         return tuple((role, group) for role, group in (("core", self.core), ("task", self.task)) if group)
 
     @property
     def instance_types(self) -> tuple[str, ...]:
-        """Instance types of the primary node, core nodes and task nodes, in this order."""
+        """Instance types of the primary node, the core nodes and the task nodes, in this order."""
         return (self.primary.instance_type, *(group.instance_type for _, group in self.workers))
 
     @property
     def architecture(self) -> str:
-        """CPU architecture, the same on all nodes."""
+        """CPU architecture, which is the same on all nodes."""
         return catalog.find(self.primary.instance_type).architecture
 
     @model_validator(mode="after")
@@ -141,22 +141,23 @@ class PreprocessingSpec(TopologyPart):
 
 
 def default_name(instance_type: str) -> str:
-    """Return the default name of a node group."""
+    """Return the default name of a node group with this instance type."""
     return instance_type.replace(".", "-")
 
 
 def can_read(row: catalog.InstanceType) -> bool:
-    """Return whether the type can run readers: it has no GPU, and the architecture of the nodes' machine image."""
+    """Return whether readers can run on the instance type: it must have no GPU, and the CPU architecture of the nodes'
+    machine image."""
     return row.gpu is None and row.architecture == "x86_64"
 
 
 def _shape(row: catalog.InstanceType) -> str:
-    """Return the properties that all types of a group must share: GPUs a node, and the image's architecture."""
+    """Return, as text, the properties in which all types of a group must agree: GPUs per node, and CPU architecture."""
     return f"{row.gpu.count if row.gpu else 0} GPUs on {row.architecture}"
 
 
 class NodeGroup(TopologyPart):
-    """Auto Scaling group of equal nodes, which train on GPUs or read a text stream."""
+    """Node group: an Auto Scaling group of equal nodes, which either train on GPUs or read a text stream."""
 
     name: str = Field(
         pattern=rf"^{NAME.pattern}$",
@@ -176,10 +177,10 @@ class NodeGroup(TopologyPart):
         examples=["[g6.xlarge, g5.xlarge]"],
     )
     instance_type: KnownType = Field(description="the EC2 instance type of the nodes", examples=["g5.xlarge"])
-    """Default: the first of `instance_types`."""
+    """Instance type of the nodes (default: the first of `instance_types`)."""
     count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
     gpus: int = Field(default=0, ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
-    """Default: all GPUs of a node. Readers have 0, and must not set it."""
+    """GPUs in use per node (default: all GPUs of the node). For readers it is 0 and must not be set."""
     market: GroupMarket = Field(
         default="on-demand",
         description=f"on-demand, {_SPOT} or capacity-block (a Capacity Block, which is paid in advance)",
@@ -208,7 +209,8 @@ class NodeGroup(TopologyPart):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, data: Any) -> Any:
-        """Name a group after its type, or `spot` if it has several types, and use all of its GPUs."""
+        """Fill in the defaults. The name is derived from the instance type, or is `spot` if there are several types.
+        All GPUs are used."""
         if not isinstance(data, dict):
             return data
         if (several := data.get("instance_types")) and isinstance(several, list | tuple):
@@ -219,7 +221,7 @@ class NodeGroup(TopologyPart):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Instance types that the nodes may have."""
+        """Instance types that the nodes can have."""
         return self.instance_types or (self.instance_type,)
 
     @model_validator(mode="after")
@@ -288,7 +290,7 @@ class NodeGroup(TopologyPart):
 
 
 class DataSpec(TopologyPart):
-    """Data bucket of a deployment, with its datasets, runs and models."""
+    """Data bucket of a deployment, for datasets, runs and models."""
 
     bucket: str | None = Field(
         default=None,

@@ -1,7 +1,7 @@
-"""Uploads the payload that nodes download at boot: Shoal's code, its libraries, and the boot script.
+"""Uploads the payload, which nodes download at boot: Shoal's code, its libraries, and the boot script.
 
-Keep files that nodes do not need (caches, tests) out of the assets. An asset's hash is part of the nodes' definition,
-so a change of such a file would replace the EMR cluster.
+Keep files that nodes do not need (caches, tests) out of the assets. The hash of an asset is part of the nodes'
+definition. So a change in such a file would replace the EMR cluster.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ _JUNK = ("__pycache__", "*.pyc", ".*")
 
 
 class Payload(Construct):
-    """Uploaded files: s3:// addresses of two zip files, `code` and `wheels`, and of the boot script `script`."""
+    """Uploaded files. `code` and `wheels` are the s3:// addresses of two zip files, and `script` is the s3:// address
+    of the boot script."""
 
     code: str
     wheels: str
@@ -35,7 +36,7 @@ class Payload(Construct):
         wheels: Path,
         script: Path,
     ) -> None:
-        """Upload `packages` (paths relative to `root`, the repository), `wheels` and `script`."""
+        """Upload `packages`, `wheels` and `script`. The paths of packages are relative to `root`, the repository."""
         super().__init__(scope, construct_id)
         self._root = root
         for package in packages:
@@ -49,10 +50,11 @@ class Payload(Construct):
         self.code, self.wheels, self.script = (asset.s3_object_url for asset in self._assets)
 
     def allow_download(self, role: iam.Role, *, listing: bool = False) -> None:
-        """Allow the role to read these objects and no other assets of the account; `listing` also allows their listing.
+        """Allow the role to read these objects, but no other assets of the account. `listing` also allows the role to
+        list them.
 
-        The assets may be encrypted with a key of the account (`cdk bootstrap --bootstrap-kms-key-id`), which the
-        template does not know. So S3 may use any key for the role, but only for the bucket of the assets.
+        The assets might be encrypted with a key of the account (`cdk bootstrap --bootstrap-kms-key-id`), which the
+        template does not know. So the role can use any key, but only through S3 and only for the asset bucket.
         """
         allow(role, READ, [asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets])
         stack, bucket = Stack.of(self), self._assets[0].bucket.bucket_arn
@@ -74,14 +76,15 @@ class Payload(Construct):
 
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:
         if not path.exists():
-            # An exception would also prevent `cdk destroy`, which synthesises first.
+            # Do not raise: an exception would also prevent `cdk destroy`, which synthesises the stack first.
             Annotations.of(self).add_error(f"{describe_missing(path.relative_to(self._root))}.")
             path = Path(__file__)
         return assets.Asset(self, name, path=str(path), exclude=exclude, ignore_mode=IgnoreMode.GIT)
 
 
 def _all_but(packages: Sequence[str]) -> list[str]:
-    """Return Git ignore patterns that exclude everything except these paths. Parents precede their children."""
+    """Return Git ignore patterns that exclude everything except these paths. The pattern of a parent folder precedes
+    those of its children."""
     found = ["/*"]
     for package in packages:
         for above in reversed(PurePosixPath(package).parents[:-1]):

@@ -1,6 +1,6 @@
-"""Finds errors and unintended costs of a topology without calls to AWS.
+"""Finds errors and unintended costs in a topology, without calls to AWS.
 
-The findings concern AWS only. They do not stop a deployment to the emulator, which also runs retired types.
+The findings apply only to AWS. They do not stop a deployment to the emulator, which also runs retired instance types.
 """
 
 import datetime
@@ -32,12 +32,12 @@ _RULES: Sequence[tuple[Level, Rule]] = (
 
 
 def offline(topology: Topology, *, hours: float | None = None, today: datetime.date | None = None) -> list[Finding]:
-    """Return the findings that need only the topology, errors first.
+    """Return the findings that need only the topology and no AWS account, errors first.
 
     Args:
         topology: The topology to check.
-        hours: Planned hours of the deployment (default: `max_hours` of the guard).
-        today: The day for which AWS's support is checked (default: the current day).
+        hours: Planned hours of the deployment. If None, the guard's `max_hours`.
+        today: The day on which AWS must support the types and releases. If None, the current day.
     """
     day = today or datetime.datetime.now(tz=datetime.UTC).date()
     asked = topology.guard.max_hours if hours is None else hours

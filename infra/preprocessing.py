@@ -1,8 +1,8 @@
 """Creates the EMR cluster that turns raw reviews into a dataset, in a private subnet.
 
-EMR adds rules to its nodes' security groups that CloudFormation does not know, and restores them while the cluster
-exists. So the cluster depends on the `Cleanup` that removes them. EMR's service policy works only on resources with the
-tag _MANAGED_TAG.
+EMR adds rules to the nodes' security groups that CloudFormation does not know, and restores the rules while the cluster
+exists. So the cluster depends on the `Cleanup` that removes these rules. EMR's service policy allows access only to
+resources with the tag _MANAGED_TAG.
 """
 
 from aws_cdk import Stack, Tags
@@ -36,7 +36,7 @@ _TO_ENCRYPT_DISKS = (
     *("Decrypt", "DescribeKey", "Encrypt"),
     *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
 )
-"""Actions on the key with which EMR starts instances with encrypted volumes, in addition to a grant for EC2."""
+"""Actions on the KMS key that EMR needs to start instances with encrypted volumes, in addition to a grant for EC2."""
 _LISTS = (*LIST, "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
 _WRITES = (*REPLACE, "s3:ListMultipartUploadParts")
 _OF_FILE_SYSTEM = (
@@ -46,10 +46,11 @@ _OF_FILE_SYSTEM = (
 
 
 class Preprocessing(Stage):
-    """EMR cluster of a deployment. It waits for steps, and terminates itself when it was idle for `idle_minutes`.
+    """EMR cluster of a deployment. The cluster waits for steps, and terminates itself after `idle_minutes` without
+    steps.
 
-    Without core nodes the primary node does all of the work. The shuffle is not encrypted, and local disks are only
-    encrypted with a key of the user; `_accept_findings` gives the reasons.
+    Without core nodes, the primary node does all the work. The shuffle is not encrypted. Local disks are encrypted only
+    if the topology has a KMS key. `_accept_findings` gives the reasons.
     """
 
     cluster: emr.CfnCluster
@@ -67,8 +68,8 @@ class Preprocessing(Stage):
     ) -> None:
         """Create the cluster.
 
-        From 2 on, the generation is part of the cluster's logical ID. CloudFormation does not notice that a cluster
-        terminated itself, and creates a new one only under a new ID.
+        A generation of 2 or more is part of the cluster's logical ID. CloudFormation does not notice that a cluster
+        terminated itself, and creates a new cluster only under a new ID.
         """
         super().__init__(
             scope,
@@ -99,16 +100,16 @@ class Preprocessing(Stage):
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,
-            # Auto-termination needs a public endpoint. AWS does not say whether port 9443 suffices instead
-            # ("Using an auto-termination policy", read on 2026-11-29).
+            # Auto-termination needs a public endpoint. AWS does not say whether port 9443 is enough ("Using an
+            # auto-termination policy", read on 2026-11-29).
             auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(
                 idle_timeout=deployment.spec.guard.idle_minutes * 60
             ),
             instances=self._instances(spec, network.subnet),
             bootstrap_actions=[self._install()],
         )
-        # Roles with their policies, the rules of EMR's service group, and the network's endpoints must outlive the
-        # nodes. The rules that EMR adds are removed after the nodes.
+        # The roles with their policies, the rules of the security group for EMR's service, and the endpoints of the
+        # network must outlive the nodes. The rules that EMR adds are removed after the nodes.
         rules = Cleanup.of(self).revoke_group_rules(self.groups, "Groups")
         self.cluster.node.add_dependency(
             self.role, profile, service, self.groups[-1], rules, *network.node_dependencies
@@ -137,7 +138,7 @@ class Preprocessing(Stage):
             network.allow_from(nodes)
 
     def _install(self) -> emr.CfnCluster.BootstrapActionConfigProperty:
-        """Return the bootstrap action with which each node installs Shoal before EMR installs Hadoop."""
+        """Return the bootstrap action, with which each node installs Shoal before EMR installs Hadoop."""
         return emr.CfnCluster.BootstrapActionConfigProperty(
             name="Install Shoal",
             script_bootstrap_action=emr.CfnCluster.ScriptBootstrapActionConfigProperty(
@@ -183,7 +184,8 @@ class Preprocessing(Stage):
         )
 
     def _service_role(self, *, spot: bool) -> iam.Role:
-        """Create EMR's service role, with its managed policy for tagged resources. It may pass the nodes' role."""
+        """Create EMR's service role, with AWS's managed policy for tagged resources. The role can pass the nodes' role
+        to EC2."""
         policy = "service-role/AmazonEMRServicePolicy_v2"
         role = iam.Role(
             self,
@@ -200,7 +202,8 @@ class Preprocessing(Stage):
             allow(role, [f"kms:{action}" for action in _TO_ENCRYPT_DISKS], [self._key.key_arn])
             allow(role, ["kms:CreateGrant"], [self._key.key_arn], {"Bool": {"kms:GrantIsForAWSResource": "true"}})
         if spot:
-            # The first spot request of an account creates this role, and the managed policy does not allow that.
+            # The first spot request in an account creates this service-linked role, which the managed policy does not
+            # allow.
             name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
             allow(
                 role,
@@ -239,7 +242,7 @@ class Preprocessing(Stage):
         )
 
     def _groups(self, vpc: ec2.IVpc) -> list[ec2.SecurityGroup]:
-        """Create the security groups of the primary node, the other nodes, and EMR's service."""
+        """Create the security groups for the primary node, for the other nodes, and for EMR's service."""
         primary, workers = (
             ec2.SecurityGroup(self, name, vpc=vpc, description=f"EMR {name.lower()} nodes")
             for name in ("Primary", "Core")
@@ -247,11 +250,11 @@ class Preprocessing(Stage):
         access = ec2.SecurityGroup(
             self, "ServiceAccess", vpc=vpc, allow_all_outbound=False, description="EMR service access"
         )
-        # In a private subnet EMR adds no rules to this group, and refuses a cluster without these rules.
+        # In a private subnet, EMR does not add these rules to the service's group, but refuses a cluster without them.
         access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
         for nodes in (primary, workers):
             access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
-        # Rules that refer to a group are separate resources, and a group without inline rules may send everything (AWS
+        # Rules that refer to a group are separate resources. A group without inline rules can send all traffic (AWS
         # CloudFormation Template Reference, "AWS::EC2::SecurityGroup", read 2026-11-29).
         access.add_egress_rule(
             ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.icmp_type_and_code(252, 86), "Nothing else"
@@ -260,7 +263,8 @@ class Preprocessing(Stage):
 
 
 def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
-    """Return an instance group. Without a bid, EMR uses the on-demand price as the limit for spot nodes."""
+    """Return an EMR instance group of `count` nodes. It has no bid price, so that EMR pays at most the on-demand price
+    for spot nodes."""
     return emr.CfnCluster.InstanceGroupConfigProperty(
         instance_type=spec.instance_type,
         instance_count=count,

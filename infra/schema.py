@@ -1,7 +1,7 @@
-"""Builds the JSON schema with which an editor completes and checks a topology.
+"""Builds the JSON schema that editors use to complete and check a topology.
 
-`python -m infra.schema` prints it. `topologies/schema.json` is a copy; the first line of each topology refers to it.
-The schema does not contain rules that need code; `shoal plan` checks those.
+`python -m infra.schema` prints the schema. `topologies/schema.json` is a copy, to which the first line of each topology
+refers. The schema does not contain rules that need code. `shoal plan` checks those rules.
 """
 
 import json
@@ -20,9 +20,9 @@ _ON_NODE = {
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a file of `topologies/`."""
+    """Return the JSON Schema (draft 2020-12) for the topologies in `topologies/`."""
     found = Topology.model_json_schema()
-    del found["properties"]["name"]  # a topology is named by its file
+    del found["properties"]["name"]  # the name of a topology is its file name, not a field
     found["required"].remove("name")
     found["properties"]["preprocessing"]["anyOf"].insert(1, _ON_NODE)
     types = list(catalog.catalog().types.values())
@@ -32,7 +32,7 @@ def schema() -> dict[str, Any]:
     gpu = {"enum": [each.name for each in types if each.gpu]}
     read = {"enum": [each.name for each in types if can_read(each)]}
     group = found["$defs"]["NodeGroup"]
-    # The model derives the other fields from the instance type.
+    # The model derives all other fields from the instance type, so they are not required.
     group["required"] = ["count"]
     group["oneOf"] = [{"required": ["instance_type"]}, {"required": ["instance_types"]}]
     del group["properties"]["gpus"]["default"]

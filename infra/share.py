@@ -9,10 +9,10 @@ from constructs import Construct
 
 
 class Share(Construct):
-    """Encrypted EFS file system with a mount target in each zone. It is deleted with its stack.
+    """Encrypted EFS file system with a mount target in each zone. The file system is deleted with its stack.
 
-    Its policy denies unencrypted connections and grants no access, so clients must mount it with `-o tls,iam` and a
-    role that has access.
+    The file-system policy denies unencrypted connections and grants no access. So clients must mount the file system
+    with `-o tls,iam` and a role that has access.
     """
 
     files: efs.FileSystem
@@ -26,14 +26,14 @@ class Share(Construct):
         vpc_subnets: ec2.SubnetSelection | None = None,
         encryption_key: kms.IKey | None = None,
     ) -> None:
-        """Create the file system, to which no client has access yet.
+        """Create the file system. No client has access to it yet.
 
         Args:
             scope: A construct of a stack.
             construct_id: The construct's id.
             vpc: The network of the machines.
-            vpc_subnets: The subnets of the machines, one in each zone (default: the private subnets).
-            encryption_key: A KMS key of the account (default: AWS's key).
+            vpc_subnets: The subnets of the machines, one per zone. If None, the private subnets of `vpc`.
+            encryption_key: A KMS key of the account. If None, AWS's key for EFS.
         """
         super().__init__(scope, construct_id)
         self._security_group = ec2.SecurityGroup(
@@ -63,9 +63,9 @@ class Share(Construct):
         )
 
     def allow_from(self, nodes: ec2.IConnectable, role: iam.IGrantable) -> None:
-        """Allow these machines to mount the file system with this role, and to write to it."""
+        """Allow these machines, with this role, to mount the file system and to write to it."""
         self._security_group.connections.allow_from(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
-        # The CDK's own grant would also allow everyone to write, in the file system's policy.
+        # Do not use CDK's grant method, because it would also allow everyone to write, in the file-system policy.
         iam.Grant.add_to_principal(
             grantee=role,
             actions=[f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess")],

@@ -1,6 +1,6 @@
 """Creates the stack of a deployment: its parts, their permissions, and the order of their deletion.
 
-Report an error as an annotation, not as an exception, because `cdk destroy` also synthesises the stack.
+Report an error as a CDK annotation, not as an exception, because `cdk destroy` also synthesises the stack.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from infra.training import Training
 
 
 class ShoalStack(Stack):
-    """All resources of one deployment, without the parts that its topology omits."""
+    """Stack of one deployment, with the parts that its topology has."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class ShoalStack(Stack):
         root: Path,
         emulated: bool,
     ) -> None:
-        """Create the stack; `root` is the repository, and `emulated` is true if the emulator replaces AWS.
+        """Create the stack. `root` is the repository, and `emulated` is true if the stack is for the emulator.
 
-        A different `generation` (from 1) replaces the EMR cluster, even if nothing else changed.
+        `generation` starts at 1. A different generation replaces the EMR cluster, even if nothing else changed.
         """
         name = topology.stack_name(deployment)
         super().__init__(
@@ -98,10 +98,11 @@ class ShoalStack(Stack):
         return stages
 
     def _order(self, deployment: str, claim: dict[str, str], shared: Sequence[IConstruct]) -> None:
-        """Order creation; CloudFormation deletes in reverse order.
+        """Set the order in which resources are created. CloudFormation deletes them in reverse order.
 
-        Create the claim first, then the guard, then everything that costs by the hour. The network also follows the
-        guard, because its deletion may need a second attempt. A bucket is emptied after its writers are deleted.
+        The claim is created first, then the guard, then everything that is charged by the hour. The network is also
+        created after the guard, because its deletion might need a second attempt by the guard. A bucket is emptied
+        after the resources that write to it are deleted.
         """
         machines = [machine for stage in self._stages for machine in stage.machines]
         for emptied in self._buckets.emptied:
@@ -131,6 +132,6 @@ class ShoalStack(Stack):
 
 
 def _before(first: IConstruct, others: Sequence[IConstruct]) -> None:
-    """Create the others after the first, and delete them before it."""
+    """Make CloudFormation create `others` after `first`, and delete them before `first`."""
     for other in others:
         other.node.add_dependency(first)

@@ -19,12 +19,14 @@ REPLACE = (*READ, *WRITE, "s3:DeleteObject")
 
 AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
 _BALANCE = ("packages/balance/shoal_balance", "shoal_balance")
-"""Paths of the balancer in a checkout and in an installed Shoal. A node's PYTHONPATH contains both parents."""
+"""Paths of the balancer: in a checkout, and in an installed Shoal. A node's PYTHONPATH contains the parent folders of
+both."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """Settings that all stages share; `root` is the repository, and `key` replaces AWS's encryption keys."""
+    """Settings that all stages share. `root` is the repository. If `key` is not None, it replaces AWS's encryption
+    keys."""
 
     name: str
     spec: topology.Topology
@@ -34,21 +36,22 @@ class Deployment:
 
     @property
     def runs(self) -> str:
-        """Prefix of this deployment's runs in the data bucket, which may hold runs of other deployments."""
+        """Prefix of this deployment's runs in the data bucket. An existing bucket can also contain runs of other
+        deployments."""
         return f"{topology.RUNS_PREFIX}{self.name}."
 
     @property
     def trainer(self) -> tuple[str, ...]:
-        """Paths of the packages that training needs."""
+        """Paths of the Python packages that training needs."""
         balance = next((each for each in _BALANCE if (self.root / each).exists()), _BALANCE[0])
         return ("common", "corpus", "trainer", balance)
 
 
 class Stage(Construct):
-    """Part of a deployment that computes: the EMR cluster, the node groups, or the SageMaker training jobs.
+    """Stage of a deployment: the EMR cluster, the node groups, or the SageMaker training jobs.
 
-    `machines` are the resources that cost by the hour and write to the buckets. `outputs` are the stack outputs that
-    describe the stage.
+    `machines` are the resources that are charged by the hour and write to the buckets. `outputs` are the stack outputs
+    that describe the stage.
     """
 
     role: iam.Role
@@ -66,7 +69,8 @@ class Stage(Construct):
         packages: Sequence[str],
         script: str,
     ) -> None:
-        """Upload the payload for the machines: packages, wheels, and the boot script `bootstrap/SCRIPT`."""
+        """Upload the payload for the machines: `packages`, `wheels`, and the boot script `script` from the folder
+        bootstrap/."""
         super().__init__(scope, construct_id)
         root = deployment.root
         self.payload = Payload(
@@ -75,15 +79,16 @@ class Stage(Construct):
 
 
 def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
-    """Suppress the cdk-nag finding that the role has this AWS managed policy."""
+    """Suppress the cdk-nag finding that the role uses this AWS managed policy."""
     accept(role, f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]", reason)
 
 
 def same_account_principal(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
-    """Return a principal that may assume a role only for resources `name` of `service` in this account.
+    """Return a service principal that can assume a role only on behalf of the resources `name` of `service` in this
+    account.
 
-    Use it only for services that send the source account and ARN, such as EMR and flow logs. AWS does not document this
-    for EC2 and Lambda, which might fail to assume a role with these conditions.
+    Use this principal only for services that send the source account and ARN, such as EMR and flow logs. AWS does not
+    document that EC2 and Lambda send them, so these services might fail to assume the role.
     """
     return iam.ServicePrincipal(
         principal,
@@ -95,9 +100,10 @@ def same_account_principal(stack: Stack, principal: str, *, service: str, name: 
 
 
 def node_role(scope: Construct, *, shell: bool) -> iam.Role:
-    """Create a node's role without permissions, or with `shell`, with those for a shell through Systems Manager.
+    """Create the role of nodes. With `shell`, it has the permissions for a shell through Systems Manager. Otherwise it
+    has no permissions.
 
-    AWS's managed policy for shells also allows reading every parameter of the account, so the role denies that.
+    AWS's managed policy for shells also allows reading every SSM parameter of the account, so the role denies this.
     """
     role = iam.Role(scope, "NodeRole", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
     if not shell:
@@ -112,9 +118,10 @@ def node_role(scope: Construct, *, shell: bool) -> iam.Role:
 
 
 def allow_inputs(role: iam.Role, named: Sequence[str]) -> None:
-    """Allow the role to read and list the topology's inputs, but to list no other names in their buckets.
+    """Allow the role to read and list the inputs in `named`, but not to list other objects in the same buckets.
 
-    S3 therefore answers 403 instead of 404 for a missing object. Shoal's own code reads these buckets, not Hadoop.
+    So S3 answers 403 instead of 404 for a missing object. This is acceptable, because only Shoal's code reads these
+    buckets, not Hadoop.
     """
     stack = Stack.of(role)
     for address in named:

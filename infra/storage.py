@@ -1,6 +1,7 @@
 """Creates the three buckets of a deployment.
 
-AWS only deletes empty buckets, so everything that writes into a bucket must be deleted before `Cleanup` empties it.
+AWS deletes only empty buckets. So everything that writes to a bucket must be deleted before `Cleanup` empties the
+bucket.
 """
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy, Tags
@@ -14,10 +15,10 @@ from infra import parts, topology
 
 
 class Buckets(Construct):
-    """Buckets `raw` (raw reviews), `data` (datasets, runs, node statuses) and `log` (EMR logs).
+    """Buckets of a deployment: `raw` (raw reviews), `data` (datasets, runs, node statuses) and `log` (EMR logs).
 
-    `emptied` are the custom resources that empty them; writers must depend on these. Shoal never empties or deletes an
-    existing data bucket, and does not change its policy or lifecycle.
+    `emptied` are the custom resources that empty the buckets. Resources that write to a bucket must depend on
+    `emptied`. Shoal never empties or deletes an existing data bucket, and does not change its policy or lifecycle.
     """
 
     raw: s3.Bucket
@@ -26,7 +27,8 @@ class Buckets(Construct):
     emptied: list[CustomResource]
 
     def __init__(self, scope: Construct, construct_id: str, *, spec: parts.DataSpec, key: kms.IKey | None) -> None:
-        """Create the buckets, except an existing data bucket; `key` encrypts their objects instead of S3's key."""
+        """Create the buckets. An existing data bucket is used instead of a new one. If `key` is not None, it encrypts
+        the objects instead of S3's key."""
         super().__init__(scope, construct_id)
         self._key = key
         expiring = s3.LifecycleRule(expiration=Duration.days(30))
@@ -38,8 +40,9 @@ class Buckets(Construct):
     def _data(self, *, keep: bool | None) -> s3.Bucket:
         """Create the data bucket.
 
-        `keep` is true if the bucket outlives the stack, and None if it does so while it holds runs that were not
-        fetched. CloudFormation deletes the bucket only if `keep` is False; with None, the cleanup may.
+        With `keep=True`, the bucket outlives the stack. With None, the bucket outlives the stack only while it contains
+        runs that were not fetched. CloudFormation deletes the bucket only if `keep` is False. With None, `Cleanup`
+        decides.
         """
         expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=ABANDONED)
         if keep is False:

@@ -1,7 +1,7 @@
-"""Loads a safe subset of YAML: text, numbers, booleans, lists and mappings.
+"""Loads a safe subset of YAML: strings, numbers, booleans, lists and mappings.
 
-Tags and aliases are errors: a few lines with aliases may expand to gigabytes. Dates and numbers to the base of 60 are
-plain text.
+Tags and aliases are errors, because a few lines with aliases can expand to gigabytes. Dates and base-60 numbers are
+read as strings.
 """
 
 import re
@@ -21,7 +21,7 @@ _NUMBERS = {
 
 
 class Refused(yaml.MarkedYAMLError):
-    """Unsupported YAML; `problem` is a sentence for the user without its full stop."""
+    """Unsupported YAML. `problem` is a sentence for the user without the full stop."""
 
 
 class StrictLoader(yaml.SafeLoader):
@@ -34,7 +34,7 @@ class StrictLoader(yaml.SafeLoader):
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose the next node. Raises Refused if it is unsupported or exceeds a limit."""
+        """Compose the next YAML node. Raises Refused if the node is unsupported or exceeds a limit."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         where = event.start_mark
         if isinstance(event, yaml.AliasEvent):
@@ -51,7 +51,7 @@ class StrictLoader(yaml.SafeLoader):
         elif isinstance(node, yaml.MappingNode):
             for key, _ in node.value:
                 if isinstance(key, yaml.ScalarNode) and key.value == "on":
-                    key.tag = f"{_TAG}str"  # YAML 1.1 reads the field's name as true
+                    key.tag = f"{_TAG}str"  # YAML 1.1 would read the field name `on` as true
         return node
 
 

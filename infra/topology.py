@@ -1,6 +1,6 @@
-"""Reads and checks topologies, and defines the names that the stack and its users share.
+"""Reads and checks topologies, and defines the names that the stack and the commands share.
 
-Do not import `aws_cdk` here, not even indirectly: most commands import this module, and `aws_cdk` loads slowly.
+Do not import `aws_cdk` here, not even indirectly, because most commands import this module, and `aws_cdk` loads slowly.
 """
 
 import difflib
@@ -24,17 +24,18 @@ TAG_TOPOLOGY = "shoal:topology"
 TAG_GROUP = "shoal:group"
 TAG_OWNER = "shoal:owner"
 TAG_GPUS = "shoal:gpus"
-"""Tag of a node group: the number of GPUs used on each node."""
+"""Tag of a node group: the number of GPUs in use per node."""
 TAG_MARKET = "shoal:market"
 """Tag of a node group: `on-demand` or `spot`."""
 TAG_START = "shoal:start"
-"""Tag of a node group: when its nodes start, `train` or `deploy`."""
+"""Tag of a node group: whether its nodes start with `shoal train` (`train`) or with the stack (`deploy`)."""
 TAG_ROLE = "shoal:role"
-"""Tag of a node group: `train` (the default) or `read`."""
+"""Tag of a node group: the role of its nodes, `train` (the default) or `read`."""
 TAG_EFA = "shoal:efa"
-"""Tag of a node group with EFA interfaces: `true`."""
+"""Tag of a node group: `true` if its nodes have EFA interfaces."""
 TAG_KEEP = "shoal:keep"
-"""Tag of a bucket that outlives the stack: `true`, or `unfetched` if it does so only while it holds unfetched runs."""
+"""Tag of a bucket that outlives the stack: `true`, or `unfetched` if only while it contains runs that were not
+fetched."""
 KEEP_UNFETCHED = "unfetched"
 TAG_NODES = "shoal:nodes"
 """Tag of the subnets in which node groups may start nodes: `true`."""
@@ -44,43 +45,45 @@ OUTPUT_DATA_BUCKET = "DataBucket"
 OUTPUT_LOG_BUCKET = "LogBucket"
 OUTPUT_CLUSTER_ID = "ClusterId"
 OUTPUT_SHARE_ID = "ShareId"
-"""ID of the shared file system, or `nfs` if the first GPU node serves the share."""
+"""Stack output: ID of the EFS file system, or `nfs` if the first GPU node serves the share."""
 OUTPUT_INPUTS = "Inputs"
-"""Addresses of the topology's inputs, separated by spaces; absent if it has no inputs."""
+"""Stack output: addresses of the topology's inputs, separated by spaces. Absent without inputs."""
 OUTPUT_ON_NODE = "PreprocessingNode"
-"""Instance type of the node that preprocesses; absent if no node does."""
+"""Stack output: instance type of the node that also preprocesses. Absent without such a node."""
 OUTPUT_MANAGED = "ManagedTraining"
-"""Common settings of SageMaker training jobs, as JSON (infra/managed.py); absent without managed training."""
+"""Stack output: settings of all SageMaker training jobs, as JSON (infra/managed.py). Absent without managed
+training."""
 OUTPUT_MAX_DOLLARS = "MaxDollars"
-"""Maximum cost of a run's nodes in dollars; absent if the topology sets no limit."""
+"""Stack output: maximum cost of a run's nodes in dollars. Absent if the topology sets no limit."""
 OUTPUT_GENERATION = "Generation"
 OUTPUT_GUARD = "GuardFunction"
 
 NODES_PREFIX = "nodes/"
-"""Prefix in the data bucket for the nodes' documents: a status `<instance-id>.json` and an activity marker `.busy`."""
+"""Prefix in the data bucket for the documents of nodes, such as status `<instance-id>.json` and activity marker
+`.busy`."""
 REQUESTS_PREFIX = "requests/"
-"""Prefix in the data bucket for requests to the agents (bootstrap/agent/documents.py). Nodes may only read it: whoever
-can write a request can start any training."""
+"""Prefix in the data bucket for requests to the agents (bootstrap/agent/documents.py). Nodes can only read requests,
+because whoever can write a request can start any training run."""
 RUNS_PREFIX = "runs/"
-"""Prefix in the data bucket for runs. Nodes may write only below `NODES_PREFIX`, and here below names that start with
-their deployment's name and a dot."""
+"""Prefix in the data bucket for runs. Nodes can write only below `NODES_PREFIX`, and below this prefix only to names
+that start with their deployment's name and a dot."""
 END_NAME = "ended.json"
-"""File name, in a run's folder, of the document that says how the run ended."""
+"""Name of the file, in a run's folder, that says how the run ended."""
 FETCHED_PREFIX = "runs_fetched/"
-"""Prefix in the data bucket for `RUN.json`, which maps each fetched object of a run to its ETag. It sorts after
-`RUNS_PREFIX`. A deletion follows this order, so an interrupted one leaves no fetched run without it."""
+"""Prefix in the data bucket for `RUN.json`, which maps each fetched object of a run to its ETag. Objects are deleted in
+sorted order. Because it sorts after `RUNS_PREFIX`, each remaining fetched run keeps its `RUN.json`."""
 MODELS_PREFIX = "models/"
-"""Prefix in the data bucket for the copy of its model that each SageMaker job writes."""
+"""Prefix in the data bucket for the models that SageMaker jobs write, one copy per job."""
 DATASETS_PREFIX = "datasets/"
 """Prefix in the data bucket for datasets."""
 WORK_PREFIX = "work/"
-"""Prefix in the data bucket for intermediate files of preprocessing. They expire."""
+"""Prefix in the data bucket for the intermediate files of preprocessing, which expire."""
 EMR_LOGS_PREFIX = "emr/"
-"""Prefix in the log bucket for EMR's own logs, in a folder named by the cluster's ID."""
+"""Prefix in the log bucket for EMR's logs. Below it, each cluster has a folder, named by the cluster ID."""
 
 
 POLICY_ARN = r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
-"""ARN of a customer managed or an AWS managed policy."""
+"""Pattern for the ARN of a customer managed policy or an AWS managed policy."""
 
 
 def stack_name(deployment: str) -> str:
@@ -88,12 +91,12 @@ def stack_name(deployment: str) -> str:
 
 
 def budget_name(deployment: str, region: str) -> str:
-    """Return the name of a deployment's budget in AWS Budgets. Budgets are global, so the name contains the region."""
+    """Return the name of a deployment's budget in AWS Budgets. It contains the region, because budgets are global."""
     return f"{stack_name(deployment)}.{region}"
 
 
 def check_deployment(name: str) -> str:
-    """Return the name. Raises TopologyError if AWS does not accept it in the names of stacks and parameters."""
+    """Return `name`. Raises TopologyError if AWS does not accept it as part of the names of stacks and parameters."""
     if len(name) > parts.NAME_LENGTH or not parts.NAME.fullmatch(name):
         nearest = re.sub(r"[^A-Za-z0-9]+", "-", name)[: parts.NAME_LENGTH].strip("-") or "demo"
         raise TopologyError(
@@ -104,7 +107,7 @@ def check_deployment(name: str) -> str:
 
 
 def extension_parameter(deployment: str) -> str:
-    """Return the name of the SSM parameter with the hours added to the deployment's life."""
+    """Return the name of the SSM parameter that stores the hours added to the deployment's life."""
     return f"/shoal/{deployment}/extension"
 
 
@@ -114,7 +117,7 @@ def guard_parameter(deployment: str) -> str:
 
 
 def owner_tag(text: str) -> str:
-    """Return the owner's name as a tag value: at most 64 letters, digits and `_ . + - @`."""
+    """Convert the owner's name to a tag value: at most 64 letters, digits and characters of `_ . + - @`."""
     return re.sub(r"[^A-Za-z0-9_.+@-]+", "-", text)[:64].strip("-") or "unknown"
 
 
@@ -131,7 +134,7 @@ TagValue = Annotated[str, Field(max_length=256, pattern=_TAG_TEXT)]
 
 
 class Topology(OnNode):
-    """Description of a deployment: the content of a file of `topologies/`."""
+    """Description of a deployment: the content of a topology file."""
 
     name: str
     description: str = Field(
@@ -217,17 +220,17 @@ class Topology(OnNode):
 
     @property
     def trainers(self) -> tuple[parts.NodeGroup, ...]:
-        """Node groups that train: their GPUs are ranks."""
+        """Node groups that train. Each of their GPUs is a rank."""
         return tuple(group for group in self.training if group.role == "train")
 
     @property
     def readers(self) -> tuple[parts.NodeGroup, ...]:
-        """Node groups of readers, which have no ranks."""
+        """Node groups of readers. Readers have no ranks."""
         return tuple(group for group in self.training if group.role == "read")
 
     @property
     def has_nodes(self) -> bool:
-        """True if the topology has EMR or node groups, which need a network."""
+        """Whether the topology has an EMR cluster or node groups, which need a network."""
         return self.preprocessing is not None or bool(self.training)
 
     @property
@@ -335,35 +338,36 @@ class Topology(OnNode):
 
 
 def instance_types(topology: Topology) -> list[str]:
-    """Return the distinct instance types of the topology in the order of the file."""
+    """Return the distinct instance types of a topology, in the order of its file."""
     cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
     return list(dict.fromkeys((*cluster, *(name for group in topology.training for name in group.types))))
 
 
 def names(folder: Path) -> list[str]:
-    """Return the sorted names of the topologies in a folder."""
+    """Return the names of the topologies in a folder, sorted."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def is_file(given: str) -> bool:
-    """Return whether the argument is the path of a topology, such as `some/where/NAME.yaml`, and not its name."""
+    """Return whether `given` is the path of a topology, such as `some/where/NAME.yaml`, and not a name."""
     return Path(given).suffix in _SUFFIXES
 
 
 def name_of(given: str) -> str:
-    """Return the name of the topology that is given by its name or path."""
+    """Return the name of a topology. `given` is its name or path."""
     return Path(given).stem if is_file(given) else given
 
 
 def absolute(given: str) -> str:
-    """Return the name or the absolute path of a topology, which are valid in any working directory."""
+    """Return `given` so that it is valid in any working directory: a name unchanged, a path as an absolute path."""
     return str(Path(given).resolve()) if is_file(given) else given
 
 
 def load(given: str, folder: Path) -> Topology:
-    """Read a topology: `NAME.yaml` of the folder if `given` is a name, or any file with the suffix .yaml or .yml.
+    """Read a topology. `given` is a name, which stands for `NAME.yaml` in `folder`, or the path of any file with the
+    suffix .yaml or .yml.
 
-    Raises TopologyError with a sentence that names file, line and field.
+    Raises TopologyError, which names the file, line and field.
     """
     name = name_of(given)
     source = _own(Path(given), folder) if is_file(given) else _shipped(name, folder)
@@ -382,7 +386,7 @@ def _own(file: Path, folder: Path) -> document.Document:
     except (FileNotFoundError, NotADirectoryError):
         hint = f"did you mean {file.stem}?" if file.stem in names(folder) else "check the path."
         raise TopologyError(f"There is no file {file}; {hint}") from None
-    except OSError:  # `read` reports the reason
+    except OSError:  # `read` below reports why
         pass
     return document.read(file, str(file))
 

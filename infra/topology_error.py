@@ -1,5 +1,5 @@
-"""Exception of this package. The CDK app and the CLI print only its text, a sentence for the user."""
+"""Exception of this package. The CDK app and the CLI print only its message, a sentence for the user."""
 
 
 class TopologyError(ValueError):
-    """Invalid topology, instance type or deployment name. The text names it and says what to do."""
+    """A topology, an instance type or a deployment name is invalid. The message names it and says what to do."""

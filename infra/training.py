@@ -1,7 +1,8 @@
-"""Creates the node groups of a topology: one Auto Scaling group for each.
+"""Creates the node groups of a topology. Each node group is one Auto Scaling group.
 
-Do not give the groups a desired capacity, because a later deployment would set it again and end a running training.
-They start at their minimum, zero, and `shoal train` scales them up. Only a group with `start: deploy` has one.
+Do not set the desired capacity of the groups, because a later deployment would set it again and stop a running training
+run. Groups start at their minimum, zero, and `shoal train` scales them up. Only groups with `start: deploy` have a
+desired capacity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,8 @@ from infra.stage import AGENT, WRITE, Deployment, Stage, allow_inputs, node_role
 
 
 class Training(Stage):
-    """Node groups with a common role, and a common security group in which only the nodes reach each other."""
+    """Node groups of a deployment. They share a role and a security group, which allows connections only between the
+    nodes."""
 
     nodes: ec2.SecurityGroup
 
@@ -34,7 +36,7 @@ class Training(Stage):
         network: Network,
         share: Share | None,
     ) -> None:
-        """Create the groups; `share` is the EFS file system that their nodes mount."""
+        """Create the node groups. `share` is the EFS file system that the nodes mount."""
         spec = deployment.spec
         super().__init__(
             scope,
@@ -52,10 +54,12 @@ class Training(Stage):
         )
         for allow in (self.nodes.add_ingress_rule, self.nodes.add_egress_rule):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
-        # The S3 gateway endpoint has no security group, so a destination group is impossible; no other routes exist.
+        # The S3 gateway endpoint has no security group that a rule could name. So the rule allows all destinations, but
+        # the subnets have no other routes.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
-        # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes. Reserved
-        # capacity has a fixed place, which may be outside this placement group; a Capacity Block is placed together.
+        # EC2 can seldom place nodes of several types close together, and a training run needs all of its nodes.
+        # Reserved capacity has a fixed location, which can be outside this placement group. The nodes of a Capacity
+        # Block are already close together.
         trainers = [each for each in spec.training if each.role == "train" and not each.reservation]
         together = (
             sum(each.count for each in trainers) > 1 and len({name for each in trainers for name in each.types}) == 1
@@ -77,7 +81,7 @@ class Training(Stage):
             for each in spec.training
         ]
         for group in self.machines:
-            # The network's endpoints and the share must outlive the nodes.
+            # The endpoints of the network and the share must outlive the nodes.
             group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
         self.outputs = {topology.OUTPUT_ON_NODE: spec.trainers[0].instance_type} if spec.preprocesses_on_node else {}
         self._grant(deployment, network, share)
@@ -99,7 +103,7 @@ class Training(Stage):
             share.allow_from(self.nodes, role)
 
     def _group(self, spec: parts.NodeGroup, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
-        """Create an Auto Scaling group of zero to `count` nodes."""
+        """Create an Auto Scaling group of zero to `spec.count` nodes."""
         scope = Construct(self, spec.name)
         template = self._template(scope, spec, user_data)
         spot = spec.market == "spot"
@@ -107,14 +111,15 @@ class Training(Stage):
             scope,
             "Default",
             vpc=network.vpc,
-            # `bootstrap/nodes/scale_up.py` uses the other zones when this one has no capacity.
+            # If this zone has no capacity, `bootstrap/nodes/scale_up.py` uses the other zones.
             vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet]),
             launch_template=None if spot else template,
             mixed_instances_policy=_spot(template, spec.instance_types) if spot else None,
             min_capacity=0,
             desired_capacity=spec.count if spec.start == "deploy" else None,
             max_capacity=spec.count,
-            # No Capacity Rebalancing: Auto Scaling would end a node that trains before its replacement has booted.
+            # No Capacity Rebalancing, because Auto Scaling could terminate a training node before its replacement has
+            # booted.
         )
         Annotations.of(group).acknowledge_warning(
             "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
@@ -168,7 +173,7 @@ class Training(Stage):
         if spec.market == "capacity-block":
             resource.add_property_override("LaunchTemplateData.InstanceMarketOptions", {"MarketType": spec.market})
         if spec.efa and (efa := catalog.find(spec.instance_type).efa):
-            # EC2 accepts a security group either for the instance or for its interfaces.
+            # EC2 accepts security groups either for the instance or for its interfaces, not for both.
             resource.add_property_deletion_override("LaunchTemplateData.SecurityGroupIds")
             interfaces = [_interface(card, self.nodes.security_group_id) for card in range(efa.cards)]
             resource.add_property_override("LaunchTemplateData.NetworkInterfaces", interfaces)
@@ -176,7 +181,7 @@ class Training(Stage):
 
 
 def _interface(card: int, security_group: str) -> dict[str, object]:
-    """Return the EFA interface of a network card. Only that of the first card has an IP address.
+    """Return the EFA interface of a network card. Only the interface of the first card has an IP address.
 
     Source: AWS, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
     """
@@ -191,10 +196,11 @@ def _interface(card: int, security_group: str) -> dict[str, object]:
 
 @jsii.implements(ec2.IMachineImage)
 class _Image:
-    """Machine image of a group: the topology's, or the one that AWS's SSM parameter names at deployment.
+    """Machine image of a node group: the image in the topology, or the image that AWS's SSM parameter names at
+    deployment.
 
-    Do not resolve the parameter when a node starts: a group of spot instances refuses such a template, and every update
-    of a group would need the permission to read the parameter.
+    Do not resolve the parameter when a node starts. A group of spot instances refuses such a launch template, and every
+    update of a group would need the permission to read the parameter.
     """
 
     def __init__(self, spec: parts.NodeGroup) -> None:
@@ -211,10 +217,11 @@ class _Image:
 
 
 def _spot(template: ec2.LaunchTemplate, several: Sequence[str]) -> autoscaling.MixedInstancesPolicy:
-    """Return the policy for spot nodes only, of the template's type or of the types `several`.
+    """Return the policy of a group that has only spot nodes, of the template's instance type or of the types in
+    `several`.
 
-    `bootstrap/nodes/scale_up.py` changes it if AWS has no spot capacity. On demand, AWS uses the first available type
-    of the list.
+    If AWS has no spot capacity, `bootstrap/nodes/scale_up.py` changes the policy to on-demand nodes. For these, AWS
+    uses the first available type of the list.
     """
     types = [autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name)) for name in several]
     return autoscaling.MixedInstancesPolicy(
@@ -228,13 +235,14 @@ def _spot(template: ec2.LaunchTemplate, several: Sequence[str]) -> autoscaling.M
 
 
 def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str]:
-    """Return the environment variables of the boot script of a group's nodes."""
+    """Return the environment variables for the boot script on the nodes of a group."""
     gpu = catalog.find(spec.instance_type).gpu
     return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0), "RANKS": str(spec.gpus)}
 
 
-# S3 refuses requests that are signed with a clock that is 15 minutes off, even the report of a failed boot. chronyd may
-# not have set the clock yet. So before any signing it is compared with S3's clock; S3 answers unsigned requests.
+# S3 refuses signed requests from a node with a clock that is 15 minutes off, even the report of a failed boot. At boot,
+# chronyd might not have set the clock yet. So the node first compares its clock with S3's clock, which S3 sends in
+# response to unsigned requests.
 _CLOCK = """\
 set_clock() {
     local there off
@@ -249,9 +257,9 @@ set_clock() {
 
 
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
-    """Return user data that exports the variables, then downloads and runs the boot script.
+    """Return user data that exports the variables of `environment`, then downloads and runs the boot script.
 
-    Paths are below NODE_ROOT, which is empty on AWS.
+    All paths are below NODE_ROOT, which is empty on AWS.
     """
     user_data = ec2.UserData.for_linux()
     user_data.add_commands(
@@ -266,5 +274,5 @@ def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
 
 
 def _quoted(value: str) -> str:
-    """Quote a word for a shell, always with quotes, because CloudFormation inserts values later."""
+    """Quote a word for a shell. It is quoted even if it looks safe, because CloudFormation inserts values later."""
     return "'" + value.replace("'", "'\"'\"'") + "'"

@@ -57,8 +57,7 @@ class Collector:
 
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
         """Add texts with the codes of their ratings or labels. If `test` is true, the texts come from a file of the
-        test set.
-        """
+        test set."""
         words = self._tokeniser(texts)
         ends = words.cleaned_ends
         starts = np.concatenate(([0], ends[:-1]))
@@ -135,8 +134,7 @@ class Collector:
 
 def first_of_each(high: Halves, low: Halves) -> npt.NDArray[np.int64]:
     """Return the index of the first element of each distinct digest in sorted digests. `high` and `low`, of shape (n,),
-    are the halves of the digests.
-    """
+    are the halves of the digests."""
     return np.flatnonzero(np.concatenate(([True], (high[1:] != high[:-1]) | (low[1:] != low[:-1]))))
 
 
@@ -151,8 +149,7 @@ def copy_keys(
     texts: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], tests: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.int64]:
     """Return one integer key for each triple of text, code and set (1 for the test set). Keys sort by text, then code,
-    then set.
-    """
+    then set."""
     return (texts * 256 + codes) * 2 + tests
 
 

@@ -31,8 +31,7 @@ _MAX_BUCKET_BITS = 8
 
 class Deduplicate(PreprocessingJob):
     """Map: read reviews, split them into words, compute digests, and combine equal texts. Reduce: write a part's
-    distinct texts, and count their words.
-    """
+    distinct texts, and count their words."""
 
     INPUT_PROTOCOL = BytesValueProtocol
 

@@ -125,8 +125,7 @@ class EncodedPart:
         self, texts: npt.NDArray[Any], labels: npt.NDArray[np.uint8], ratings: npt.NDArray[np.uint8]
     ) -> Iterator[RowBlock]:
         """Yield the rows of the given texts in blocks. A block has a bounded number of tokens, or one row that is
-        longer.
-        """
+        longer."""
         ends = np.cumsum(self._lengths[texts])
         done = 0
         while done < len(texts):

@@ -1,6 +1,5 @@
 """Options for the settings of a dataset. The user's command has one option per setting; a job has one option for all
-settings.
-"""
+settings."""
 
 import json
 from argparse import ArgumentTypeError, Namespace
@@ -192,8 +191,7 @@ def parse_settings(written: str) -> Settings:
 
 def read_stopwords(choice: str, words: str) -> frozenset[str]:
     """Return the stopwords for the value of --stopwords. A file of stopwords can have any address, such as s3://...;
-    see `corpus.text.load_stopwords`.
-    """
+    see `corpus.text.load_stopwords`."""
     if choice in STOPWORD_LISTS:
         return load_stopwords(choice, words)
     with readable(choice) as path:

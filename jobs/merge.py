@@ -155,8 +155,7 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
 
 def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
     """Yield a local file for each address, in order. A file is valid until the next file is requested. The next file is
-    fetched in the background.
-    """
+    fetched in the background."""
     fetched = [ExitStack() for _ in addresses]
 
     def fetch(number: int) -> Path:

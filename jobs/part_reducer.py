@@ -137,8 +137,7 @@ class PartReducer:
 
     def _counts(self, lengths: npt.NDArray[np.int64], copies: _Copies, rows: _Copies, conflicting: int) -> Counter[str]:
         """Return the counts for the tally. `lengths` is the number of kept words per text; `rows` are those of the
-        `copies` that keep a word.
-        """
+        `copies` that keep a word."""
         long = 0 if self._settings.ragged else rows.times[lengths[rows.text] > self._settings.row_length].sum()
         counts = Counter(
             distinct=int(copies.times.sum()),
@@ -166,8 +165,7 @@ class PartReducer:
 
     def _by_block(self, texts: npt.NDArray[np.int64]) -> Any:
         """Group texts that are numbered over all blocks. Yield (block, positions in `texts`, text numbers within the
-        block).
-        """
+        block)."""
         order = np.argsort(texts, kind="stable")
         ends = np.cumsum([len(block["hi"]) for block in self._blocks])
         bounds = np.searchsorted(texts[order], np.concatenate(([0], ends)))

@@ -91,8 +91,7 @@ def preprocess_locally(
 
 def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
     """Run the jobs of prepared work. `output` is an absolute path or s3://... Raises the errors of
-    `preprocess_locally`.
-    """
+    `preprocess_locally`."""
     with (
         _work_folder(output) as folder,
         _name_without_patterns(folder) as work,
@@ -242,8 +241,7 @@ def _reported_bytes(stderr: Path) -> int:
 
 def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
     """Return an error that states why a step failed: the message of a task on standard error, or the last line of a
-    task's traceback.
-    """
+    task's traceback."""
     last = str(error)
     for stderr in sorted(tasks.rglob("stderr")):
         lines = [line for line in stderr.read_text("utf-8", "replace").splitlines() if line.strip()]

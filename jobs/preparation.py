@@ -70,8 +70,7 @@ class PreparedWork:
     def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":
         """Return the same work with the user's stopwords in a file in `folder`, and the content of this file by its
         address. The caller writes the file. Without a user's file of stopwords, the work is unchanged and the mapping
-        is empty.
-        """
+        is empty."""
         if self.settings.stopwords in STOPWORD_LISTS:
             return self, {}
         address = f"{folder}stopwords.txt"
@@ -80,8 +79,7 @@ class PreparedWork:
 
     def plan(self, *, work: str, output: str, tasks: int) -> Plan:
         """Return the plan of the work, with intermediate files in the folder `work`. The first job has `tasks` tasks,
-        or more for a large input.
-        """
+        or more for a large input."""
         return Plan(
             tasks=[task_line(ranges) for ranges in cut_into_tasks(self.sources, tasks)],
             work=work,

@@ -78,8 +78,7 @@ class Plan:
     @property
     def part_bits(self) -> int:
         """Binary logarithm of the number of parts. The number of parts grows with the input, so that a reducer's memory
-        does not grow.
-        """
+        does not grow."""
         return min(_MAX_PART_BITS, max(_MIN_PART_BITS, ceil(log2(max(1, self.input_bytes / _PART_BYTES)))))
 
     @property

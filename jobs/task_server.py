@@ -29,8 +29,7 @@ _DONE = b"."
 
 class TaskServer:
     """Context manager that starts the forking process at the first task, and kills it with all its tasks at the exit of
-    the context.
-    """
+    the context."""
 
     def __init__(self, warm_up: str, folder: Path) -> None:
         """Create a server that is not yet started.

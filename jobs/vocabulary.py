@@ -18,8 +18,7 @@ from jobs.records import Record, arrays_of
 
 class CountWords(PreprocessingJob):
     """Map: emit records unchanged. Reduce: add up the counts of a bucket of words, and keep the most frequent words of
-    all buckets.
-    """
+    all buckets."""
 
     def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
         self.report_bytes(len(value))

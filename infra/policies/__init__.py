@@ -1,7 +1,7 @@
 """IAM policies of the users and services that use Shoal in an account.
 
-Each is a YAML file in this folder. A statement may have `unexercised`: reasons, by action or resource, for grants that
-no recorded request needs.
+Each policy is a YAML file in this folder. A statement can have the key `unexercised`, which gives the reason, by action
+or resource, for each grant that no recorded request needs.
 """
 
 from functools import cache
@@ -11,28 +11,30 @@ from typing import Any
 import yaml
 
 QUALIFIER, TOOLKIT_STACK = "shoal", "ShoalToolkit"
-"""Qualifier in the names of `cdk bootstrap`'s roles and bucket, and the name of its stack. Also in cdk.json."""
+"""The qualifier in the names of the roles and the bucket that `cdk bootstrap` creates, and the name of its stack. Both
+are also in cdk.json."""
 USER, BOUNDARY = "ShoalUser", "ShoalBoundary"
-"""Policy of users, and permissions boundary of a deployment's roles."""
+"""Names of the policy for users, and of the permissions boundary for the roles of a deployment."""
 EXECUTION = ("ShoalExecutionNames", "ShoalExecutionCompute")
-"""Policies of CloudFormation's execution role, for `cdk bootstrap --cloudformation-execution-policies`. The name
-ShoalExecution is taken by the policy of earlier versions, which the deletion of their stacks needs."""
+"""Names of the policies for CloudFormation's execution role (`cdk bootstrap --cloudformation-execution-policies`). The
+name ShoalExecution belongs to the policy of earlier versions, which is still needed to delete their stacks."""
 TOOLKIT = "ShoalToolkit"
-"""Permissions boundary of `cdk bootstrap`'s roles, for its `--custom-permissions-boundary`."""
+"""Name of the permissions boundary for the roles that `cdk bootstrap` creates (`--custom-permissions-boundary`)."""
 POLICIES = (USER, *EXECUTION, BOUNDARY, TOOLKIT)
 MOST_CHARACTERS = 6144
-"""Maximum size of a managed policy, without white space (IAM and AWS STS quotas)."""
+"""Maximum number of characters in a managed policy, not counting white space (page "IAM and AWS STS quotas")."""
 _REASONS = "unexercised"
 
 
 def document(policy: str) -> dict[str, Any]:
-    """Return a policy document; `policy` is one of POLICIES."""
+    """Return the document of a policy. `policy` is one of POLICIES."""
     statements = [{key: part for key, part in each.items() if key != _REASONS} for each in _statements(policy)]
     return {"Version": "2012-10-17", "Statement": statements}
 
 
 def reasons(policy: str) -> dict[str, dict[str, str]]:
-    """Return the reasons for grants that no recorded request needs, by Sid, then by action or resource."""
+    """Return the reasons for grants that no recorded request needs: a mapping from Sid to a mapping from action or
+    resource to reason."""
     return {each["Sid"]: dict(each.get(_REASONS, {})) for each in _statements(policy)}
 
 

@@ -1,7 +1,7 @@
-"""Rules of the offline preflight: each function checks for one mistake in a topology.
+"""Rules of the offline preflight. Each rule is a function that checks a topology for one mistake.
 
-A rule must never raise, because `cdk destroy` reads the same topologies: a type that AWS retires tomorrow must not
-prevent the deletion of a running deployment.
+A rule must never raise, because `cdk destroy` reads the same topologies. An instance type that AWS retires tomorrow
+must not prevent the deletion of a running deployment.
 """
 
 import datetime
@@ -17,7 +17,7 @@ Level = Literal["error", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Problem that a rule found. An error stops the deployment; `sentence` is the message for the user."""
+    """Problem that a rule found. If it is an error, it stops the deployment. `sentence` is the message for the user."""
 
     level: Level
     rule: str
@@ -26,7 +26,8 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightInput:
-    """Topology to check, planned hours, and the day on which AWS must still support its types and versions."""
+    """Topology to check, the planned hours of the deployment, and the day on which AWS must still support the instance
+    types and versions."""
 
     topology: Topology
     hours: float
@@ -34,9 +35,9 @@ class PreflightInput:
 
 
 Rule = Callable[[PreflightInput], Iterator[str]]
-"""Function that yields a message for each problem that it finds."""
+"""Function that yields one message for each problem that it finds."""
 
 
 def group_label(number: int, group: NodeGroup) -> str:
-    """Return the name of a node group for messages; `number` counts from 1."""
+    """Return the name of a node group for messages. `number` is its position in the topology, from 1."""
     return f"training {number} ({group.name})"

@@ -1,6 +1,7 @@
 """Rules for instance types, GPUs, PyTorch builds and EMR releases.
 
-One rule checks that some PyTorch build supports all GPUs of a topology, and another that the machine images have it.
+One rule checks that some PyTorch build supports all GPUs of a topology. Another rule checks that all machine images
+contain the same build.
 """
 
 import datetime
@@ -16,21 +17,21 @@ _ENDING_SOON = datetime.timedelta(days=90)
 # Source: "supported lifecycle" and "application versions" of each release in the Amazon EMR release guide. AWS still
 # starts releases after the end of their support.
 FIRST_RELEASE = "emr-7.10.0"
-"""First release with S3A. Earlier releases use EMRFS, which writes an object NAME_$folder$ for each folder. That of
-`work/` is outside the prefixes that a cluster may write. (Release guide, "EMR File System (EMRFS)" and "Amazon EMR
-7.10.0 - Hive release notes", read on 2026-11-29.) The nodes have Python 3.11 from 7.1 on."""
+"""First release with S3A. Earlier releases use EMRFS, which writes an object NAME_$folder$ for each folder. The object
+for `work/` is outside the prefixes that a cluster is allowed to write. (Release guide, "EMR File System (EMRFS)" and
+"Amazon EMR 7.10.0 - Hive release notes", read on 2026-11-29.) The nodes have Python 3.11 since release 7.1."""
 
 _SUPPORT_ENDS = {
     "emr-7.10.0": datetime.date(2027, 8, 16),
     "emr-7.13.0": datetime.date(2028, 4, 22),
     "emr-7.14.0": datetime.date(2028, 9, 9),
 }
-"""Days of "End of support" from the pages "Amazon EMR release 7.x.0", read on 2026-11-29. Earlier releases end earlier:
-7.3 on 2026-10-16, and 7.4 on 2026-11-13."""
+"""Days of "End of support" by release, from the pages "Amazon EMR release 7.x.0", read on 2026-11-29. Support for
+earlier releases ends earlier: for 7.3 on 2026-10-16, and for 7.4 on 2026-11-13."""
 
 
 def retired_type(plan: PreflightInput) -> Iterator[str]:
-    """Yield each field with an instance type that AWS no longer starts."""
+    """Yield a problem for each field with an instance type that AWS no longer starts."""
     for field, kind in _types(plan.topology):
         if kind.retired:
             yield (
@@ -40,7 +41,7 @@ def retired_type(plan: PreflightInput) -> Iterator[str]:
 
 
 def no_torch_build(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if no PyTorch build supports all GPUs of the topology: all ranks need the same build."""
+    """Yield a problem if no PyTorch build supports all GPUs of the topology, because all ranks need the same build."""
     gpus = [gpu for group in plan.topology.training for name in group.types if (gpu := catalog.find(name).gpu)]
     capabilities = [gpu.capability for gpu in gpus]
     if not capabilities or catalog.builds_for(capabilities):
@@ -54,7 +55,8 @@ def no_torch_build(plan: PreflightInput) -> Iterator[str]:
 
 
 def image_too_new(plan: PreflightInput) -> Iterator[str]:
-    """Yield machine images with different PyTorch builds, and groups with a GPU that their build does not support."""
+    """Yield a problem if the machine images contain different PyTorch builds, and for each group with a GPU that its
+    build does not support."""
     images = [catalog.image_of(kind.name) for _, kind in _with_image(plan.topology)]
     builds = {(image.torch, image.cuda) for image in images}
     if len(builds) > 1:
@@ -75,7 +77,7 @@ def image_too_new(plan: PreflightInput) -> Iterator[str]:
 
 
 def release_too_old(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if the EMR release writes objects to S3 that a cluster must not write."""
+    """Yield a problem if the EMR release writes S3 objects that a cluster is not allowed to write."""
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
     if release and not _runs_jobs(release):
         yield (
@@ -85,7 +87,8 @@ def release_too_old(plan: PreflightInput) -> Iterator[str]:
 
 
 def release_ending(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if AWS's support of the EMR release ended, or ends within 90 days. AWS still starts it."""
+    """Yield a problem if AWS's support for the EMR release has ended or ends within 90 days. AWS still starts such
+    releases."""
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
     end = support_ends(release) if release else None
     if end and end <= plan.today + _ENDING_SOON:
@@ -94,7 +97,7 @@ def release_ending(plan: PreflightInput) -> Iterator[str]:
 
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
-    """Yield pairs of label and instance type for each field with an instance type."""
+    """Yield a pair of label and instance type for each field with an instance type."""
     preprocessing = topology.preprocessing
     if preprocessing:
         yield "preprocessing, primary", catalog.find(preprocessing.primary.instance_type)
@@ -106,7 +109,8 @@ def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
 
 
 def _with_image(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
-    """Yield pairs of group label and instance type for groups with AWS's image: Shoal does not know a user's image."""
+    """Yield a pair of label and instance type for each node group with AWS's image. Shoal does not know what a user's
+    image contains."""
     for number, group in enumerate(topology.training, 1):
         for kind in map(catalog.find, group.types):
             if kind.image and not group.image:
@@ -123,19 +127,20 @@ def newest_release() -> str:
 
 
 def _runs_jobs(release: str) -> bool:
-    """Return whether the jobs run on a release."""
+    """Return whether the preprocessing jobs run on this EMR release."""
     return _version(release) >= _version(FIRST_RELEASE)
 
 
 def support_ends(release: str) -> datetime.date | None:
-    """Return the day on which AWS's support of a release ends, or None if it is newer than the known releases.
+    """Return the day on which AWS's support for an EMR release ends, or None if the release is newer than the known
+    releases.
 
-    The support of an unlisted release ends no later than that of the next listed one.
+    For a release that is not listed, return the day of the next listed release, because the support ends no later.
     """
     later = [each for each in _SUPPORT_ENDS if _version(each) >= _version(release)]
     return _SUPPORT_ENDS[min(later, key=_version)] if later else None
 
 
 def _version(release: str) -> tuple[int, ...]:
-    """Return a sort key, with which 7.10.0 follows 7.9.0."""
+    """Return a sort key that places 7.10.0 after 7.9.0."""
     return tuple(map(int, release.removeprefix("emr-").split(".")))

@@ -1,6 +1,6 @@
 """Rules for prices, the budget, hours, and the email address for warnings.
 
-The cost while everything runs is an upper bound, so a budget below it is a warning, not an error.
+The hourly cost while everything runs is an upper bound. So a budget below this cost is a warning, not an error.
 """
 
 import math
@@ -15,7 +15,8 @@ _SHORTEST_RUN_MINUTES = 10
 
 
 def no_price(plan: PreflightInput) -> Iterator[str]:
-    """Yield the items without a price if the topology sets no limit in dollars (else `limit_without_prices` does)."""
+    """Yield the items without a price, if the topology sets no limit in dollars. With a limit, `limit_without_prices`
+    yields them."""
     limited = plan.topology.guard.budget is not None or plan.topology.max_dollars is not None
     if not limited and (unknown := cost.unknown(plan.topology)):
         region = plan.topology.region
@@ -26,7 +27,7 @@ def no_price(plan: PreflightInput) -> Iterator[str]:
 
 
 def limit_without_prices(plan: PreflightInput) -> Iterator[str]:
-    """Yield each limit in dollars that Shoal cannot enforce, because an item has no price."""
+    """Yield each limit in dollars that Shoal cannot enforce because an item has no price."""
     if not (unknown := cost.unknown(plan.topology)):
         return
     for field, limit in (("guard, budget", plan.topology.guard.budget), ("max_dollars", plan.topology.max_dollars)):
@@ -38,7 +39,7 @@ def limit_without_prices(plan: PreflightInput) -> Iterator[str]:
 
 
 def not_offered(plan: PreflightInput) -> Iterator[str]:
-    """Yield each type that no zone of the region offered when the price list was made."""
+    """Yield each instance type that no zone of the region offered when the price list was created."""
     prices = catalog.prices(plan.topology.region)
     for name in instance_types(plan.topology):
         if prices.zones and name not in prices.zones and not catalog.find(name).retired:
@@ -98,7 +99,8 @@ def run_beyond_the_budget(plan: PreflightInput) -> Iterator[str]:
 
 
 def idle_too_soon(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if the guard may end nodes that wait for another group, which may take ten minutes for spot."""
+    """Yield a problem if the guard could stop nodes that wait for another group. A spot group can take ten minutes to
+    start."""
     if len(plan.topology.training) > 1 and plan.topology.guard.idle_minutes < _SLOWEST_GROUP_MINUTES:
         yield (
             f"guard, idle_minutes: after {plan.topology.guard.idle_minutes} minutes the guard may stop nodes that wait "
@@ -107,6 +109,6 @@ def idle_too_soon(plan: PreflightInput) -> Iterator[str]:
 
 
 def nobody_warned(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if the topology has no email address, the only way in which the guard warns."""
+    """Yield a problem if the topology has no email address, because the guard warns only by email."""
     if plan.topology.guard.mail is None:
         yield "guard, mail: without an address the guard deletes the stack without a warning; add an email address."

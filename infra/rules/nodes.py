@@ -1,6 +1,7 @@
-"""Rules for nodes that depend on each other: spot nodes that a cluster must not lose, and the share.
+"""Rules for nodes that depend on other nodes: spot nodes that a cluster must not lose, and the share.
 
-With EFS the rate at which one node reads is limited; with NFS the rate at which the first node sends to all others.
+With EFS, the limit is the rate at which one node can read. With NFS, the limit is the rate at which the first node can
+send to all other nodes.
 """
 
 from collections.abc import Iterator
@@ -10,17 +11,19 @@ from infra.parts import NodeGroup
 from infra.rules import PreflightInput, group_label
 
 _WORD_BYTES = 2
-"""Bytes that a GPU reads for each word. An LSTM's rate of words does not depend on the length of rows."""
+"""Bytes that a GPU reads for each word. The rate is computed from words, because an LSTM's words per second do not
+depend on the length of rows."""
 _M60_WORDS = 593_000
-"""Words a second of one M60, from the reference's tables of rows with 100 words. Other GPUs are estimated from their
-32-bit TFLOPS."""
+"""Words per second of one M60, from the reference system's tables for rows with 100 words. Other GPUs are estimated
+from their 32-bit TFLOPS."""
 _M60 = "g3.4xlarge"
 _EFS_CLIENT = 1_500 * 2**20
-"""Maximum bytes a second that one node reads from EFS, from the EFS documentation."""
+"""Maximum bytes per second that one node can read from EFS (EFS documentation)."""
 
 
 def spot_cluster(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if the primary or core nodes are spot nodes: the cluster fails when it loses them."""
+    """Yield a problem if the primary node or the core nodes are spot nodes, because the cluster fails if it loses
+    them."""
     preprocessing = plan.topology.preprocessing
     if preprocessing and preprocessing.primary.market == "spot":
         yield (
@@ -44,7 +47,8 @@ def no_share(plan: PreflightInput) -> Iterator[str]:
 
 
 def share_too_slow(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if the GPUs read rows faster than EFS, or the node that serves NFS, sends them."""
+    """Yield a problem if the GPUs read rows faster than the share can send them. The share is EFS, or the node that
+    serves NFS."""
     if plan.topology.share == "efs":
         for number, group in enumerate(plan.topology.training, 1):
             given = min(_EFS_CLIENT, _network(group))
@@ -56,7 +60,7 @@ def share_too_slow(plan: PreflightInput) -> Iterator[str]:
     if plan.topology.share == "nfs":
         groups = sorted(
             plan.topology.trainers, key=lambda group: group.name
-        )  # the order in which `shoal train` numbers its nodes
+        )  # `shoal train` numbers its nodes in this order
         first = groups[0]
         rates = [_reading(group) for group in groups for _ in range(group.count)]
         if (rate := sum(rates[1:])) > (given := _network(first)):
@@ -68,14 +72,15 @@ def share_too_slow(plan: PreflightInput) -> Iterator[str]:
 
 
 def _reading(group: NodeGroup) -> float:
-    """Return an estimate of the maximum bytes a second that the used GPUs of one node process."""
+    """Return an estimate of the maximum bytes per second that the GPUs in use on one node can process."""
     gpus, m60 = [gpu for name in group.types if (gpu := catalog.find(name).gpu)], catalog.find(_M60).gpu
     tflops = max((gpu.tflops for gpu in gpus), default=0.0)
     return group.gpus * tflops / m60.tflops * _M60_WORDS * _WORD_BYTES if m60 else 0.0
 
 
 def _network(group: NodeGroup) -> float:
-    """Return the bytes a second of one node's network card, the slowest of the group's types. TCP uses one card."""
+    """Return the bytes per second of one network card of a node, for the slowest of the group's types. TCP uses only
+    one card."""
     return min(catalog.find(name).network for name in group.types) * 1e9 / 8
 
 
