@@ -1,1 +1,1 @@
-"""Programs for maintainers of Shoal. They are not installed with it."""
+"""Programs for maintainers of Shoal. They are not part of the installed package."""

@@ -1,4 +1,4 @@
-"""Prints Shoal's policies as JSON, and makes the page of the reference that explains them."""
+"""Prints Shoal's policies as JSON, and generates the reference page that explains the policies."""
 
 import argparse
 import json
@@ -83,12 +83,13 @@ role of its own, with which CloudFormation acts.""",
 
 
 def page() -> str:
-    """Return the page in Markdown: for each policy what it allows, its JSON, and why it grants what no test needs."""
+    """Return the page in Markdown. For each policy, the page has its purpose, its JSON, and the reasons for grants that
+    no test needs."""
     return "\n".join([_INTRODUCTION, *(_section(policy, text) for policy, text in _TEXTS.items())])
 
 
 def pasted(policy: str) -> str:
-    """Return a policy as JSON."""
+    """Return the JSON of a policy."""
     return json.dumps(document(policy), indent=2) + "\n"
 
 
@@ -109,7 +110,7 @@ def _section(policy: str, text: str) -> str:
 
 
 def main() -> None:
-    """Print a policy as JSON."""
+    """Print the JSON of the policy that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tools.permissions", description=main.__doc__)
     parser.add_argument("policy", choices=POLICIES, help="name of the policy")
     print(pasted(parser.parse_args().policy), end="")

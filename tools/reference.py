@@ -1,4 +1,4 @@
-"""Makes the pages of the reference that are derived from declarations: commands, topologies, the record of a run."""
+"""Generates reference pages from declarations: commands, topologies, and the record of a run."""
 
 import ast
 import inspect
@@ -87,7 +87,7 @@ _IN_EVERY_HELP = ("help", "help_all", "json")
 
 
 def commands() -> str:
-    """Return a page in Markdown: for each command its help and a table of all its options."""
+    """Return a Markdown page with the help and a table of all options of each command."""
     found = (
         line
         for name, (module, _) in COMMANDS.items()
@@ -116,7 +116,7 @@ def _command(name: str, command: click.Command, level: int) -> Iterator[str]:
 
 
 def topology() -> str:
-    """Return a page in Markdown: a table of fields for a topology and for each of its parts."""
+    """Return a Markdown page with a table of the fields of a topology, and one table for each of its parts."""
     whole = schema()
     parts = whole.pop("$defs")
     return "\n".join(
@@ -136,7 +136,7 @@ def _fields(title: str, part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def shipped_topologies() -> str:
-    """Return a page in Markdown: a row for each topology in `topologies/`, with its prices."""
+    """Return a Markdown page with one table row per topology in `topologies/`, with its description and prices."""
     return _SHIPPED + "".join(map(_shipped, names(TOPOLOGIES)))
 
 

@@ -1,7 +1,8 @@
-"""`make prices`: fetches today's prices and offerings from AWS, and adds them to a region's file as another dated list.
+"""`make prices`: fetches today's prices from AWS, and appends them to a region's file as a list with today's date.
 
-Keep all filters: AWS also prices the same type as dedicated, as reserved and unused, with Windows, and as a capacity
-block at zero dollars. Only all filters together leave the price that a deployment pays.
+Keep all filters. For the same instance type, AWS also lists prices as a dedicated instance, as an unused reservation,
+with Windows, and as a Capacity Block at zero dollars. Only all filters together select the price that a deployment
+pays.
 """
 
 import argparse
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from mypy_boto3_pricing.type_defs import FilterTypeDef
 
 _PRICING_REGION = "us-east-1"
-"""Region with the endpoint of all regions' prices."""
+"""Region of the API endpoint that has the prices of all regions."""
 
 _MACHINE = {
     "operatingSystem": "Linux",
@@ -53,7 +54,8 @@ _HEADER = """\
 
 @dataclass(frozen=True, kw_only=True)
 class _OtherPrice:
-    """Query for a price that is not an instance's. A usage type may have a region's prefix."""
+    """Query for the price of something other than an instance. In the price list, the prefix of a region can precede
+    the usage type."""
 
     service: str
     filters: Mapping[str, str]
@@ -76,7 +78,7 @@ _OTHER_PRICES = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch the prices, and write them if they changed. Return the exit status."""
+    """Fetch the prices of a region, and write them if they changed. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.refresh_prices", description=__doc__.partition("\n")[0])
     parser.add_argument("--region", default=_PRICING_REGION, help="the region of the prices (default: %(default)s)")
     options = parser.parse_args(arguments)
@@ -108,11 +110,11 @@ def _refresh(region: str) -> None:
 
 
 def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceList:
-    """Fetch the prices of the catalogue's types in a region, and the zones that offer them.
+    """Fetch the prices of the catalogue's instance types in a region, and the zones that offer the types.
 
-    A price that AWS does not list keeps its last value, if it is that of a retired type or not an instance's; the
-    source names the latter. Raises ShoalError without credentials, on an emulator, or if AWS offers none of the types
-    in the region.
+    If AWS does not list the price of a retired type, or a price of something other than an instance, the last price is
+    kept. For the second kind, `source` names the kept prices. Raises ShoalError without credentials, on an emulator, or
+    if AWS offers none of the types in the region.
     """
     pricing, ec2 = _clients(session, region)
     before = catalog.prices(region, folder)
@@ -142,7 +144,8 @@ def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, f
 
 
 def append(made: PriceList, *, folder: Path) -> Path:
-    """Append a list to its region's file, in place of one of the same day. The file is replaced atomically."""
+    """Append a price list to the file of its region, and return the file. A list of the same day is replaced. The file
+    is replaced atomically."""
     path = folder / f"{made.region}.yaml"
     part = path.with_suffix(".part")
     prices = {name: price for name, price in asdict(made.other).items() if price is not None}
@@ -174,7 +177,7 @@ def _clients(session: boto3.Session, region: str) -> tuple["PricingClient", "EC2
 
 
 def _instance_prices(*, priced: Mapping[str, float], offered: Set[str], last: Mapping[str, float]) -> dict[str, float]:
-    """Return the price of each offered type, and the last price of each retired type, in the catalogue's order."""
+    """Return the price of each offered type and the last price of each retired type, in the order of the catalogue."""
     found = {
         name: priced.get(name, last.get(name)) if row.retired else priced.get(name)
         for name, row in catalog.catalog().types.items()
@@ -184,7 +187,7 @@ def _instance_prices(*, priced: Mapping[str, float], offered: Set[str], last: Ma
 
 
 def _by_type(pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]) -> dict[str, float]:
-    """Return dollars per hour by instance type, the highest if several products match."""
+    """Return the dollars per hour by instance type. If several products match, return the highest price."""
     found: dict[str, float] = {}
     for attributes, price in _products(pricing, service, region, filters):
         name = attributes.get("instanceName") or attributes.get("instanceType", "")
@@ -205,7 +208,8 @@ def _other_price(pricing: "PricingClient", region: str, place: _OtherPrice) -> f
 def _products(
     pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]
 ) -> Iterator[tuple[Mapping[str, str], float]]:
-    """Yield the attributes of each product and its on-demand price, of the first tier if there are several."""
+    """Yield the attributes and the on-demand price of each product. If a price has several tiers, yield the price of
+    the first tier."""
     conditions: list[FilterTypeDef] = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}
         for field, value in {"regionCode": region, **filters}.items()
@@ -233,7 +237,8 @@ def _on_demand(terms: Mapping[str, Any]) -> float | None:
 
 
 def _zones(ec2: "EC2Client") -> dict[str, list[str]]:
-    """Return the ids of the zones that offer each type of the catalogue. Types without a zone are omitted."""
+    """Return, for each type of the catalogue, the IDs of the zones that offer it. Types that no zone offers are left
+    out."""
     pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
         LocationType="availability-zone-id",
         Filters=[{"Name": "instance-type", "Values": list(catalog.catalog().types)}],

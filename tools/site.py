@@ -1,6 +1,7 @@
-"""Adds generated pages to the site of the documents, as a hook of MkDocs: https://www.mkdocs.org/user-guide/configuration/#hooks.
+"""MkDocs hook that adds generated pages to the documentation site
+(https://www.mkdocs.org/user-guide/configuration/#hooks).
 
-On the site, links from documents to other files of the project become the files' paths.
+On the site, a link from a document to another file of the project is replaced by the path of this file.
 """
 
 import os
@@ -14,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # MkDocs loads a hook as a file
+sys.path.insert(0, str(ROOT))  # MkDocs loads a hook as a file, so imports need this path
 
 from tools import permissions, reference  # noqa: E402
 from tools.fidelity import document as fidelity  # noqa: E402
@@ -27,18 +28,18 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/permissions.md": permissions.page,
     "reference/fidelity.md": fidelity.page,
 }
-"""The generated pages: the path of each below `docs/`, and the function that returns it in Markdown."""
+"""Generated pages: the path below `docs/`, and the function that returns the page in Markdown."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages to the site's files."""
+    """Add the generated pages to the files of the site."""
     for path, make in PAGES.items():
         files.append(File.generated(config, path, content=make()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Return the page with the path of a file in place of each link that leads out of `docs/`."""
+    """Return the page. Each link to a file outside `docs/` is replaced by the path of this file."""
     folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
 
     def linked(match: re.Match[str]) -> str:

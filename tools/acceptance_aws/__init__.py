@@ -1,1 +1,1 @@
-"""Runs the life cycle of a deployment on a real account, within a dollar limit, and reports on it."""
+"""Runs the life cycle of a deployment on a real AWS account, within a dollar limit, and writes a report."""

@@ -1,8 +1,8 @@
-"""`python -m tools.acceptance_aws`: deploy, train, lose a node and destroy on a real account, with a report.
+"""`python -m tools.acceptance_aws`: deploys, trains, terminates a node and destroys on a real account, with a report.
 
-An administrator of the account starts it. It creates Shoal's policies and a role that has only the policy of users. All
-commands of Shoal run as this role. With the environment that `shoal embedded` prints, the same steps run on the
-emulator.
+An administrator of the account starts this tool. The tool creates Shoal's policies, and a role that has only the policy
+for users. All Shoal commands run as this role. With the environment that `shoal embedded` prints, the same steps run on
+the emulator.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _STEPS = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the tool. Return the exit status: 0 if all steps were done and nothing is left."""
+    """Run the tool. Return its exit status: 0 if all steps succeeded and nothing is left in the account."""
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _amount(text: str) -> float:
-    """Parse a finite number above 0: with `nan` as limit, no cost would exceed it."""
+    """Parse a finite number above 0. `nan` is refused, because no cost would exceed such a limit."""
     try:
         amount = float(text)
     except ValueError:
@@ -118,7 +118,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _price(topology: str, hours: float) -> Mapping[str, Any]:
-    """Return the plan of the topology from `shoal plan`. Raises ShoalError if Shoal would refuse the deployment."""
+    """Return the plan that `shoal plan` prints for the topology. Raises ShoalError if Shoal would refuse the
+    deployment."""
     if shutil.which("shoal") is None:
         raise ShoalError("the command `shoal` is not on PATH; activate the environment of `make setup`")
     found = subprocess.run(
@@ -135,7 +136,7 @@ def _price(topology: str, hours: float) -> Mapping[str, Any]:
 
 
 def require_price_within(price: float, limit: float) -> None:
-    """Raise ShoalError if the predicted price is above the limit."""
+    """Raise ShoalError if the predicted price exceeds the limit. Both are in dollars."""
     if price > limit:
         raise ShoalError(
             f"this may cost ${price:.2f}, more than the limit of ${limit:g}; lower --hours, or raise --max-dollars"

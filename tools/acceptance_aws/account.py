@@ -1,6 +1,6 @@
-"""Creates Shoal's policies and a role for users of Shoal, which a run needs in addition to its deployment.
+"""Creates Shoal's policies, and the role as which an acceptance run calls Shoal.
 
-The role is removed after the run. The policies remain, as they do after `shoal deploy`: they cost nothing.
+The role is removed after the run. The policies remain, as after `shoal deploy`, because they cost nothing.
 """
 
 import json
@@ -20,16 +20,17 @@ from infra import policies
 
 ROLE = "ShoalAcceptance"
 TAG = "shoal:acceptance"
-"""Tag of a role that a run created."""
+"""Tag of a role that an acceptance run created."""
 _SESSION_SECONDS = 3600
-"""Maximum duration of a session that a role requests."""
+"""Maximum duration of a session that a role requests for another role. AWS does not allow more."""
 _RENEWED_BEFORE = timedelta(minutes=50)
 _TRIES, _BETWEEN = 12, 5.0
-"""A new role is visible in all services after some seconds."""
+"""Number of attempts to assume the new role, and seconds between them, because it takes seconds until all services know
+the role."""
 
 
 class Setup:
-    """Policies and role of a run, in the account of the administrator."""
+    """Policies and role of an acceptance run, in the administrator's account."""
 
     def __init__(self, account: Account) -> None:
         self._account, self._iam = account, account.client("iam")
@@ -37,10 +38,10 @@ class Setup:
         self._session: Mapping[str, Any] | None = None
 
     def create(self) -> str:
-        """Create the policies and the role; return a sentence about them.
+        """Create the policies and the role. Return a sentence for the report.
 
-        Raises ShoalError if a policy differs from this version of Shoal's, or if a role of this name was not created by
-        a run.
+        Raises ShoalError if a policy in the account differs from the policy in this version of Shoal, or if a role with
+        this name exists that no acceptance run created.
         """
         for name in policies.POLICIES:
             if present(self._account, name) not in (None, policies.document(name)):
@@ -61,7 +62,7 @@ class Setup:
                 Tags=[{"Key": TAG, "Value": "true"}],
             )
         except self._iam.exceptions.EntityAlreadyExistsException:
-            if not self._has_own_role():  # otherwise a killed run left it
+            if not self._has_own_role():  # with the tag, a killed run left the role
                 raise ShoalError(
                     f"the account's role {ROLE} does not have the tag {TAG}, so no acceptance run created it; "
                     "delete it if nobody uses it"
@@ -70,7 +71,7 @@ class Setup:
         return f"the role {ROLE} has the policy {policies.USER}"
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of a session of the role, which is valid for at least 50 minutes."""
+        """Return the environment variables with credentials for the role, which are valid for at least 50 minutes."""
         if self._session is None or self._session["Expiration"] - datetime.now(UTC) < _RENEWED_BEFORE:
             self._session = self._assume()
         found = self._session
@@ -95,7 +96,7 @@ class Setup:
         return dict(assume()["Credentials"])
 
     def _has_own_role(self) -> bool:
-        """Return whether the account has the role, with the tag of a run."""
+        """Return whether the account has the role and an acceptance run created it."""
         try:
             role = self._iam.get_role(RoleName=ROLE)["Role"]
         except self._iam.exceptions.NoSuchEntityException:
@@ -103,7 +104,8 @@ class Setup:
         return any(tag["Key"] == TAG for tag in role.get("Tags", ()))
 
     def remove(self) -> list[str]:
-        """Remove the role if a run created it. Return what is left, with the reason."""
+        """Remove the role if an acceptance run created it. Return a sentence for each resource that is left, with the
+        reason."""
         gone = self._iam.exceptions.NoSuchEntityException
         try:
             if self._has_own_role():

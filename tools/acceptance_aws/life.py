@@ -1,4 +1,4 @@
-"""Runs the steps. In any case it destroys the deployment and removes what it created in the account."""
+"""Runs the steps of an acceptance run. Whether or not they succeed, destroys the deployment and removes the role."""
 
 import json
 import math
@@ -33,38 +33,38 @@ from tools.acceptance_aws.account import Setup
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 
 NEAR_LIMIT = 0.9
-"""Share of the dollar limit at which a run ends."""
+"""A run stops if its cost reaches this fraction of the dollar limit."""
 _NAME = "acceptance"
-"""Name of the deployed topology, by which a run recognises its deployment."""
+"""Name of the deployed topology. A deployment with this topology was created by an acceptance run."""
 _TEXTS = 3000
 _LEARNING = {"model": "lstm", "epochs": 100, "global-batch": 32}
-"""No search: losing a node would lose all of it. Steps are small, so that a GPU is hardly faster than a CPU; on either
-they last about half a minute in total."""
+"""Options of `shoal train`. There is no search, because the loss of a node would lose the whole search. Batches are so
+small that a GPU is hardly faster than a CPU, and the run takes about half a minute on both."""
 _SECONDS_BEFORE_TERMINATION = 10.0
-"""Seconds that a node trains before it is terminated."""
+"""Seconds that a node trains before the run terminates it."""
 _END_STATES = ("finished", "stopped", "failed")
-"""States of a run that has ended."""
+"""States of a training run that has ended."""
 _POLL_SECONDS, _COST_CHECK_SECONDS = 2.0, 60.0
-"""Seconds between checks of the training, and of the costs while a command runs."""
+"""Seconds between checks of the training run, and between checks of the cost while a command runs."""
 _TRAINING_TIMEOUT_SECONDS = 1800.0
-"""Maximum seconds until the training is at work, and until it is at work again after its node was terminated."""
+"""Maximum seconds until nodes train, and until nodes train again after one was terminated."""
 _STOP_SECONDS = 300.0
 _SETTLE_SECONDS = 15.0
-"""Seconds until a new policy is valid in all services."""
+"""Seconds until all services apply a new policy."""
 _LAST_LINES = 12
 _LEAVE_OUT = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE")
-"""The CDK command prefers a profile to the keys in the environment."""
+"""Variables that commands must not see, because the CDK command prefers a profile to the keys in the environment."""
 
 
 class StepFailedError(Exception):
-    """Failure of a step; the text has the reason."""
+    """A step failed. The message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunParameters:
-    """Parameters of a run.
+    """Parameters of an acceptance run.
 
-    `source` is the topology's file. `folder` is for the report, the logs and the model.
+    `source` is the file of the topology. The report, the logs and the model are written to `folder`.
     """
 
     source: Path
@@ -76,9 +76,10 @@ class RunParameters:
 
 
 def maximum_cost(status: Mapping[str, Any], now: datetime) -> float | None:
-    """Return the maximum cost of a deployment so far, from `shoal status --json`.
+    """Return the maximum cost of a deployment so far in dollars, from the output of `shoal status --json`.
 
-    It is the guard's last count, plus the price of all machines since then. None if it is unknown.
+    The cost is the guard's last count, plus the price of all machines since this count. Returns None if the cost is
+    unknown.
     """
     hourly = status.get("dollars_an_hour_at_most")
     if hourly is None or not status.get("created"):
@@ -88,7 +89,8 @@ def maximum_cost(status: Mapping[str, Any], now: datetime) -> float | None:
 
 
 class AcceptanceRun:
-    """A run. `account` is that of the administrator who started it; the commands of Shoal run as the role."""
+    """Acceptance run. The administrator who started it has access to `account`. Shoal commands run as the role of the
+    run."""
 
     def __init__(self, parameters: RunParameters, report: Report, account: Account) -> None:
         self._parameters, self._report, self._account = parameters, report, account
@@ -131,13 +133,14 @@ class AcceptanceRun:
             learning += ["--data", os.fspath(data / DATASET_NAME)]
         limit = ("--max-dollars", f"{parameters.max_dollars:g}")
         self._shoal("train", "--deployment", name, "--output", os.fspath(model), *learning, *limit, "--detach")
-        if not self._topology().get("managed"):  # AWS replaces lost machines of managed training
+        if not self._topology().get("managed"):  # leave out managed training, where AWS replaces lost machines
             self._run_step("end a node while it trains", self._terminate_node)
             self._run_step("another node continues", self._await_next_attempt)
         self._shoal("attach", name, "--output", os.fspath(model))
 
     def _deployment_exists(self) -> bool:
-        """Return whether the deployment of a killed run exists. Raises StepFailedError if another person owns it."""
+        """Return whether the deployment of a killed run exists. Raises StepFailedError if no acceptance run created the
+        deployment with this name."""
         status = self._status()
         if status.get("state") and status["topology"] != _NAME:
             raise StepFailedError(
@@ -158,7 +161,8 @@ class AcceptanceRun:
         )
 
     def _topology(self) -> dict[str, Any]:
-        """Return the topology with the same limits for its guard, which ends it even if this machine is off."""
+        """Return the topology, with the limits of this run also as limits of the guard. So the guard deletes the
+        deployment even if this machine is off."""
         found: dict[str, Any] = yaml.safe_load(self._parameters.source.read_text("utf-8"))
         guard = {"budget": self._parameters.max_dollars, "max_hours": math.ceil(self._parameters.hours)}
         return {
@@ -198,7 +202,8 @@ class AcceptanceRun:
         return f"{node} trains in another attempt"
 
     def _await(self, found: Callable[[Mapping[str, Any]], list[str]], what: str) -> list[str]:
-        """Wait until `found` returns nodes from the reported statuses, and return them."""
+        """Wait until `found`, called with the statuses by node, returns nodes. Return these nodes. `what` completes the
+        message "no node ..."."""
         until = time.monotonic() + _TRAINING_TIMEOUT_SECONDS
         while time.monotonic() < until:
             status = self._status()
@@ -215,7 +220,7 @@ class AcceptanceRun:
     # Commands
 
     def _status(self) -> dict[str, Any]:
-        """Return the output of `shoal status`, or an empty one if the command fails."""
+        """Return the output of `shoal status --json`. If the command fails, return a status without groups and runs."""
         found = subprocess.run(
             ["shoal", "status", self._parameters.deployment, "--region", self._parameters.region, "--json"],
             env=self._environment(self._setup.environment()),
@@ -226,7 +231,7 @@ class AcceptanceRun:
         return {"groups": [], "runs": [], **(json.loads(found.stdout) if found.returncode == 0 else {})}
 
     def _require_within(self, status: Mapping[str, Any]) -> None:
-        """Record the cost of the deployment. Raises StepFailedError if it is near the limit."""
+        """Record the cost of the deployment in the report. Raises StepFailedError if the cost is near the limit."""
         if (dollars := maximum_cost(status, datetime.now(UTC))) is None:
             return
         self._report.counted = dollars
@@ -244,7 +249,7 @@ class AcceptanceRun:
         self._command(name or f"shoal {command}", ["shoal", command, *arguments], self._environment(keys), cwd=cdk.ROOT)
 
     def _command(self, name: str, words: list[str], environment: Mapping[str, str], *, cwd: Path) -> None:
-        """Run a command to its end. Ctrl-C, or a cost near the limit, ends it earlier."""
+        """Run a command until it exits. Ctrl-C, or a cost near the limit, stops the command earlier."""
         with self._step(name, shlex.join(words)) as step:
             log = self._parameters.folder / "logs" / f"{len(self._report.steps):02}-{name.replace(' ', '-')}.log"
             log.parent.mkdir(exist_ok=True)
@@ -271,7 +276,7 @@ class AcceptanceRun:
 
     @contextmanager
     def _step(self, name: str, command: str) -> Iterator[Step]:
-        """Time a step and record it, with the reason if it fails."""
+        """Measure a step, and record it in the report. If it fails, record the reason."""
         step, started = Step(name=name, command=self._masked(command)), time.monotonic()
         say(f"acceptance: {name} ...")
         try:
@@ -311,9 +316,10 @@ class AcceptanceRun:
         self._report.write(self._parameters.folder)
 
     def _destroy(self, *, as_role: bool) -> bool:
-        """Destroy the deployment, and check that nothing is left. Return whether both succeeded."""
+        """Destroy the deployment, and check that nothing is left. Return whether the command and the check
+        succeeded."""
         name = "shoal destroy" if as_role else "shoal destroy, as the administrator"
-        self._deployed = False  # its cost no longer ends anything
+        self._deployed = False  # from here on, the cost must not stop a command
         try:
             self._shoal("destroy", *self._destroy_arguments(), name=name, as_role=as_role)
         except (StepFailedError, ClientError, BotoCoreError):
@@ -322,7 +328,8 @@ class AcceptanceRun:
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
-    """Interrupt the current step. Further signals are ignored, so that nothing interrupts the destruction."""
+    """Interrupt the current step. Ignore further signals, so that nothing interrupts the destruction of the
+    deployment."""
     _ignore_signals()
     raise KeyboardInterrupt
 
@@ -341,7 +348,7 @@ def _still_runs(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
 
 
 def _stop(running: "subprocess.Popen[bytes]") -> None:
-    """Send SIGINT to a command that is still running, and kill it if it does not end."""
+    """Send SIGINT to a command that is still running. If it does not exit, kill it."""
     if running.poll() is None:
         running.send_signal(signal.SIGINT)
         if _still_runs(running, _STOP_SECONDS):

@@ -1,4 +1,5 @@
-"""Report of a run, as JSON and as a page of Markdown for sending: without keys and the account's number."""
+"""Report of an acceptance run, as JSON and as a Markdown page. It contains no keys and no account ID, so it can be
+shared."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ _JSON, _PAGE = "report.json", "report.md"
 
 @dataclass(kw_only=True)
 class Step:
-    """A step and its outcome. `detail` is the reason of a failure, or the result."""
+    """Step of an acceptance run, with its outcome. `detail` is the reason of a failure, or the result."""
 
     name: str
     command: str = ""
@@ -22,10 +23,10 @@ class Step:
 
 @dataclass(kw_only=True)
 class Report:
-    """Report of a run.
+    """Report of an acceptance run.
 
-    `predicted` is the predicted cost in dollars. `counted` is the maximum cost before the end by Shoal's own count, or
-    None if it is unknown.
+    `predicted` is the predicted cost in dollars. `counted` is the maximum cost in dollars that Shoal counted before the
+    deployment was destroyed, or None if unknown.
     """
 
     emulated: bool
@@ -40,23 +41,23 @@ class Report:
     counted: float | None = None
     steps: list[Step] = field(default_factory=list)
     complete: bool = False
-    """Whether all steps were run. If not, `why` has the reason."""
+    """Whether all steps were run. Otherwise `why` is the reason."""
     why: str = ""
     left: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether every step was done, and nothing that the run created is left."""
+        """Whether every step succeeded, and nothing that the run created is left."""
         done = self.complete and all(each.outcome != FAILED for each in self.steps)
         return done and bool(self.ended) and not self.left
 
     def write(self, folder: Path) -> None:
-        """Write both files."""
+        """Write the report to `folder`, as JSON and as Markdown."""
         (folder / _JSON).write_text(indented_json({**asdict(self), "passed": self.passed}).decode(), "utf-8")
         (folder / _PAGE).write_text(self.page(), "utf-8")
 
     def page(self) -> str:
-        """Return the page in Markdown."""
+        """Return the report as a Markdown page."""
         where = "an emulator, which proves nothing about AWS" if self.emulated else f"AWS, {self.region}"
         lines = [
             f"# Acceptance of Shoal: {'passed' if self.passed else 'failed'}",

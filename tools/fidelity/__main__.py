@@ -1,4 +1,5 @@
-"""Measure the emulator, and write tools/fidelity/record.yaml. Takes five minutes, and needs no account."""
+"""Measure the fidelity of the emulator, and write tools/fidelity/record.yaml. Takes five minutes, and needs no AWS
+account."""
 
 import argparse
 

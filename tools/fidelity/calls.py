@@ -1,9 +1,9 @@
-"""Finds the AWS operations that Shoal's code calls, in the syntax trees of its modules.
+"""Finds the AWS operations that Shoal's code calls, by searching the syntax trees of its modules.
 
-A client is the result of `client("SERVICE")`, a name to which it is assigned, or a name that is a service's. Methods of
-clients, `get_paginator` and transfers are calls. The name of an operation in a string is a call if
-the same call or row names the service. It is also one if, among the services that the module names, only one has the
-operation.
+A client is the result of `client("SERVICE")`, a variable to which such a result is assigned, or a variable with the
+name of a service. A call is a method of a client, `get_paginator`, or a transfer. The name of an operation in a string
+also counts as a call in two cases. In the first, the same call or table row names the service. In the second, only one
+of the services that the module names has this operation.
 """
 
 import ast
@@ -18,11 +18,13 @@ from shoal_guard.sweep.kinds import TABLE
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (*("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"), "packages/guard/shoal_guard")
-"""Folders of the installed code, without `shoal_local_aws`, which emulates AWS."""
+"""Folders of the installed code. `shoal_local_aws` is left out, because it emulates AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
-"""Calling rooms by service, as boto3 names it, and operation, as its API does.
+"""The rooms that call an operation, by pair of service and operation. The service has boto3's name, and the operation
+the name in the API.
 
-The sweep is a separate room: it calls as the user, and the rest of `shoal_guard` as functions in the account.
+The sweep counts as a separate room, because it calls AWS as the user. The rest of `shoal_guard` runs as Lambda
+functions in the account.
 """
 _TRANSFERS = {
     "download_file": ("HeadObject", "GetObject"),
@@ -31,12 +33,13 @@ _TRANSFERS = {
         "AbortMultipartUpload",
     ),
 }
-"""S3 operations of boto3's transfers, with those for large files; the last one follows a failed part."""
+"""S3 operations that boto3's transfers call, including the operations for large files. AbortMultipartUpload is called
+after a part failed."""
 
 
 @cache
 def operations(service: str) -> Mapping[str, str]:
-    """Return the operations of a service, by the names of boto3's methods."""
+    """Return the operations of a service: a mapping from boto3's method name to the operation name."""
     model = botocore.session.get_session().get_service_model(service)
     return {xform_name(name): name for name in model.operation_names}
 
@@ -49,26 +52,26 @@ def services() -> frozenset[str]:
 
 @cache
 def find_calls() -> Calls:
-    """Return all operations that the code of `ROOMS` calls."""
+    """Return all AWS operations that the code in `ROOMS` calls."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             for call in calls_in(path.read_text("utf-8")):
                 found[call].add(f"{Path(room).name}.sweep" if path.parent.name == "sweep" else Path(room).name)
     for field in (each for row in TABLE.values() for each in row.values()):
-        if isinstance(field, list):  # a call: service, operation, and parameters
+        if isinstance(field, list):  # the field is a call: service, operation, and parameters
             service, operation, *_ = field
             found[service, operations(service)[operation]].add("shoal_guard.sweep")
     return found
 
 
 def calls_in(source: str) -> set[tuple[str, str]]:
-    """Return the services and operations that a module's source calls."""
+    """Return the pairs of service and operation that the source code of a module calls."""
     return set(_Module(ast.parse(source)).calls())
 
 
 class _Module:
-    """Calls in one module."""
+    """Collects the calls in one module."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
@@ -112,7 +115,7 @@ class _Module:
                     yield name, service
 
     def _client(self, node: ast.expr) -> str | None:
-        """Return the service of the client that an expression evaluates to."""
+        """Return the service if the expression is a client, or None."""
         if service := _service_of(node):
             return service
         name = _name(node)
@@ -151,8 +154,8 @@ def _name(node: ast.AST) -> str:
 
 
 def _service_of(node: ast.AST) -> str | None:
-    """Return the service of a client that an expression creates: `X.client("SERVICE")`, or `SERVICE.client()` of a
-    module."""
+    """Return the service if the expression creates a client, with `X.client("SERVICE")` or with the function `client`
+    of a module named SERVICE."""
     if not isinstance(node, ast.Call) or _name(node.func).strip("_") != "client":
         return None
     named = _text(node.args[0]) if node.args else ""

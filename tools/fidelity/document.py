@@ -1,4 +1,4 @@
-"""Generates the reference page on the emulator's fidelity from record.yaml, which has the measurements."""
+"""Generates the reference page on the emulator's fidelity from the measurements in record.yaml."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from tools.fidelity.calls import ROOT, find_calls
 
 _RECORD, _TEXT = (Path(__file__).parent / name for name in ("record.yaml", "text.md"))
 _NO_ANSWERS = ("faults/kinds.py", "faults/requests.py")
-"""Files that name operations without answering them."""
+"""Files of the emulator that name operations but do not answer them."""
 KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "CutConnection": ("s3 GetObject",),
     "FreePlan": ("freetier GetAccountPlanState",),
@@ -27,7 +27,8 @@ AWS_ACTIONS: Mapping[str, str] = {
     "lambda DeleteLayerVersion": "lambda:DeleteLayerVersion",
     "lambda ListLayerVersions": "lambda:ListLayerVersions",
 }
-"""Actions by AWS's Service Authorization Reference, if the emulator checks other actions for the operation."""
+"""IAM actions according to AWS's Service Authorization Reference, for operations for which the emulator checks
+different actions."""
 
 
 def read() -> dict[str, Any]:
@@ -43,9 +44,10 @@ def write(found: Mapping[str, Any]) -> None:
 
 @cache
 def own_operations() -> frozenset[str]:
-    """Return the operations that the emulator's own code answers or changes.
+    """Return the operations that Shoal's code in the emulator answers or changes.
 
-    Their names are in its calls and tables, or begin the description of a function that it replaces.
+    The names of the operations are in the calls and tables of this code, or are the first word in the docstring of a
+    patched function.
     """
     found: set[str] = set()
     for path in sorted((ROOT / "packages" / "local-aws" / "shoal_local_aws").rglob("*.py")):
@@ -69,7 +71,7 @@ def _seams() -> Iterator[str]:
 
 
 def page() -> str:
-    """Return the page in Markdown, from the record and from the calls in the code."""
+    """Return the page in Markdown. It is generated from record.yaml and from the calls in the code."""
     found = read()
     rows = [_row(found, service, operation, rooms) for (service, operation), rooms in sorted(find_calls().items())]
     above = {action for actions in found["operations"].values() for action in actions}
@@ -93,7 +95,7 @@ def _row(found: Mapping[str, Any], service: str, operation: str, rooms: set[str]
 
 
 def _faults(name: str, *, refusable: bool) -> list[str]:
-    """Return the kinds of faults that an operation can have."""
+    """Return the names of the faults that can be injected into an operation."""
     kinds = ["any"] if refusable else []
     kinds += ["S3Error"] if name.startswith("s3 ") else []
     return kinds + [kind for kind, names in KINDS_OF_OPERATIONS.items() if name in names]

@@ -1,4 +1,4 @@
-"""Measures the emulator with a request for each operation, and with the demo."""
+"""Measures the emulator: sends one request for each operation, and runs the demo."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from shoal_local_aws.permissions.record import ALLOWED, read_checks
 from bootstrap.demo import life
 
 _ABSENT = ("InvalidAction", "NotImplemented", "UnknownOperation", "UnknownOperationException", "501", "405")
-"""Error codes of operations that a service does not have."""
+"""Error codes with which the emulator answers operations that it does not have."""
 _THROTTLED = (
     *("503", "RequestLimitExceeded", "SlowDown", "Throttling", "ThrottlingException", "TooManyRequestsException"),
 )
@@ -30,12 +30,13 @@ _CALLERS = {
     "Training": "GPU nodes",
     "Preprocessing": "EMR",
 }
-"""Callers by a part of their role's name."""
+"""Names of callers, by a substring of the role name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ProbeResult:
-    """IAM actions of an operation, whether the emulator has it, and whether a fault can refuse it."""
+    """Result for one operation: the IAM actions that the emulator checked, whether it has the operation, and whether an
+    injected fault can refuse it."""
 
     actions: list[str]
     emulated: bool
@@ -43,7 +44,7 @@ class _ProbeResult:
 
 
 def measure(calls: Iterable[tuple[str, str]], say: Callable[[str], None]) -> dict[str, Any]:
-    """Send a request for each operation to an emulator, and run the demo. Return the measurements."""
+    """Send one request for each operation in `calls` to an emulator, and run the demo. Return the measurements."""
     with TemporaryDirectory(prefix="shoal-fidelity-") as name:
         with EmbeddedAws(Path(name) / "aws") as aws:
             probe = _Probe(aws)
@@ -61,7 +62,7 @@ def measure(calls: Iterable[tuple[str, str]], say: Callable[[str], None]) -> dic
 
 
 def _caller(who: str) -> str:
-    """Return the caller, a user or role of the demo, as a phrase."""
+    """Return the name of a caller for the page. `who` is a user or a role of the demo."""
     name = who.partition("/")[2]
     if who.startswith("user/"):
         return "commands"
@@ -69,7 +70,7 @@ def _caller(who: str) -> str:
 
 
 class _Probe:
-    """Sender of requests for operations with only the required fields."""
+    """Sends requests that have only the required fields of an operation."""
 
     def __init__(self, aws: EmbeddedAws) -> None:
         self._aws, variables = aws, aws.environment
@@ -85,7 +86,7 @@ class _Probe:
         return self._session.client(service, endpoint_url=self._aws.endpoint, config=once)  # type: ignore[call-overload]
 
     def __call__(self, service: str, operation: str) -> _ProbeResult:
-        if service == "s3":  # S3 checks the bucket before permissions
+        if service == "s3":  # the bucket must exist, because S3 checks it before permissions
             self._client("s3").create_bucket(Bucket=_minimal_text(3))
         before = len(list(read_checks(self._aws.folder)))
         code = self._code(service, operation)
@@ -99,7 +100,7 @@ class _Probe:
         )
 
     def _code(self, service: str, operation: str) -> str:
-        """Send a request, and return its error code; empty if it succeeded."""
+        """Send a request. Return its error code, or an empty string if it succeeded."""
         client = self._client(service)
         shape = client.meta.service_model.operation_model(operation).input_shape
         try:
@@ -110,7 +111,7 @@ class _Probe:
 
 
 def _minimal_value(shape: Any) -> Any:
-    """Return the smallest value of a shape that AWS accepts."""
+    """Return the smallest value that AWS accepts for a shape of botocore."""
     kind = shape.type_name
     if kind == "structure":
         return {name: _minimal_value(shape.members[name]) for name in shape.required_members}
@@ -124,5 +125,5 @@ def _minimal_value(shape: Any) -> Any:
 
 
 def _minimal_text(least: int) -> str:
-    """Return a text that is long enough for a field and for a bucket's name."""
+    """Return a string of at least `least` characters that is also a valid bucket name."""
     return "x" * max(3, least)

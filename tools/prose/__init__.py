@@ -1,4 +1,5 @@
 """Checks that names, docstrings, comments, messages and documents use plain technical English.
 
-`patterns.yaml` lists the phrases to avoid. A document or docstring has no sentence of more than `LONGEST` words.
+`patterns.yaml` lists the phrases to avoid. In documents and docstrings, a sentence must not have more than `LONGEST`
+words.
 """

@@ -1,4 +1,5 @@
-"""List phrases that readers read twice (tools/prose/patterns.yaml) in tracked files. Exit 1 if there are any."""
+"""List the phrases of tools/prose/patterns.yaml, which are hard to read, in tracked files. Exit with 1 if there are
+any."""
 
 import argparse
 import subprocess
@@ -41,7 +42,7 @@ def main() -> int:
 
 
 def print_grades(sources: dict[str, str]) -> None:
-    """Print a line for each document: words, sentences of more than 30 words, and grade level."""
+    """Print one line per document: words, sentences of more than 30 words, and grade level."""
     total = 0
     print(" words  long  grade")
     for path, source in sources.items():

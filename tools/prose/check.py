@@ -10,14 +10,14 @@ import yaml
 from tools.prose import texts
 
 LONGEST = 30
-"""Most words of a sentence in a document or docstring."""
+"""Maximum number of words in a sentence of a document or docstring."""
 FIRST_WORDS = re.compile(r"(By|Of|As|In|To|From|With|At|On|What|That)\b")
-"""First words of a docstring that leave out its noun or its verb."""
+"""Words with which a docstring must not start, because its noun or its verb is then missing."""
 SECTION = re.compile(r"\n\s*(?:Args|Returns|Raises|Yields|Attributes|Examples?):")
 
 
 class Finding(NamedTuple):
-    """Phrase to write again, with the kind of text it stands in and what to write instead."""
+    """Phrase to replace: its line, the kind of text that contains it, and advice on a better phrase."""
 
     line: int
     kind: str
@@ -26,13 +26,13 @@ class Finding(NamedTuple):
 
 
 def allowed() -> dict[str, list[str]]:
-    """Return the files in which a phrase may stay, from allowed.yaml."""
+    """Return the exceptions in allowed.yaml: for each phrase, the files that are allowed to contain it."""
     found: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "allowed.yaml").read_text())
     return found
 
 
 def rules() -> list[tuple[re.Pattern[str], str]]:
-    """Return the patterns of patterns.yaml with their advice."""
+    """Return the patterns in patterns.yaml, each with its advice."""
     listed = yaml.safe_load((Path(__file__).parent / "patterns.yaml").read_text())
     return [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in listed.items()]
 
@@ -41,7 +41,7 @@ RULES, ALLOWED = rules(), allowed()
 
 
 def findings(path: str, source: str) -> Iterator[Finding]:
-    """Yield what is to be written again in a file; `path` says by its ending how to read it."""
+    """Yield the phrases to replace in a file. The suffix of `path` determines how `source` is split into texts."""
     if path.endswith(".py"):
         found = texts.of_python(source)
     elif path.endswith(".md"):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Text(NamedTuple):
-    """Text of a file. `kind` is `name`, `docstring`, `string`, `comment` or `line`."""
+    """Text in a file. `kind` is `name`, `docstring`, `string`, `comment` or `line`."""
 
     line: int
     kind: str
@@ -17,7 +17,8 @@ class Text(NamedTuple):
 
 
 def of_python(source: str) -> Iterator[Text]:
-    """Yield docstrings (also those of attributes), other strings, the words of defined names, and comments."""
+    """Yield the docstrings (also of attributes), other strings, the words of defined names, and the comments of a
+    module."""
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -39,7 +40,7 @@ def _words(name: str) -> str:
 
 
 def of_document(source: str) -> Iterator[Text]:
-    """Yield the lines of a document in Markdown without its code."""
+    """Yield the lines of a Markdown document, without code."""
     in_code = False
     for number, line in enumerate(source.splitlines(), 1):
         in_code ^= line.lstrip().startswith("```")
@@ -48,13 +49,14 @@ def of_document(source: str) -> Iterator[Text]:
 
 
 def of_lines(source: str) -> Iterator[Text]:
-    """Yield the lines of any other file."""
+    """Yield the lines of a file that is neither Python nor Markdown."""
     for number, line in enumerate(source.splitlines(), 1):
         yield Text(number, "line", line)
 
 
 def sentences(document: str) -> Iterator[str]:
-    """Yield the sentences of a document in Markdown, without code, tables and headings. A list item ends a sentence."""
+    """Yield the sentences of a Markdown document, without code, tables and headings. The end of a list item also ends a
+    sentence."""
     document = re.sub(r"^( *)```.*?^\1```$", "", document, flags=re.DOTALL | re.MULTILINE)
     document = re.sub(r"^\s*\|.*$|^#.*$|<!--.*?-->", "", document, flags=re.MULTILINE)
     document = re.sub(r"`[^`\n]*`", "code", document)
@@ -67,7 +69,8 @@ def sentences(document: str) -> Iterator[str]:
 
 
 def grade(document: str) -> float:
-    """Return the grade level of a document: Kincaid et al., Derivation of new readability formulas, 1975."""
+    """Return the Flesch-Kincaid grade level of a document (Kincaid et al., Derivation of new readability formulas,
+    1975)."""
     found = list(sentences(document))
     words = [word for sentence in found for word in re.findall(r"[A-Za-z']+", sentence)]
     if not words:
