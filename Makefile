@@ -1,40 +1,40 @@
-# `make help` lists the targets. Everything is installed into .venv and node_modules in this folder; npm packages that
-# only tests need, into tests/browser/node_modules.
+# `make help` lists the targets. Everything is installed into .venv and node_modules in this folder. The npm packages
+# that only tests need are installed into tests/browser/node_modules.
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Python version of EMR's machines, for the wheels that a deployment uploads.
+# Python version of EMR nodes, for the wheels that a deployment uploads.
 EMR_WHEELS := --python-version 3.11
 EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
 GPU := build/wheels/gpu.zip
-# Half a gigabyte, only for topologies with nodes that read texts. Setup does not make it, but keeps an existing one up
-# to date.
+# Half a gigabyte, which only topologies with nodes that read texts need. `make setup` does not create this archive, but
+# keeps an existing archive up to date.
 INPUTS := build/wheels/gpu-inputs.zip
-# A browser from npm for tests of pages. It uses nothing that is installed on the machine.
+# A browser from npm for tests of pages. The browser needs no software that is installed on the machine.
 BROWSER := tests/browser
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
-# pip's options for the wheels of a machine (x86_64, aarch64).
+# pip options for the wheels of an architecture (x86_64 or aarch64).
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
 DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --require-hashes
-# locks/ has every installed library, direct or indirect, with version and hash. requirements*.txt choose the direct
-# ones. Only torch has no hash, because the hashes of its builds differ by index.
-# Locks for development are installed with --no-deps. Otherwise pip looks for `coverage[toml]` in addition to the lock's
-# `coverage`, and refuses it as unhashed when a newer version exists. For Shoal's own lock pip has to resolve:
-# aws-cdk-lib and its dependency aws-cdk-cloud-assembly-schema both contain aws_cdk/cloud_assembly_schema, and only then
-# pip installs aws-cdk-lib last.
+# The files in locks/ list every installed library, direct or indirect, with version and hash. The files
+# requirements*.txt name the direct libraries. Only torch has no hash, because the hashes of its builds differ between
+# package indexes. Locks for development are installed with --no-deps. Otherwise pip looks for `coverage[toml]` in
+# addition to `coverage` from the lock, and refuses it as unhashed if a newer version exists. For Shoal's own lock, pip
+# must resolve dependencies: aws-cdk-lib and its dependency aws-cdk-cloud-assembly-schema both contain
+# aws_cdk/cloud_assembly_schema, and pip installs aws-cdk-lib last only if it resolves.
 HASHED := --quiet --require-hashes
 LOCKED := $(HASHED) --no-deps
 INSTALL := $(BIN)/pip install $(LOCKED)
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-# A module's tests share an emulator, so one process runs a module; conftest.py chooses the order. There are more
-# processes than cores, because tests wait for a third of the time.
+# The tests of a module share an emulator, so one process runs all tests of a module. conftest.py chooses the order.
+# There are more processes than cores, because tests spend a third of their time waiting.
 PYTEST := pytest --numprocesses $$(expr $$(nproc) + 2) --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Many processes use the same compiled modules.
+# Write bytecode, because many processes use the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
@@ -46,9 +46,9 @@ help: ## list the targets
 
 setup: .venv/.ready ## install Shoal and its libraries; quick when nothing changed
 
-inputs: $(INPUTS) ## fetch the libraries of nodes that read texts, for topologies with `inputs` or `on: node`: 544 MB
+inputs: $(INPUTS) ## fetch the libraries (544 MB) for nodes that read texts: topologies with `inputs`, readers or `on: node`
 
-demo: .venv/.ready ## play a complete deployment on this machine, from `cdk deploy` to its removal
+demo: .venv/.ready ## run a complete deployment on this machine, from `cdk deploy` to its deletion
 	@shoal demo
 
 test: .venv/.ready-dev ## run the fast tests, and a complete deployment
@@ -57,10 +57,10 @@ test: .venv/.ready-dev ## run the fast tests, and a complete deployment
 test-slow: .venv/.ready-bench $(INPUTS) ## run each kind of deployment once, and kill ranks and nodes
 	$(PYTEST) -m slow
 
-soak: .venv/.ready-bench $(INPUTS) ## run all shapes, fuzzing, repeated kills and long streams: for hours, before a release
+soak: .venv/.ready-bench $(INPUTS) ## run the tests for a release, which take hours: all shapes, fuzzing, repeated kills, long streams
 	$(PYTEST) -m soak
 
-test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## run all tests, and list the lines that they do not run
+test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## run all tests, and list the lines of code that no test runs
 	$(PYTEST) --cov --cov-report=term
 
 lint: .venv/.ready-dev .venv/checkov/.ready ## check format, style, types, imports, the reference, scripts, templates
@@ -75,7 +75,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## check format, style, types, impor
 	hadolint Dockerfile
 	pytest --quiet -m lint
 
-docs: .venv/.ready-dev ## build the site of the documents, build/site/index.html; `mkdocs serve` adds its search
+docs: .venv/.ready-dev ## build the documentation site, build/site/index.html; `mkdocs serve` adds the search
 	mkdocs build --quiet
 
 format: .venv/.ready-dev ## format the code with ruff, and apply its fixes
@@ -85,7 +85,8 @@ format: .venv/.ready-dev ## format the code with ruff, and apply its fixes
 hooks: .venv/.ready-dev ## let git run the same checks before each commit
 	pre-commit install
 
-# A lock keeps its versions where the direct ones allow it. For the newest of all run `rm locks/*` first.
+# A lock keeps its versions if requirements*.txt allow them. To get the newest version of every library, first run
+# `rm locks/*`.
 lock: .venv/.ready-dev ## resolve the versions in requirements*.txt again, into locks/
 	$(LOCK) requirements.txt -o locks/shoal.txt
 	$(LOCK) requirements-dev.txt -c locks/shoal.txt -o locks/dev.txt
@@ -99,22 +100,23 @@ lock: .venv/.ready-dev ## resolve the versions in requirements*.txt again, into 
 bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
 
-gpu: ## check and measure on this machine's GPU, without setup; only some parts: PARTS="rates words"
+gpu: ## run checks and benchmarks on this machine's GPU, without setup; to select parts: PARTS="rates words"
 	@$(PYTHON) -m benchmarks gpu $(PARTS)
 
-prices: .venv/.ready ## add AWS's current prices to the catalogue; of another region: REGION=eu-west-1
+prices: .venv/.ready ## add AWS's current prices to the catalogue; for a different region: REGION=eu-west-1
 	@python -m tools.refresh_prices $(if $(REGION),--region $(REGION))
 
-clean: ## remove all files that setup and the tests made
+clean: ## remove all files that setup and the tests created
 	rm -rf .venv node_modules $(BROWSER)/node_modules build cdk.out *.egg-info packages/*/build packages/*/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; choose another with: make PYTHON=python3.12" % sys.version.split()[0])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; choose a different Python, such as: make PYTHON=python3.12" % sys.version.split()[0])'
 	@echo "setup: a virtual environment, .venv"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
-# `node` is Node's own program. The one that pip installs starts it from Python, which prints a traceback at Ctrl-C.
-# This folder may have any name, so recipes do not contain it, and the command cdk quotes it.
+# `node` is a link to the Node binary. The `node` command that pip installs starts this binary from Python, which prints
+# a traceback at Ctrl-C. The path of this folder can contain any characters. So recipes do not contain the path, and the
+# command cdk quotes it.
 .venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) $(GPU) build/wheels/here/.ready | $(wildcard $(INPUTS))
 	@echo "setup: the libraries (locks/shoal.txt); a few minutes the first time"
 	@$(BIN)/pip install $(HASHED) -r locks/shoal.txt
@@ -152,8 +154,8 @@ $(BROWSER)/node_modules/.ready: $(BROWSER)/package-lock.json $(BROWSER)/unpack.m
 	@.venv/checkov/bin/pip install $(LOCKED) -r locks/checkov.txt
 	@touch $@
 
-# The nodes of a cluster reach no package index, so a deployment uploads their libraries. Wheels are already compressed,
-# so the zip is not.
+# Nodes cannot connect to a package index, so a deployment uploads their libraries. The zip file is not compressed,
+# because wheels are compressed already.
 PACK := $(BIN)/python -c 'import pathlib, sys, zipfile; \
 	out = zipfile.ZipFile(sys.argv[1], "w"); \
 	[out.write(path, path.name) for path in sorted(pathlib.Path(sys.argv[2]).iterdir())]; out.close()'
@@ -167,7 +169,8 @@ $(EMR): bootstrap/preprocessing/emr/requirements.txt locks/emr.txt locks/install
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@) && rm -rf $(basename $@)
 
-# Prints the entries of locks for another Python, without markers, because pip evaluates markers for its own Python.
+# Prints the entries of locks for a different Python version. Markers are left out, because pip would evaluate them for
+# its own Python.
 FOR_PYTHON := $(BIN)/python -c 'import pathlib, sys; from pip._vendor.packaging.markers import Marker; \
 	version = {"python_version": sys.argv[1], "python_full_version": sys.argv[1] + ".0"}; \
 	text = "".join(pathlib.Path(path).read_text() for path in sys.argv[2:]); \
@@ -188,7 +191,8 @@ $(GPU) $(INPUTS): .venv/bin/python Makefile
 	@cat $(filter bootstrap/%,$^) > $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@) && rm -rf $(basename $@)
 
-# In the demo this machine plays the nodes. These are their libraries for its own Python; they are never deployed.
+# In the demo, this machine runs the nodes. These are the libraries of the nodes for the Python of this machine. They
+# are never deployed.
 build/wheels/here/.ready: locks/emr.txt locks/gpu.txt locks/gpu-inputs.txt .venv/bin/python
 	@echo "setup: the libraries of the demo's nodes"
 	@rm -rf $(@D) && mkdir -p $(@D)

@@ -1,9 +1,9 @@
 #!/bin/bash
-# First boot of a GPU node or a reader: mount the share, install Shoal's code, check the GPUs of a node that has any,
-# start the agent (bootstrap/agent), which does the rest, and report `ready`, or `failed` with the end of the log.
-# Reads DEPLOYMENT, DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of EFS), CODE_URL, WHEELS_URL, GPUS (number of
-# GPUs of the instance type) and RANKS (number of GPUs that train) from the environment.
-# All files are below NODE_ROOT, which is empty on a real node. An emulated node has no GPU.
+# First boot of a GPU node or a reader: mounts the share, installs Shoal's code, checks the GPUs, and starts the agent
+# (bootstrap/agent), which does everything else. Reports `ready`, or `failed` with the end of the log. Reads the
+# environment variables DEPLOYMENT, DATA_BUCKET, SHARE_KIND (efs, nfs or none), SHARE_ID (of EFS), CODE_URL, WHEELS_URL,
+# GPUS (number of GPUs of the instance type) and RANKS (number of GPUs that train). All files are below NODE_ROOT, which
+# is empty on a real node. An emulated node has no GPU.
 set -euo pipefail
 
 root=${NODE_ROOT:-}
@@ -15,19 +15,19 @@ instance=
 
 report() {
     local reader=$python
-    [ -x "$reader" ] || reader=python3 # the Python of the system
-    # Until the instance's id is known, the report has the name of the host, which contains its address.
+    [ -x "$reader" ] || reader=python3 # the system's Python
+    # Until the instance ID is known, the name of the report is the host name, which contains the node's IP address.
     tail -n 20 "$log" |
         "$reader" -c 'import json, platform, sys; print(json.dumps({"state": sys.argv[1],
             "python": platform.python_version(), "log": sys.stdin.read()}))' "$1" |
         aws s3 cp --only-show-errors - "s3://$DATA_BUCKET/nodes/${instance:-$HOSTNAME}.json"
 }
-# On EXIT, because an unset variable does not trigger ERR. The log is copied to the console only then: a `tee` might
-# still hold the last line when the log is reported.
+# The trap is on EXIT, because an unset variable does not trigger ERR. The log is copied to the console only on exit.
+# With `tee` instead, the last line might not yet be in the log when the log is reported.
 trap '[ $? = 0 ] || report failed || true; cat "$log" >&3' EXIT
 exec 3>&1 >>"$log" 2>&1
 fail() {
-    # `shoal train` shows the last line of the log.
+    # This message must be the last line of the log, because `shoal train` shows this line.
     echo "$1" >&2
     exit 1
 }
@@ -37,7 +37,7 @@ address=$(ec2-metadata --local-ipv4 | sed 's/.*: *//')
 [ -x "$python" ] || fail "this image has no $python; use an image with PyTorch"
 mkdir -p "$home" "$share" "$root/usr/local/bin"
 need() {
-    # Nodes can reach only one of the image's repositories: Amazon Linux's own, which is in S3.
+    # Nodes can access only one package repository of the image: the one of Amazon Linux, which is in S3.
     [ -n "$root" ] || command -v "$1" >/dev/null ||
         dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux "$2" ||
         fail "this image has no $1, and dnf cannot install $2 from Amazon Linux's repository in S3"
@@ -47,16 +47,17 @@ efs)
     need mount.efs amazon-efs-utils
     mount -t efs -o tls,iam "$SHARE_ID:/" "$share"
     ;;
-nfs) need exportfs nfs-utils ;; # the attempt of a run determines the node that serves
+nfs) need exportfs nfs-utils ;; # each attempt of a run determines the node that serves the share
 none) ;;
 *) fail "SHARE_KIND is '$SHARE_KIND', but must be efs, nfs or none" ;;
 esac
 
-# Mounts the instance's own disks at /mnt/local. A service of the image makes one volume of them; otherwise this
-# function does it, with blank disks only. Without such disks there is no /mnt/local.
+# Mounts the instance's NVMe disks at /mnt/local. If a service of the image combined the disks into one volume, uses
+# this volume. Otherwise this function combines the disks that are blank. Without blank disks, /mnt/local does not
+# exist.
 own_disks() {
     local own=$root/mnt/local image=$root/opt/dlami/nvme disk disks blank=()
-    systemctl start dlami-nvme.service || true # if it is already running, this waits until it has ended
+    systemctl start dlami-nvme.service || true # if the service is already running, this waits until it is done
     if mountpoint -q "$image"; then
         mkdir -p "$image/shoal" && ln -sfn "$image/shoal" "$own"
         return
@@ -64,7 +65,7 @@ own_disks() {
     mapfile -t disks < <(readlink -e "$root"/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_* | sort -u)
     for disk in "${disks[@]}"; do
         # A partition, or a disk with partitions or a file system, is not blank. blkid returns 2 for a blank disk, but
-        # also for one that it cannot read, so `head` reads it first.
+        # also for a disk that it cannot read. So `head` reads the disk first.
         [ "$(lsblk --noheadings --raw --output TYPE "$disk")" = disk ] || continue
         head -c 4096 "$disk" >/dev/null || continue
         blkid --probe "$disk" || [ $? != 2 ] || blank+=("$disk")
@@ -89,7 +90,7 @@ wait $!
     --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt" ||
     fail "pip cannot install the deployment's libraries for this image's Python; see its output above"
 
-# Quotes a value for the scripts that are written below.
+# Quotes a value for the scripts that this script writes.
 quoted() { printf %q "$1"; }
 cat >"$root/usr/local/bin/shoal-python" <<RUN
 #!/bin/bash
@@ -105,11 +106,12 @@ exec $(quoted "$root/usr/local/bin/shoal-python") -m bootstrap.agent
 RUN
 chmod 755 "$root/usr/local/bin/shoal-python" "$root/usr/local/bin/shoal-agent"
 "$root/usr/local/bin/shoal-python" -c 'import trainer.start'
-# Without a working driver the node would train on its CPU, at the price of its GPUs.
+# Check the driver: without a working driver, the node would train on its CPU at the price of its GPUs.
 [ -n "${NODE_ROOT:-}" ] || [ "$GPUS" = 0 ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
-# Programs of the agent continue while it restarts (KillMode). One that is killed for memory does not end it (OOMPolicy).
+# Programs that the agent started continue while the agent restarts (KillMode). If the kernel kills one of them for lack
+# of memory, the agent continues (OOMPolicy).
 mkdir -p "$root/etc/systemd/system"
-# During a shutdown the agent still has the network (After), to stop its ranks with a checkpoint and report that.
+# During a shutdown, the network is still up while the agent stops its ranks with a checkpoint and reports this (After).
 cat >"$root/etc/systemd/system/shoal-agent.service" <<UNIT
 [Unit]
 Wants=network-online.target

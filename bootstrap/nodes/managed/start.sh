@@ -1,7 +1,7 @@
 #!/bin/bash
-# Starts a training in a SageMaker container with AWS's image. It installs Shoal's code and libraries, which are input
-# channels of the job, and starts the trainer. An image made by Shoal's Dockerfile already has them.
-# The base folder is SageMaker's, /opt/ml, or SAGEMAKER_BASE_DIR, as in AWS's own toolkit.
+# Starts a training run in a SageMaker container with AWS's image: installs Shoal's code and libraries, which are input
+# channels of the job, and starts the trainer. An image from Shoal's Dockerfile already contains code and libraries. The
+# base folder is SageMaker's /opt/ml, or SAGEMAKER_BASE_DIR, as in AWS's SageMaker toolkit.
 set -euo pipefail
 
 base=${SAGEMAKER_BASE_DIR:-/opt/ml}
@@ -10,7 +10,7 @@ mkdir -p "$base/output" "$home"
 python=$(command -v python3 || command -v python)
 
 fail() {
-    # SageMaker reports the content of this file as the job's failure reason.
+    # SageMaker reports the content of this file as the failure reason of the job.
     echo "$1" | tee "$base/output/failure" >&2
     exit 1
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Bootstrap action of every EMR node: install.sh CODE_ZIP WHEELS_ZIP REGION (the first two s3://...).
-# Nodes cannot reach a package index, so the libraries are uploaded as wheels. All files are below
-# NODE_ROOT, which is empty on a real node. There, EMR runs this script as the user hadoop, who may use sudo.
+# Bootstrap action of every EMR node: install.sh CODE_ZIP WHEELS_ZIP REGION. The zip files are s3:// addresses. Nodes
+# cannot connect to a package index, so the libraries are uploaded as wheels. All files are below NODE_ROOT, which is
+# empty on a real node. On a real node, EMR runs this script as the user hadoop, who can use sudo.
 set -euo pipefail
 
 code=$1
@@ -11,7 +11,7 @@ root=${NODE_ROOT:-}
 home=$root/opt/shoal
 as_root=sudo
 [ -z "$root" ] || as_root=
-# A node has no configured region, and can reach S3 only in its own region.
+# Set the region, because a node has no configured region and can access S3 only in its own region.
 export AWS_REGION=$region AWS_DEFAULT_REGION=$region
 
 fail() {
@@ -27,7 +27,8 @@ trap 'rm -rf "$download"' EXIT
 
 fetch() {
     aws s3 cp --only-show-errors "$1" "$download/$2" && return
-    # S3 has the same error message for unknown identities and for a clock that is 15 minutes off.
+    # The message contains both clocks, because S3 has the same error message for unknown identities and for a clock
+    # that is 15 minutes off.
     local s3_date
     s3_date=$(curl --silent --head --max-time 10 "https://s3.$region.amazonaws.com" | sed -n 's/^date: //Ip' | tr -d '\r')
     fail "this node cannot download $1; its clock: $(date --utc), S3's clock: ${s3_date:-unknown}"
@@ -37,30 +38,34 @@ fetch "$wheels" wheels.zip
 wait $!
 python3.11 -m zipfile -e "$download/code.zip" "$home/code"
 python3.11 -m zipfile -e "$download/wheels.zip" "$download/wheels"
-# The pip of Python would first have to be installed; the uploaded one runs from its wheel.
+# Use the uploaded pip, which runs from its wheel. Python's own pip would have to be installed first.
 python3.11 -m venv --without-pip "$home/venv"
 pip=("$download"/wheels/pip-*.whl)
 PYTHONPATH=${pip[0]} "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-compile \
     --find-links "$download/wheels" -r "$download/wheels/requirements.txt"
 
-# Quotes a value for the script that is written below.
+# Quotes a value for the scripts that this script writes.
 quoted() { printf %q "$1"; }
 $as_root tee "$root/usr/local/bin/shoal-python" >/dev/null <<RUN
 #!/bin/bash
 export PYTHONPATH=$(quoted "$home/code")\${PYTHONPATH:+:\$PYTHONPATH}
 export AWS_REGION=$(quoted "$region") AWS_DEFAULT_REGION=$(quoted "$region")
-# numba's cache is code that other users run, so only the user who installed it may change it. A container of YARN has
-# another user, and numba ignores a folder that it cannot write to. So a container uses a copy, deleted with it.
+# numba's cache is code that other users run, so only the user who installed it can change it. A YARN container has a
+# different user, and numba ignores a folder that it cannot write to. So a container uses a copy of the cache, which is
+# deleted with the container.
 export NUMBA_CACHE_DIR=$(quoted "$home/compiled")
 [ -z "\${CONTAINER_ID:-}" ] || ! copy=\$(mktemp -d -p "\$PWD" compiled.XXXXXX) ||
     { cp -r $(quoted "$home/compiled/.") "\$copy" && export NUMBA_CACHE_DIR=\$copy; }
-# Many tasks start at once, and the node's metadata service makes some of them wait for credentials.
+# Allow long waits for credentials, because many tasks start at once and the node's metadata service delays some of
+# them.
 export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
-# The root volume is small. Streaming sets TMPDIR; other containers of YARN use their own folder, deleted with them.
+# Temporary files must not be on the root volume, which is small. Hadoop Streaming sets TMPDIR. Other YARN containers
+# use their working folder, which is deleted with the container.
 temporary=$(quoted "$root/mnt/tmp")
 [ -z "\${CONTAINER_ID:-}" ] || temporary=\$PWD
 [ -n "\${TMPDIR:-}" ] || [ ! -w "\$temporary" ] || export TMPDIR=\$temporary
-# Outside of YARN's containers EMR sees no work, and would end the cluster if this file were not touched.
+# EMR does not notice work outside YARN containers. Without a touch of this file, it would terminate the cluster as
+# idle.
 if [ -z "\${CONTAINER_ID:-}" ] && [ -d $(quoted "$root/emr/metricscollector") ]; then
     while kill -0 \$\$; do
         $as_root touch $(quoted "$root/emr/metricscollector/isbusy")
@@ -69,7 +74,8 @@ if [ -z "\${CONTAINER_ID:-}" ] && [ -d $(quoted "$root/emr/metricscollector") ];
 fi
 exec $(quoted "$home/venv/bin/python") "\$@"
 RUN
-# Runs the command of a step so that it can be cancelled. It does no work by itself, so it does not touch EMR's file.
+# Runs the command of a step so that the step can be cancelled. This script does no work itself, so it does not touch
+# EMR's file.
 $as_root tee "$root/usr/local/bin/shoal-step" >/dev/null <<STEP
 #!/bin/bash
 export PYTHONPATH=$(quoted "$home/code") AWS_REGION=$(quoted "$region") AWS_DEFAULT_REGION=$(quoted "$region")
@@ -77,10 +83,10 @@ exec $(quoted "$home/venv/bin/python") -P -m bootstrap.agent.step "\$@"
 STEP
 for name in shoal-python shoal-step; do
     $as_root chmod 755 "$root/usr/local/bin/$name"
-    # YARN's containers may have a shorter PATH than a login shell.
+    # The PATH of a YARN container can be shorter than the PATH of a login shell.
     [ -n "$root" ] || sudo ln -sf "/usr/local/bin/$name" "/usr/bin/$name"
 done
-# Compiles once per node instead of once per task; the imports also leave their bytecode.
+# Compile once per node instead of once per task. The imports also write bytecode.
 mkdir -p "$home/compiled"
 "$root/usr/local/bin/shoal-python" -m jobs.warm_up
 chmod -R u+rwX,go+rX,go-w "$home/compiled"
