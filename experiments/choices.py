@@ -25,7 +25,8 @@ def predict(topology: Topology, work: Work) -> Prediction:
     if work.raw_bytes is not None and not topology.preprocesses_on_node:
         if (made := topology.preprocessing) is None:
             raise ExperimentError(
-                f"{topology.name} has no cluster to preprocess with; leave out --raw-bytes, or use a topology with one"
+                f"{topology.name} has no preprocessing cluster; leave out --raw-bytes, or use a topology with a "
+                "preprocessing cluster"
             )
         spent = forecast.cluster_seconds(made.primary.instance_type, forecast.workers_of(made), work.raw_bytes)
         stages = [
@@ -45,7 +46,7 @@ def predict(topology: Topology, work: Work) -> Prediction:
         stages += on_nodes
     by_use, unpriced = cost_of_share(topology, work.training.dataset_bytes)
     if not stages:
-        raise ExperimentError(f"{topology.name} has no GPUs; add --raw-bytes to predict a preprocessing")
+        raise ExperimentError(f"{topology.name} has no GPUs; add --raw-bytes to predict only the preprocessing")
     return Prediction(
         name=topology.name,
         model=forecast.LSTM,
@@ -62,8 +63,7 @@ def setup_hourly(topology: Topology) -> Estimate:
 
 def idle_cluster(topology: Topology, seconds: Estimate) -> Estimate:
     """Return the cost in dollars of the idle preprocessing cluster while nodes train for `seconds`. The guard stops the
-    cluster after its idle minutes.
-    """
+    cluster after its idle minutes."""
     hourly = sum(row.hourly for row in cost.rows(topology) if row.part == "preprocessing")
     return seconds.at_most(60.0 * topology.guard.idle_minutes) * hourly / 3600
 
@@ -84,8 +84,7 @@ def running_hourly(topology: Topology) -> Estimate:
 
 def _hourly(row: cost.Row) -> Estimate:
     """Return the hourly cost of a row of the cost table. If its nodes can have several instance types, the estimate
-    ranges from the cheapest to the most expensive type.
-    """
+    ranges from the cheapest to the most expensive type."""
     low = row.hourly if row.cheapest is None else row.quantity * row.cheapest
     return Estimate(low, (low + row.hourly) / 2, row.hourly)
 
@@ -126,7 +125,7 @@ def _this_machine(work: Work) -> Prediction:
 
 def _fasttext_stage(work: Work, alone: float) -> Stage:
     seconds = work.training.rows * work.epochs / (alone * forecast.FASTTEXT_RATE)
-    return Stage(name="train", seconds=seconds, basis="rows a second of a core, measured on another machine")
+    return Stage(name="train", seconds=seconds, basis="the rate of a core, measured on another machine")
 
 
 def _ec2_machines(work: Work, region: str) -> Iterator[Prediction]:
@@ -161,8 +160,7 @@ def _on_machine(kind: InstanceType, raw_bytes: float) -> tuple[Estimate, Estimat
 
 def _single_core_speed(kind: InstanceType) -> float:
     """Return the speed of one vCPU while all others are idle. The vCPUs of Graviton are whole cores, so the speed does
-    not change.
-    """
+    not change."""
     return forecast.speed(kind.name) * (1.0 if kind.architecture == "arm64" else forecast.ALONE)
 
 

@@ -21,7 +21,7 @@ class Estimate:
 
     @classmethod
     def about(cls, middle: float, off: float) -> Self:
-        """Return an estimate that is wrong by at most the factor 1 + `off` in both directions."""
+        """Return an estimate with the range from `middle` / (1 + `off`) to `middle` * (1 + `off`)."""
         return cls(middle / (1.0 + off), middle, middle * (1.0 + off))
 
     @classmethod

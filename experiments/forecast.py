@@ -37,23 +37,19 @@ CLUSTER_START = Estimate(300.0, 420.0, 720.0)
 """Seconds until EMR's nodes have booted. AWS states no time; assumed."""
 HADOOP_START = Estimate.about(150.0, 0.6)
 """Total overhead in seconds of the five steps on EMR: polling, YARN's application masters, and one JVM per task.
-Assumed.
-"""
+Assumed."""
 NODES_START = Estimate(180.0, 300.0, 600.0)
 """Seconds from the request for GPU nodes to the first command on them. Assumed."""
 
 CORE_RATE = Estimate.about(65e6, 0.6)
 """Bytes of raw reviews per second that one core preprocesses, with rows of whole texts, while all cores are busy.
-Measured on an AMD EPYC (Zen 5, 4.0 GHz): 15.3 CPU-seconds per GB. The range is for other machines.
-"""
+Measured on an AMD EPYC (Zen 5, 4.0 GHz): 15.3 CPU-seconds per GB. The range is for other machines."""
 ONE_CORE_RATE = Estimate.about(1e9, 0.6)
 """Bytes of raw reviews per second in the steps that use only one core: vocabulary and merge. Measured on the core of
-CORE_RATE.
-"""
+CORE_RATE."""
 FIXED_ROWS = 1.7
 """Speed-up of preprocessing with the fixed rows of `--preset reference`, compared with whole texts. Measured on the
-core of CORE_RATE.
-"""
+core of CORE_RATE."""
 VCPU: Mapping[str, float] = {
     "m4": 0.20, "m5": 0.25, "m6i": 0.30, "m7i": 0.35, "m6g": 0.30, "c6g": 0.30, "r6g": 0.30,
     "m7g": 0.40, "c7g": 0.40, "r7g": 0.40, "m8g": 0.45,
@@ -66,14 +62,12 @@ core.
 """
 ALONE = 1.6
 """Speed of a vCPU while all others are idle, relative to its speed while all are busy, because two vCPUs share a core.
-Assumed.
-"""
+Assumed."""
 HADOOP_BUSY = 0.8
 """Share of the vCPUs' time that EMR leaves to tasks. Assumed."""
 SHUFFLED, MERGED = 2.9, 0.72
 """Bytes sent over the network per byte of raw reviews: by all workers in the shuffle, and by the primary node in the
-merge.
-"""
+merge."""
 GBIT = Estimate.about(120e6, 0.6)
 """Usable bytes per second of a network with 1 Gbit/s. Assumed."""
 COPY_RATE = Estimate.about(100e6, 1.0)
@@ -83,8 +77,7 @@ WORD_BYTES, ROW_BYTES = 2.0, 400.0
 
 FASTTEXT_RATE = Estimate.about(22_500.0, 0.6)
 """Rows of 200 words per second that fastText's model learns on one core. Measured (benchmarks/results/fasttext.md).
-More cores hardly raise the rate.
-"""
+More cores hardly raise the rate."""
 REFERENCE: Mapping[str, tuple[str, float]] = {"M60": ("g3.4xlarge", 35_920.0), "K80": ("p2.xlarge", 63_923.0)}
 """GPUs on which the reference system measured its LSTM (benchmarks/results/experiments.md): the instance type, and the
 seconds for REFERENCE_ROWS.
@@ -96,12 +89,10 @@ REFERENCE_ROWS = 10 * int(0.9 * 21_300_000)
 """Number of rows in ten epochs of the reference system's training set."""
 OFF_REFERENCE, OFF_GUESSED = 0.25, 1.0
 """Relative uncertainty of a GPU's rate: for GPUs that the reference system measured, and for other GPUs, where the rate
-is a guess.
-"""
+is a guess."""
 EFFICIENCY = Estimate(0.9, 0.95, 1.0)
 """Rate of a balanced run divided by the sum of the rates that its ranks reach alone. Includes evaluation, but not
-communication. Measured on one machine (benchmarks/results/distributed.md).
-"""
+communication. Measured on one machine (benchmarks/results/distributed.md)."""
 STEP_SECONDS = Estimate.about(0.001, 1.0)
 """Additional seconds per step for work on the CPU. Assumed."""
 GRADIENT_ROWS = 1024
@@ -117,13 +108,12 @@ INSIDE_RATE = Estimate.about(8e9, 1.0)
 
 SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
 """Price of a spot node relative to its on-demand price. Assumed, because AWS publishes no price list for spot; the spot
-price never exceeds the on-demand price.
-"""
+price never exceeds the on-demand price."""
 SYSTEM_GIB, KEPT_GB = 100, 2.0
 """Size of a single machine's volume: GiB for the system, and additional GB per GB of raw reviews. Assumed."""
 
 FASTTEXT, LSTM, HERE = "fasttext", "lstm", "this machine"
-PREPROCESSING = "bytes a second of a core, measured on another machine"
+PREPROCESSING = "the rate of a core, measured on another machine"
 
 
 class Node(NamedTuple):
@@ -136,8 +126,7 @@ class Node(NamedTuple):
 
 def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = 100.0) -> float:
     """Return the number of multiplications and additions in a training step for one row of `words` words. The backward
-    pass is counted as two forward passes.
-    """
+    pass is counted as two forward passes."""
     widths = [embedding, *[hidden] * (layers - 1)]
     return 3 * words * sum(2 * 4 * hidden * (width + hidden) for width in widths)
 
@@ -166,8 +155,7 @@ class Training:
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """Work of a user: to preprocess `raw_bytes` of reviews, and to train on the dataset. Without `raw_bytes`, the
-    dataset exists already.
-    """
+    dataset exists already."""
 
     rows: int
     epochs: int
@@ -178,8 +166,7 @@ class Work:
     @property
     def training(self) -> Training:
         """The training run: `known`, or a run with default settings on the rows that are in neither the test set nor
-        the validation set.
-        """
+        the validation set."""
         if self.known is not None:
             return self.known
         rows = max(1, round((1 - DEFAULT.test_share) * (1 - VALIDATION_SHARE) * self.rows))
@@ -229,12 +216,11 @@ class Prediction:
 
 def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estimate, str]:
     """Return the rows per second that a GPU learns with an LSTM of `operations` operations per row, and the source of
-    this rate.
-    """
+    this rate."""
     slower = operations / REFERENCE_OPERATIONS
     known = {name: REFERENCE_ROWS / seconds for name, (_, seconds) in REFERENCE.items()}
     if gpu.name in known:
-        return Estimate.about(known[gpu.name] / slower, OFF_REFERENCE), f"the reference's own time on one {gpu.name}"
+        return Estimate.about(known[gpu.name] / slower, OFF_REFERENCE), f"the reference system's time on one {gpu.name}"
     tflops = {name: _gpu(kind).tflops for name, (kind, _) in REFERENCE.items()}
     each = math.prod(rate / tflops[name] for name, rate in known.items()) ** (1 / len(known))
     source = f"{gpu.name} not measured: by TFLOPS from {' and '.join(known)}"
@@ -263,8 +249,7 @@ def training_stage(nodes: Sequence[Node], work: Training) -> Stage:
 
 def slowest_gbits(nodes: Sequence[Node]) -> float:
     """Return the network bandwidth of the slowest node in Gbit/s. TCP uses one network card of a node. EFA uses all
-    cards that support EFA.
-    """
+    cards that support EFA."""
     types = [(catalog.find(node.instance_type), node.efa) for node in nodes]
     return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
 
@@ -304,8 +289,7 @@ def cluster_seconds(
 
 def workers_of(cluster: PreprocessingSpec) -> list[tuple[str, int]]:
     """Return the instance types and numbers of the nodes that run tasks. Without workers, the primary node runs the
-    tasks.
-    """
+    tasks."""
     return [(group.instance_type, group.count) for _, group in cluster.workers] or [(cluster.primary.instance_type, 1)]
 
 
@@ -321,8 +305,7 @@ def machine_seconds(raw_bytes: float, busy: float, alone: float, *, fixed_rows: 
 
 def nodes_of(topology: Topology) -> tuple[Node, ...]:
     """Return a topology's GPU nodes when all node groups are scaled up. Without node groups, return the instances of
-    its SageMaker training job.
-    """
+    its SageMaker training job."""
     if (jobs := topology.managed) and not topology.training:
         gpu = catalog.find(jobs.ec2_type).gpu
         return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
@@ -333,6 +316,5 @@ def nodes_of(topology: Topology) -> tuple[Node, ...]:
 
 def group_nodes(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[Node]:
     """Return the nodes of a group, which alternate over `types`. This is assumed, because AWS chooses the types when
-    the nodes start.
-    """
+    the nodes start."""
     return [Node(kind, gpus, efa) for kind in itertools.islice(itertools.cycle(types), count)]

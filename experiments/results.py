@@ -80,8 +80,7 @@ class ArmResult:
     """Median rate divided by the median rate of the baseline."""
     efficiency: float | None = None
     """Speed-up divided by the ratio of the numbers of ranks. Missing if a row takes more or less computation than in
-    the baseline.
-    """
+    the baseline."""
     remark: str = ""
     """Remark on the arm for the user."""
     problems: Sequence[str] = ()
@@ -172,7 +171,9 @@ def _read_training(run: RunRecord) -> _Measurement:
     try:
         seconds, work = float(summary["seconds"]), float(summary["rows_seen"])
     except (KeyError, OverflowError, TypeError, ValueError):
-        raise ExperimentError(f"the summary of {run.folder} lacks its seconds or rows; {_RUN_AGAIN}") from None
+        raise ExperimentError(
+            f"the summary of {run.folder} lacks the seconds or rows of the run; {_RUN_AGAIN}"
+        ) from None
     bound = summary.get("share_of_ideal")
     return _Measurement(
         seconds=seconds,
@@ -193,7 +194,7 @@ def _read_preprocessing(folder: Path) -> _Measurement:
             seconds=float(content["seconds"]), work=float(content["bytes"]), ranks=int(content["workers"])
         )
     except (OverflowError, ValueError, TypeError, KeyError):
-        raise ExperimentError(f"{path} lacks the seconds, bytes or workers of its run; {_RUN_AGAIN}") from None
+        raise ExperimentError(f"{path} lacks the seconds, bytes or workers of the run; {_RUN_AGAIN}") from None
 
 
 def _words(runs: Sequence[RunRecord]) -> dict[str, float]:

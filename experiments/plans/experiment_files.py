@@ -27,9 +27,9 @@ FOLDER = Path(__file__).parents[1]
 """Folder of the experiment files that Shoal ships."""
 
 _RESERVED: Mapping[str, str] = {
-    **dict.fromkeys(("data", "output", "resume", "force"), "the command sets it; leave it out."),
-    "seed": "each repeat sets its own; leave it out.",
-    "slow": "write it below `local` of the arm, such as `{slow: [1, 2]}`.",
+    **{name: f"leave out {name}, because the command sets it." for name in ("data", "output", "resume", "force")},
+    "seed": "leave out seed, because each repeat has a different seed.",
+    "slow": "write slow below the arm's `local`, such as `{slow: [1, 2]}`.",
 }
 _OPTIONS: Mapping[str, Option] = {each.name: each for each in options(TrainConfig)}
 _DATA, _OUTPUT = Path("dataset"), Path("output")
@@ -57,7 +57,9 @@ def load(given: str) -> ExperimentFile:
     if not is_file(given) and given not in names():
         nearest = difflib.get_close_matches(given, names(), n=2, cutoff=0.4)
         hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"Shoal has: {', '.join(names())}."
-        raise ExperimentError(f"There is no experiment '{given}'; {hint} Name your own by the path of its file.")
+        raise ExperimentError(
+            f"There is no experiment '{given}'; {hint} To run your own experiment, give the path of its file."
+        )
     if not path.exists():
         raise ExperimentError(f"There is no file {given}; check the path.")
     try:
@@ -140,12 +142,12 @@ def _value(name: str, value: Any) -> Any:
         hint = (
             f"did you mean '{nearest[0]}'?"
             if nearest
-            else "`shoal train --help-all` lists them, here with underscores."
+            else "`shoal train --help-all` lists the options; write them with underscores."
         )
         raise SettingError(name, f"'{name}' is not an option of `shoal train`; {hint}")
     kind = _OPTIONS[name].kind
     if (kind is bool) != isinstance(value, bool) or not isinstance(value, str | int | float):
-        need = "true or false" if kind is bool else "one value (in quotes where it is a word such as off)"
+        need = "true or false" if kind is bool else "a single value (in quotes if it is a word such as off)"
         raise SettingError(name, f"{name} is {value!r}, but must be {need}.")
     try:
         return value if kind is bool else kind(str(value))

@@ -49,17 +49,17 @@ class Local(Part):
         default=(),
         strict=False,
         max_length=_MAX_RANKS,
-        description="a list with a factor of at least 1 for each rank, by which it is slowed down",
+        description="a list with one slow-down factor of at least 1 for each rank",
         examples=["[1, 2]"],
     )
     workers: int | None = Field(
-        default=None, ge=1, le=1024, description="a number of cores to preprocess with, from 1 to 1024", examples=[2]
+        default=None, ge=1, le=1024, description="a number of cores for preprocessing, from 1 to 1024", examples=[2]
     )
 
     @model_validator(mode="after")
     def _has_exactly_one_form(self) -> Self:
         if sum(map(bool, (self.ranks, self.slow, self.workers))) != 1:
-            raise ValueError("write one of `ranks`, `slow` and `workers`.")
+            raise ValueError("write exactly one of `ranks`, `slow` and `workers`.")
         return self
 
     @property
@@ -86,7 +86,7 @@ class Arm(Part):
         default=None, min_length=1, description="the name of a topology", examples=["reference-1g3"]
     )
     local: Local | None = Field(
-        default=None, description="what it is on this machine: a mapping", examples=["{ranks: 2}"]
+        default=None, description="a mapping: the arm's ranks or cores on this machine", examples=["{ranks: 2}"]
     )
     settings: Mapping[str, Any] = Field(
         default_factory=dict, description="a mapping of options of `shoal train`", examples=["{hidden: 64}"]
@@ -103,13 +103,15 @@ class Arm(Part):
     @classmethod
     def _names_a_folder(cls, name: str) -> str:
         if not _folder(name):
-            raise ValueError(f"'{name}' has no letter or digit for the name of its folder; choose another.")
+            raise ValueError(
+                f"'{name}' must have a letter or a digit, because it names a folder; choose a different name."
+            )
         return name
 
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
         if self.topology is None and self.local is None:
-            raise ValueError("it has no place to run; add `local`, such as `{ranks: 2}`, or a `topology`.")
+            raise ValueError("the arm has no place to run; add `local`, such as `{ranks: 2}`, or a `topology`.")
         return self
 
     @property
@@ -129,7 +131,7 @@ class Experiment(Part):
     """Content of an experiment file."""
 
     about: str = Field(
-        min_length=1, max_length=1000, description="a sentence on what is compared", examples=["1 to 8 ranks"]
+        min_length=1, max_length=1000, description="a sentence that says what is compared", examples=["1 to 8 ranks"]
     )
     kind: Kind = Field(description="training, words or preprocessing", examples=["training"])
     repeats: int = Field(default=3, ge=1, le=100, description="a number of runs of each arm, from 1 to 100")
@@ -137,16 +139,18 @@ class Experiment(Part):
         default_factory=dict, description="a mapping of options of `shoal train`", examples=["{epochs: 2}"]
     )
     text: Text | None = Field(
-        default=None, description="how text is read: a mapping", examples=["{tokeniser: treebank, lemmatize: true}"]
+        default=None,
+        description="a mapping of options for reading text",
+        examples=["{tokeniser: treebank, lemmatize: true}"],
     )
     baseline: Annotated[tuple[str, ...], BeforeValidator(_as_list)] = Field(
         default=(),
         strict=False,
-        description="the name of the arm to which others are compared, or a list: the first that has runs",
+        description="the name of the arm that others are compared with, or a list: the first arm with finished runs",
         examples=["1 rank"],
     )
     max_price: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="the most dollars that all runs may cost", examples=[30]
+        default=None, ge=0, allow_inf_nan=False, description="the maximum cost of all runs in dollars", examples=[30]
     )
     arms: tuple[Arm, ...] = Field(
         strict=False,
@@ -181,15 +185,19 @@ class Experiment(Part):
     def _fields_match_the_kind(self) -> Self:
         preprocesses = self.kind == "preprocessing"
         if preprocesses and self.settings:
-            raise FieldError("apply only to trainings; leave them out.", "settings")
+            raise FieldError("settings apply only to training; leave them out.", "settings")
         if self.text is not None and self.kind != "words":
-            raise FieldError("applies only to `kind: words`; leave it out.", "text")
+            raise FieldError("text applies only to `kind: words`; leave it out.", "text")
         for index, arm in enumerate(self.arms):
             if preprocesses and arm.settings:
-                raise FieldError("apply only to trainings; leave them out.", "arms", index, "settings")
+                raise FieldError("settings apply only to training; leave them out.", "arms", index, "settings")
             if not preprocesses and arm.share is not None:
                 raise FieldError(
-                    "applies only to preprocessing; write `settings: {train_share: 0.25}`.", "arms", index, "share"
+                    "share applies only to preprocessing; to train on a share of the rows, write `settings: "
+                    "{train_share: 0.25}`.",
+                    "arms",
+                    index,
+                    "share",
                 )
             if arm.local and preprocesses != (arm.local.workers is not None):
                 fields = "`workers`" if preprocesses else "`ranks` or `slow`"

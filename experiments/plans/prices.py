@@ -62,8 +62,7 @@ def unknown_price(why: str, *, dollars: Estimate | None = None) -> RunPrice:
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """Return the price of a training run on a topology's GPUs, from the start to the termination of the nodes. It
-    includes the idle preprocessing cluster.
-    """
+    includes the idle preprocessing cluster."""
     nodes = forecast.nodes_of(topology)
     if not nodes:
         return unknown_price(f"{topology.name} has no GPUs")
@@ -81,7 +80,7 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
     """Return the price of a preprocessing job on a topology's cluster, which exists already."""
     if (made := topology.preprocessing) is None:
-        return unknown_price(f"{topology.name} has no cluster to preprocess with")
+        return unknown_price(f"{topology.name} has no preprocessing cluster")
     seconds = forecast.cluster_seconds(
         made.primary.instance_type, forecast.workers_of(made), raw_bytes, fixed_rows=True
     )
@@ -109,7 +108,7 @@ def require_price(prices: Sequence[RunPrice], most: float | None) -> None:
         return
     if unknown := next((price for price in prices if price.dollars is None), None):
         raise ExperimentError(
-            f"Shoal cannot keep the runs below ${most:,.2f}, because one has no price ({unknown.basis}); run "
+            f"Shoal cannot keep the runs below ${most:,.2f}, because one run has no known price ({unknown.basis}); run "
             "other --arms, or remove --max-price and max_price of the file"
         )
     dollars = total_dollars(prices)

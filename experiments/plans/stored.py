@@ -34,8 +34,7 @@ class StoredExperiment(BaseModel):
     """Name of the deployment for each arm, by the arm's name."""
     data: str | None = None
     """Fingerprint of the data: a dataset's digest, or a hash of the names, sizes and modification times of the input
-    files. None if unknown.
-    """
+    files. None if unknown."""
 
     @field_validator("experiment", mode="before")
     @classmethod
@@ -52,22 +51,21 @@ class StoredExperiment(BaseModel):
 
 def read_stored(output: Path) -> StoredExperiment | None:
     """Return the experiment that is stored in a folder, or None if the folder has no experiment. Raises ExperimentError
-    for an invalid file.
-    """
+    for an invalid file."""
     try:
         content = (output / NAME).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ExperimentError(f"cannot read {output / NAME}: {error.strerror}; choose another --output") from error
+        raise ExperimentError(f"cannot read {output / NAME}: {error.strerror}; choose a different --output") from error
     try:
         return StoredExperiment.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "its content"
         raise ExperimentError(
-            f"{output / NAME} is not the file of an experiment of this version ({where}: {first['msg']}); run the "
-            "experiment with another --output"
+            f"{output / NAME} is not an experiment file of this version of Shoal ({where}: {first['msg']}); run the "
+            "experiment with a different --output"
         ) from None
 
 
@@ -80,18 +78,17 @@ def write_stored(output: Path, kept: StoredExperiment) -> None:
 
 def require_same(before: StoredExperiment, now: StoredExperiment, output: Path) -> None:
     """Raise ExperimentError if the new runs differ from the existing runs in `output` in their experiment, place, data,
-    or the settings of an arm.
-    """
-    otherwise = "choose another --output, or remove that folder"
+    or the settings of an arm."""
+    otherwise = "choose a different --output, or remove this folder"
     if before.name != now.name or before.experiment.kind != now.experiment.kind:
         raise ExperimentError(
-            f"{output} holds runs of the experiment '{before.name}', not of '{now.name}'; {otherwise}"
+            f"{output} contains runs of the experiment '{before.name}', not of '{now.name}'; {otherwise}"
         )
     if before.is_local != now.is_local:
         place = "this machine" if before.is_local else "deployments"
-        raise ExperimentError(f"{output} holds runs on {place}; {otherwise}")
+        raise ExperimentError(f"{output} contains runs on {place}; {otherwise}")
     if None not in (before.data, now.data) and before.data != now.data:
-        raise ExperimentError(f"{output} holds runs on other data; {otherwise}")
+        raise ExperimentError(f"{output} contains runs on different data; {otherwise}")
     earlier = {arm.name: arm for arm in before.experiment.arms}
     repeats = range(1, 1 + max(before.experiment.repeats, now.experiment.repeats))
     for arm in now.experiment.arms:
@@ -104,7 +101,7 @@ def require_same(before: StoredExperiment, now: StoredExperiment, output: Path) 
         ]
         if settings[0] != settings[1]:
             raise ExperimentError(
-                f"{output / arm.folder} holds runs of '{arm.name}' with other settings than the file has now; "
+                f"{output / arm.folder} contains runs of '{arm.name}' with settings that are no longer in the file; "
                 f"{otherwise}"
             )
 

@@ -75,8 +75,7 @@ class RunRow:
     loss: float | None
     seconds: float
     """Seconds of training without evaluation, from the summary. Without a summary, the seconds from the first start to
-    the last line of the record.
-    """
+    the last line of the record."""
     rows_per_second: float | None
     share_of_ideal: float | None
     """Rows per second divided by the sum of the rates that the ranks reach alone."""
@@ -168,7 +167,7 @@ def warnings(runs: Sequence[RunRecord]) -> list[str]:
         parts = "; ".join(f"{digest[:12]}: {plural(count, 'run')}" for digest, count in digests.items())
         found.append(f"these runs used different data, so do not compare their measures ({parts})")
     found += [
-        f"{run.folder}: {plural(run.left_out, 'line')} of its record left out as damaged, or of another version"
+        f"{run.folder}: skipped {plural(run.left_out, 'line')} of the record (damaged, or from a different version)"
         for run in runs
         if run.left_out
     ]

@@ -20,11 +20,13 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     found: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
-            raise ExperimentError(f"{path} does not exist; give the --output of `shoal train`, or a folder of several")
+            raise ExperimentError(
+                f"{path} does not exist; give the --output of `shoal train`, or a folder with several runs"
+            )
         below = find_below([path], RECORD)
         if not below:
             raise ExperimentError(
-                f"{path} has no {RECORD}, and no folder in it has one; give the --output of `shoal train`"
+                f"{path} has no {RECORD}, and neither has any folder below it; give the --output of `shoal train`"
             )
         found |= {each.resolve(): each for each in below}
     return list(found.values())

@@ -25,8 +25,7 @@ def write_launch(folder: Path, *, continues: bool, **content: Any) -> None:
 
 def read_launches(folder: Path) -> tuple[Mapping[str, Any], ...]:
     """Return the facts that each command that launched the run wrote to launch.json, the latest last. Commands that
-    were killed are missing.
-    """
+    were killed are missing."""
     latest = read_json(folder / LAUNCH)
     if not latest:
         return ()

@@ -44,8 +44,7 @@ class RunRecord:
     """Content of summary.json, or None for an unfinished run."""
     launches: tuple[Mapping[str, Any], ...]
     """Facts from launch.json (nodes, cost, stages), one mapping for each command that launched the run, the latest
-    last. Commands that were killed are missing.
-    """
+    last. Commands that were killed are missing."""
     last: float
     """Time of the last line in seconds since 1970."""
     left_out: int
@@ -94,22 +93,20 @@ class RunRecord:
         return numbers(self.summary or {}).get(name)
 
     def passed(self, moment: float) -> float:
-        """Return the seconds that the run had run at `moment` (seconds since 1970). Pauses between the sections of the
-        run are left out.
-        """
+        """Return how many seconds the run had been active until `moment` (seconds since 1970), without the pauses
+        between its sections."""
         return sum(max(0.0, min(moment, each.until) - each.start.time) for each in self.sessions)
 
     @property
     def dollars(self) -> float | None:
         """Cost of the run's nodes in dollars: the sum over all launches with a known cost, or None if no launch has a
-        known cost.
-        """
+        known cost."""
         costs = [costs["cost"] for costs in map(numbers, self.launches) if "cost" in costs]
         return sum(costs) if costs else None
 
     @property
     def launched(self) -> float:
-        """Total seconds of all launches. If unknown, the seconds from the first start to the last line of the record."""
+        """Total seconds of all launches. If unknown, the seconds from the first start to the record's last line."""
         return sum(numbers(each).get("seconds", 0.0) for each in self.launches) or self.seconds
 
 
@@ -146,12 +143,13 @@ def read_run(folder: Path) -> RunRecord:
     parts, left_out = _parts(lines)
     if not parts:
         raise ExperimentError(
-            f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training, "
-            "or of another version: train again"
+            f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training "
+            "run, or is from a different version of Shoal; train again"
         )
     if any(part.start.config.get("sleep") for part in parts):
         raise ExperimentError(
-            f"{folder / RECORD} is of ranks that slept instead of computing, which version 0.2.0 allowed; leave it out"
+            f"{folder / RECORD} is from ranks that slept instead of computing, which version 0.2.0 allowed; leave out "
+            "this run"
         )
     launches = read_launches(folder)
     steps: list[Step] = []

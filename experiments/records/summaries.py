@@ -1,6 +1,5 @@
 """Reads the summary of a run. Every field that Shoal reads is validated, because the nodes of a deployment can write
-the file.
-"""
+the file."""
 
 import json
 from pathlib import Path
@@ -55,7 +54,7 @@ class _Confusion(_Checked):
     @model_validator(mode="after")
     def _is_square(self) -> Self:
         if {len(self.counts), *map(len, self.counts)} != {len(self.classes)}:
-            raise ValueError("counts has not a row and a column for each class")
+            raise ValueError("counts must have one row and one column for each class")
         return self
 
 
@@ -83,7 +82,7 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
             _kind(content).model_validate(content)
             return content
         except ValidationError as error:
-            wrong = f"'{error.errors()[0]['loc'][0]}' is missing or of a wrong type"
+            wrong = f"'{error.errors()[0]['loc'][0]}' is missing or has a wrong type"
     raise ShoalError(f"{path} is not the summary of a training: {wrong}; check the logs in its folder, and train again")
 
 

@@ -12,8 +12,7 @@ from experiments.report.tables import Plot, Table, shortened
 Spec = dict[str, Any]
 _LEGEND_ROW, _MAX_NAMES, _MAX_POINTS = 15, 8, 120
 """Height of a legend line in pixels; maximum number of names that get different colours; maximum number of rows for
-which lines also show points.
-"""
+which lines also show points."""
 _DASHED = {"strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6, "aria": False}
 
 
@@ -28,8 +27,7 @@ def drawn(table: Table) -> Iterator[tuple[str, str]]:
 
 def _parts(plot: Plot, table: Table) -> Iterator[tuple[str, Table]]:
     """Yield the title and the rows of each drawing of a plot: one drawing, or one for each value of the column
-    `plot.each`.
-    """
+    `plot.each`."""
     names = table.values(plot.each)
     if not names:
         yield plot.title, table
@@ -108,8 +106,7 @@ def _bars(plot: Plot, table: Table) -> Spec:
 
 def number(key: str, table: Table, *, zero: bool = False, is_log: bool = False) -> Spec:
     """Return an axis for a column of numbers. If there are only a few whole numbers, each gets a label. Axes of shares
-    start at 0.
-    """
+    start at 0."""
     values = table.values(key)
     is_share = any(column.key == key and column.form.endswith("%") for column in table.columns)
     most = max((each for each in values if isinstance(each, int | float)), default=0)

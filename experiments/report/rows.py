@@ -77,8 +77,7 @@ def losses(content: ReportContent) -> Iterator[Row]:
 
 def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
     """Yield at most `most` points of a run's loss on training rows, and as many on validation rows. A point is (kind of
-    rows, step, seconds, loss). `an_epoch` is the number of steps per epoch.
-    """
+    rows, step, seconds, loss). `an_epoch` is the number of steps per epoch."""
     full = full_steps(run)
     for part in split_range(len(full), most):
         steps = full[part.start : part.stop]
@@ -108,8 +107,7 @@ def epochs(content: ReportContent) -> Iterator[Row]:
 
 def shares(content: ReportContent) -> Iterator[Row]:
     """Yield the ranks' mean shares of the global batch over time. If there are many ranks, yield the smallest, the
-    median and the largest share instead.
-    """
+    median and the largest share instead."""
     several = [each for each in content.subjects if each.run.latest.world_size > 1]
     for subject in several[:MAX_RUNS]:
         run, count = subject.run, subject.run.latest.world_size
@@ -128,8 +126,8 @@ def shares(content: ReportContent) -> Iterator[Row]:
 def about(found: ExperimentResult) -> str:
     """Return the text that introduces an experiment in the report."""
     of = found.kept.experiment
-    baseline = f" Speed-ups are to {' or '.join(of.baseline)}." if of.baseline else ""
-    runs = f" Each arm runs {of.repeats} times, in turns." if of.repeats > 1 else ""
+    baseline = f" Speed-ups are relative to {' or '.join(of.baseline)}." if of.baseline else ""
+    runs = f" Each arm runs {of.repeats} times, in turn with the others." if of.repeats > 1 else ""
     return f"{of.about.rstrip('.')}.{baseline}{runs}"
 
 

@@ -9,7 +9,7 @@ from experiments.report.tables import MEASURES, Column, Plot, Section, TableSpec
 
 _RUN = Column(key="run", head="run")
 _DRAWN_AS = Column(key="drawn_as", head="drawn as")
-_SINCE = Column(key="time", head="time since the start", form=",.2f", is_time=True)
+_SINCE = Column(key="time", head="time since start", form=",.2f", is_time=True)
 _PAID = Column(key="dollars", head="cost so far, $", form=",.2f")
 _MEASURES = Column(key=MEASURES, head="", form=".4f")
 
@@ -20,7 +20,7 @@ _WHAT_RAN = (
     Column(key="ranks", head="ranks"),
     Column(key="devices", head="on"),
     Column(key="where", head="where"),
-    Column(key="rows", head="rows to train on", form=","),
+    Column(key="rows", head="training rows", form=","),
     Column(key="epochs", head="epochs"),
     Column(key="global_batch", head="global batch", form=","),
     Column(key="several_starts", head="starts"),
@@ -34,7 +34,7 @@ _TIME_AND_MONEY = (
     Column(key="rows_per_second", head="rows/s", form=",.0f"),
     Column(key="share_of_ideal", head="share of ideal", form=".0%"),
     Column(key="balanced", head="balanced", form=".0%"),
-    Column(key="launched", head="time in all", form=",.1f", is_time=True),
+    Column(key="launched", head="total time", form=",.1f", is_time=True),
     Column(key="dollars", head="cost, $", form=",.2f"),
 )
 
@@ -59,7 +59,7 @@ RUNS = (
                 rows=rows.run_rows,
                 columns=(_RUN, _MEASURES),
                 upright=True,
-                text="On the test rows; of a run that has not ended, on the validation rows after its latest epoch.",
+                text="Measures on the test rows. For an unfinished run, on the validation rows after its latest epoch.",
             ),
             TableSpec(
                 key="money",
@@ -67,11 +67,11 @@ RUNS = (
                 rows=rows.run_rows,
                 columns=_TIME_AND_MONEY,
                 upright=True,
-                text="The share of ideal is the rate over the sum of the ranks' own rates; balanced is the same over "
-                "the rates that the ranks had during the run.",
+                text="The share of ideal is the rate divided by the sum of the rates that the ranks reach alone. "
+                "Balanced is the rate divided by the sum of the rates at which the ranks computed during the run.",
                 plots=(
                     Plot(
-                        title="Rows a second by ranks", kind="points", x="ranks", y="rows_per_second", several="ranks"
+                        title="Rows per second by ranks", kind="points", x="ranks", y="rows_per_second", several="ranks"
                     ),
                     Plot(title="Cost by time", kind="points", x="launched", y="dollars", by="group", several="run"),
                 ),
@@ -88,8 +88,8 @@ RUNS = (
     _SectionSpec(
         key="learning",
         title="Learning curves",
-        text=f"Curves are those of the first {MAX_LINES} kinds of runs; runs that differ in their seed alone are of "
-        "one kind. Time includes evaluation, but not what passed between two starts.",
+        text=f"The plots show the first {MAX_LINES} groups of runs. Runs that differ only in their seed are one group. "
+        "Time includes evaluation, but not pauses before a run was resumed.",
         tables=(
             TableSpec(
                 key="loss",
@@ -108,8 +108,8 @@ RUNS = (
                     Plot(title=f"Loss by {x}", kind="lines", x=x, y="loss", by="group", style="of")
                     for x in ("epoch", "time")
                 ),
-                text="A point of the training rows is the mean of the recorded steps since the one before, without the "
-                "short last batch of an epoch. The broad, pale line is of the validation rows.",
+                text="A point for the training rows is the mean loss of the recorded steps since the previous point, "
+                "without the short last batch of an epoch. The broad, pale line is for the validation rows.",
                 is_folded=True,
             ),
             TableSpec(
@@ -121,7 +121,7 @@ RUNS = (
                     Plot(title="Measure by time", kind="lines", x="time", y="measure_0", by="group"),
                     Plot(title="Measure by cost", kind="lines", x="dollars", y="measure_0", by="group"),
                 ),
-                text="Measures are those on the validation rows after each epoch; the first one is drawn.",
+                text="Measures on the validation rows after each epoch. The plots show the first measure.",
             ),
         ),
     ),
@@ -135,8 +135,8 @@ RUNS = (
                 rows=rows.shares,
                 columns=(_RUN, Column(key="rank", head="rank"), _SINCE, Column(key="share", head="share", form=".1%")),
                 plots=(Plot(title="Shares of the ranks", kind="lines", x="time", y="share", by="rank", each="run"),),
-                text=f"The share of the rows of a global batch, over time, of the first {rows.MAX_RUNS} runs; of more "
-                f"than {MAX_LINES} ranks the smallest, the median and the largest share.",
+                text="Share of the global batch for each rank over time, for the first "
+                f"{rows.MAX_RUNS} runs. With more than {MAX_LINES} ranks: the smallest, median and largest share.",
                 is_folded=True,
             ),
         ),
@@ -159,13 +159,13 @@ EXPERIMENT = (
             Column(key="most", head="most, s", form=",.1f"),
             Column(key="rows_per_second", head="rows/s", form=",.0f"),
             Column(key="mb_per_second", head="MB/s", form=",.1f"),
-            Column(key="kilobytes_a_step", head="sent a step and rank, kB", form=",.1f"),
-            Column(key="dollars", head="a run, $", form=",.2f"),
+            Column(key="kilobytes_a_step", head="kB sent per rank and step", form=",.1f"),
+            Column(key="dollars", head="$ per run", form=",.2f"),
             Column(key="remark", head="remark"),
         ),
         plots=(Plot(title="Time of the arms", kind="bars", x="seconds", y="arm", ends=("least", "most")),),
-        text="Times and rates are medians of the finished runs, without evaluation; a line goes from the shortest time "
-        "to the longest.",
+        text="Times and rates are medians over the finished runs, without evaluation. In the plot, a line spans the "
+        "shortest and the longest time.",
     ),
     TableSpec(
         key="speed-ups",
@@ -177,11 +177,11 @@ EXPERIMENT = (
             Column(key="ranks", head="ranks or cores"),
             Column(key="speed_up", head="speed-up", form=".2f"),
             Column(key="efficiency", head="efficiency", form=".0%"),
-            Column(key="of_bound", head="share of own rates", form=".0%"),
+            Column(key="of_bound", head="share of ideal", form=".0%"),
         ),
         plots=(Plot(title="Speed-up", kind="points", x="ranks", y="speed_up", ideal="ideal", several="ranks"),),
-        text="The dashed line is linear scaling; arms without an efficiency are not drawn. No balancer can "
-        "exceed the sum of the rates that the ranks reach by themselves.",
+        text="The dashed line is linear scaling. Arms without an efficiency are not drawn. The share of ideal is the "
+        "rate divided by the sum of the rates that the ranks reach alone, which no balancer can exceed.",
     ),
     TableSpec(
         key="measures-of-arms",
@@ -190,11 +190,11 @@ EXPERIMENT = (
         columns=(
             _ARM,
             _MEASURES,
-            Column(key="seconds_an_epoch_of_words", head="an epoch, s", form=",.1f"),
+            Column(key="seconds_an_epoch_of_words", head="s per epoch", form=",.1f"),
             Column(key="words_a_second_of_words", head="words/s", form=",.0f"),
             Column(key="pip_loss_of_words", head="best PIP loss", form=",.2f"),
-            Column(key="pip_mean_square_of_words", head="its mean square", form=".4g"),
-            Column(key="loss_of_words", head="loss of a pair", form=".4f"),
+            Column(key="pip_mean_square_of_words", head="PIP mean square", form=".4g"),
+            Column(key="loss_of_words", head="loss per pair", form=".4f"),
         ),
     ),
 )
@@ -202,8 +202,8 @@ EXPERIMENT = (
 DATA = _SectionSpec(
     key="data",
     title="The data",
-    text=f"Texts before and after duplicates are taken out, of the first {rows.MAX_DATASETS} datasets; of more than "
-    f"{rows.MAX_NAMES} classes or words the most frequent.",
+    text=f"Number of texts before and after the removal of duplicates, for the first {rows.MAX_DATASETS} datasets. "
+    f"With more than {rows.MAX_NAMES} classes or words, only the most frequent are shown.",
     tables=(
         TableSpec(
             key="dataset",
@@ -212,7 +212,7 @@ DATA = _SectionSpec(
             columns=(
                 Column(key="dataset", head="dataset"),
                 Column(key="digest", head="digest"),
-                Column(key="learnt", head="runs of this report that learnt from it"),
+                Column(key="learnt", head="runs in this report that trained on it"),
                 *(
                     Column(key=key, head=head, form=",")
                     for key, head in {
@@ -221,10 +221,10 @@ DATA = _SectionSpec(
                         "empty": "empty",
                         "texts": "texts",
                         "distinct": "distinct texts",
-                        "train": "rows to train on",
-                        "test": "rows to test on",
+                        "train": "training rows",
+                        "test": "test rows",
                         "tokens": "words kept",
-                        "unknown_tokens": "of these unknown",
+                        "unknown_tokens": "of these, not in the vocabulary",
                     }.items()
                 ),
             ),
@@ -261,7 +261,7 @@ DATA = _SectionSpec(
                 plots=(Plot(title=title, kind="bars", x="number", y="name", each="dataset"),),
             )
             for key, title, what, counted, found in (
-                ("lengths", "Lengths of texts", "words kept of a text", "texts", rows.lengths),
+                ("lengths", "Lengths of texts", "kept words per text", "texts", rows.lengths),
                 ("words", "Most frequent words", "word", "occurrences", rows.words),
             )
         ),

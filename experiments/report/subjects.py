@@ -111,8 +111,7 @@ def find_subjects(folders: Sequence[Path]) -> ReportContent:
 
 def _arms(experiments: Sequence[ExperimentResult]) -> dict[Path, str]:
     """Return the name of the arm for the folder of each run. If there are several experiments, the name starts with the
-    experiment's folder.
-    """
+    experiment's folder."""
     names = _short_names([each.folder.resolve() for each in experiments])
     return {
         run.folder.resolve(): arm.name if len(experiments) == 1 else f"{name}, {arm.name}"
@@ -128,12 +127,12 @@ def read_counts(folder: Path) -> DataCounts:
     try:
         counts = Counts.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise ExperimentError(f"cannot read {path}: {error.strerror}; make the dataset again") from error
+        raise ExperimentError(f"cannot read {path}: {error.strerror}; create the dataset again") from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "its JSON"
         raise ExperimentError(
-            f"{path} is not what `shoal preprocess` counts: {place}: {first['msg']}; make the dataset again"
+            f"{path} does not have the counts of `shoal preprocess` ({place}: {first['msg']}); create the dataset again"
         ) from error
     try:
         with open_dataset(folder / DATASET_NAME) as dataset:

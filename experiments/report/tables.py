@@ -47,8 +47,7 @@ class Plot:
     """For bars, the two columns with the ends of a range, which is drawn as a line."""
     ideal: str = ""
     """For points, the column with the y values of a dashed line. Only rows that have this field are drawn, and both
-    axes are logarithmic.
-    """
+    axes are logarithmic."""
     each: str = ""
     """Column of names. Each name gets a separate plot."""
     several: str = ""
@@ -84,7 +83,7 @@ class Table:
         return [any(isinstance(row.get(column.key), int | float) for row in self.rows) for column in self.columns]
 
     def csv(self) -> str:
-        """Return the table as CSV. A string that a spreadsheet would read as a formula is prefixed with an apostrophe."""
+        """Return the table as CSV. Strings that look like formulas are prefixed with an apostrophe."""
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(column.head for column in self.columns)
@@ -153,8 +152,7 @@ def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
 
 def _in_unit(column: Column, rows: Sequence[dict[str, Any]]) -> Column:
     """Convert the values of a column of times, in `rows`, to one suitable unit. Return the column with this unit in its
-    head.
-    """
+    head."""
     if not column.is_time:
         return column
     known = [row[column.key] for row in rows if row.get(column.key) is not None]

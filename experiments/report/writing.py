@@ -56,7 +56,7 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
 
 
 def _plots(table: Table) -> list[tuple[str, Markup]]:
-    """Return the title and the SVG of each plot of a table. If vl-convert rejects a plot, return one sentence instead."""
+    """Return the title and the SVG of each plot of a table. If vl-convert rejects a plot, return a sentence instead."""
     try:
         return [(title, Markup(svg)) for title, svg in drawn(table)]  # noqa: S704  drawing.py escapes its content
     except DrawingError:

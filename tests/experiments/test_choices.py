@@ -77,7 +77,7 @@ def test_a_share_costs_one_write_and_a_read_for_each_node() -> None:
 
 
 def test_a_topology_without_a_cluster_cannot_preprocess() -> None:
-    with pytest.raises(ExperimentError, match="reference-1g3 has no cluster"):
+    with pytest.raises(ExperimentError, match="reference-1g3 has no preprocessing cluster"):
         predict(of("reference-1g3"), WORK)
     with pytest.raises(ExperimentError, match="reference-emr-2 has no GPUs; add --raw-bytes"):
         predict(of("reference-emr-2"), TRAINING)

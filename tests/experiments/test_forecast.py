@@ -102,7 +102,7 @@ def test_the_prediction_for_the_reference_equals_its_measurement() -> None:
         work = Training(rows=REFERENCE_ROWS // 10, epochs=10, dataset_bytes=4e9, global_batch=128)
         found = training_stage([Node(kind, 1)], work)
         assert found.seconds.low < measured < found.seconds.high
-        assert "the reference's own time" in found.basis
+        assert "the reference system's time" in found.basis
 
 
 def test_an_unmeasured_gpu_has_a_wide_range_around_its_tflops() -> None:

@@ -112,7 +112,7 @@ def test_an_earlier_experiment_with_an_empty_target_is_read(tmp_path: Path) -> N
     assert read_stored(tmp_path) == kept
     content["experiment"]["target"] = {"loss": 0.5}
     (tmp_path / "experiment.json").write_text(json.dumps(content))
-    with pytest.raises(ExperimentError, match=r"of this version \(experiment\.target: "):
+    with pytest.raises(ExperimentError, match=r"of this version of Shoal \(experiment\.target: "):
         read_stored(tmp_path)
 
 
@@ -120,19 +120,19 @@ def test_a_folder_without_a_valid_experiment_is_an_error(tmp_path: Path) -> None
     with pytest.raises(ExperimentError, match=r"has no experiment\.json; give the --output of"):
         read_experiment(tmp_path)
     (tmp_path / "experiment.json").write_text('{"name": "x", "experiment": {"arms": []}}')
-    with pytest.raises(ExperimentError, match=r"experiment\.json is not the file of an experiment of this version"):
+    with pytest.raises(ExperimentError, match=r"experiment\.json is not an experiment file of this version"):
         read_experiment(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"name": "other"}, "holds runs of the experiment 'mine', not of 'other'"),
-        ({"cores": None}, "holds runs on this machine"),
-        ({"data": "e"}, "holds runs on other data"),
+        ({"name": "other"}, "contains runs of the experiment 'mine', not of 'other'"),
+        ({"cores": None}, "contains runs on this machine"),
+        ({"data": "e"}, "contains runs on different data"),
         (
             {"experiment": experiment({"name": "a", "local": {"ranks": 1}}, settings={"epochs": 3}, baseline=[])},
-            "holds runs of 'a' with other settings than the file has now",
+            "contains runs of 'a' with settings that are no longer in the file",
         ),
     ],
 )

@@ -149,7 +149,7 @@ def test_an_experiment_on_word_embeddings_reads_its_text_once(
     with (tmp_path / "text.txt").open("a") as text:
         text.write("\nanother line")
     status, _, err = shoal(capsys, *here)
-    assert (status, "holds runs on other data" in " ".join(err.split())) == (1, True)
+    assert (status, "contains runs on different data" in " ".join(err.split())) == (1, True)
 
 
 def test_other_folders_in_the_output_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path: Path, lines: int
     cut = [*whole[:lines], whole[lines][:20]]
     found = report([records.write(tmp_path / "cut", *cut)], now=0.0)
     assert found.summary["state"] == "unfinished"
-    assert found.warnings == [f"{tmp_path / 'cut'}: 1 line of its record left out as damaged, or of another version"]
+    assert found.warnings == [f"{tmp_path / 'cut'}: skipped 1 line of the record (damaged, or from a different version)"]
 
 
 def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_fields_missing_in_a_summary_are_read_from_the_record(tmp_path: Path, su
     ],
 )
 def test_invalid_counts_are_an_error(tmp_path: Path, changes: dict[str, object], field: str) -> None:
-    with pytest.raises(ExperimentError, match=rf"counts\.json is not what `shoal preprocess` counts: {field}"):
+    with pytest.raises(ExperimentError, match=rf"counts\.json does not have the counts of `shoal preprocess` \({field}"):
         report([examples.dataset(tmp_path / "counted", **changes)], now=0.0)
 
 
@@ -191,7 +191,7 @@ def test_runs_on_different_data_cause_a_warning(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["counted"], "counted/counts.json is not what `shoal preprocess` counts: ratings.before"),
+        (["counted"], "counted/counts.json does not have the counts of `shoal preprocess` (ratings.before"),
         (
             ["one", "--output", "none/page.html"],
             "cannot write none/page.html: No such file or directory; choose another --output",
