@@ -26,7 +26,8 @@ def possible_bucket(name: str) -> str:
     """Return `name`. Raises ValueError if S3 does not accept it as a bucket name."""
     if re.search(r"\.[.-]|-\.", name) or re.fullmatch(r"\d+(\.\d+){3}", name):
         raise ValueError(
-            f"'{name}' is not a valid bucket name (a dot next to a dot or a dash, or an IP address); write the name of "
+            f"'{name}' is not a valid bucket name, because it has a dot next to a dot or a dash, or is an IP "
+            "address; write the name of "
             "an existing bucket."
         )
     return name
@@ -36,7 +37,9 @@ def _valid_address(address: str) -> str:
     bucket, key = split(address)
     possible_bucket(bucket)
     if key and {"", ".", ".."} & set(key.removesuffix("/").split("/")):
-        raise ValueError(f"'{address}' has an empty, '.' or '..' part; write the name as S3 lists it.")
+        raise ValueError(
+            f"'{address}' has a part between slashes that is empty, '.' or '..'; write the name as S3 lists it."
+        )
     return address
 
 

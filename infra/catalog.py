@@ -126,11 +126,11 @@ class PriceList(plain.PriceList):
     def _price(self, known: float | None, without: str) -> float:
         if known is None:
             raise TopologyError(
-                f"{without} in the list of {self.date} for {self.region}: AWS may not offer it there; "
-                f"run `make prices REGION={self.region}` to check."
+                f"{without} in the list of {self.date} for {self.region}, so AWS might not offer it there; run `make "
+                f"prices REGION={self.region}` to check."
                 if self.instances
-                else f"there is no price list for {self.region}; with AWS credentials "
-                f"`make prices REGION={self.region}` creates it."
+                else f"there is no price list for {self.region}; run `make prices REGION={self.region}` with AWS "
+                "credentials to create it."
             )
         return known
 

@@ -1,4 +1,4 @@
-"""Creates the guard of a deployment: a stack guard that also knows when the deployment's nodes were last busy.
+"""Creates the guard of a deployment: a `StackGuard` that also knows when the deployment's nodes were last busy.
 
 Every resource that is charged by the hour must depend on the guard, so that the guard is created first and deleted
 last. The network must also depend on the guard, because resources that EMR leaves in the network make its first
@@ -68,7 +68,7 @@ class Guard(StackGuard):
             self.grant("sagemaker", "StopTrainingJob", on=jobs)
             region = region_in_rule(Stack.of(self))
             named = f"arn:<AWS::Partition>:sagemaker:{region}:<AWS::AccountId>:training-job/{job_prefix(deployment)}-*"
-            accept_pattern(self.role, named, "The deployment's jobs, by their names.")
+            accept_pattern(self.role, named, "The pattern matches only the names of the deployment's jobs.")
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:

@@ -48,7 +48,11 @@ class Managed(Stage):
         self._allow_image(stack)
         logs = stack.format_arn(service="logs", resource="log-group", resource_name=f"{JOB_LOGS}*", arn_format=_COLON)
         allow(self.role, _LOG, [logs])
-        explain(self.role, ["logs:DescribeLogStreams"], "SageMaker asks for it if a stream exists already.")
+        explain(
+            self.role,
+            ["logs:DescribeLogStreams"],
+            "SageMaker calls this operation only if the log stream exists already.",
+        )
         allow(self.role, ["cloudwatch:PutMetricData"], ["*"], {"StringEquals": {"cloudwatch:namespace": JOB_LOGS}})
         self._grant(deployment)
         stopped = Cleanup.of(self).stop_jobs(deployment.name, topology.TAG_DEPLOYMENT, JOB_LOGS)
@@ -61,7 +65,11 @@ class Managed(Stage):
         allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.RUNS_PREFIX))
         allow_objects(role, data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
         allow_objects(role, data, WRITE, under=(topology.MODELS_PREFIX,))
-        explain(role, ["s3:AbortMultipartUpload", "s3:DeleteObject"], "SageMaker keeps checkpoints as they are.")
+        explain(
+            role,
+            ["s3:AbortMultipartUpload", "s3:DeleteObject"],
+            "SageMaker needs these actions only when it replaces or removes checkpoints.",
+        )
         allow_inputs(role, deployment.spec.inputs)
         if deployment.key:  # SageMaker encrypts the model with the key of its job
             allow(role, ["kms:Encrypt"], [deployment.key.key_arn])
@@ -81,7 +89,7 @@ class Managed(Stage):
         explain(
             self.role,
             [*_PULL, "ecr:GetAuthorizationToken", "*:repository/*", "[*]"],
-            "Images are not pulled on the emulator.",
+            "The emulator does not pull images.",
         )
 
     def _describe_jobs(self, deployment: Deployment) -> str:

@@ -32,7 +32,7 @@ def aws_image(region: str) -> str:
 def _type_of_sagemaker(value: str) -> str:
     usable = [f"{PREFIX}{each.name}" for each in catalog.of_today() if each.architecture == "x86_64"]
     if not value.startswith(PREFIX):
-        raise ValueError(f"'{value}' is an EC2 instance type; write SageMaker's, {PREFIX}{value}.")
+        raise ValueError(f"'{value}' is an EC2 instance type; write the SageMaker instance type, {PREFIX}{value}.")
     if value not in usable:
         raise ValueError(f"SageMaker does not train on '{value}'; use {catalog.similar(value, usable)}.")
     return value
@@ -42,7 +42,8 @@ class ManagedSpec(parts.TopologyPart):
     """SageMaker training jobs. The topology can also have node groups."""
 
     instance_type: Annotated[str, AfterValidator(_type_of_sagemaker)] = Field(
-        description="a SageMaker instance type, which is ml. and the EC2 instance type", examples=["ml.g5.xlarge"]
+        description="a SageMaker instance type, which is ml. followed by an EC2 instance type",
+        examples=["ml.g5.xlarge"],
     )
     count: int = Field(default=1, ge=1, le=100, description="a whole number of instances from 1 to 100", examples=[1])
     market: parts.Market = Field(default="on-demand", description=parts.MARKET, examples=["spot"])
@@ -50,7 +51,7 @@ class ManagedSpec(parts.TopologyPart):
         default=12,
         ge=1,
         le=672,
-        description="a whole number of hours from 1 to 672, after which SageMaker ends a job",
+        description="a whole number of hours from 1 to 672, after which SageMaker stops a job",
         examples=[12],
     )
     image: str | None = Field(
@@ -68,7 +69,7 @@ class ManagedSpec(parts.TopologyPart):
         there = self.image.split(".")[3] if self.image else region
         if there != region:
             raise FieldError(
-                f"the image is in {there}, but SageMaker only uses images in {region}; copy it there.",
+                f"the image is in {there}, but SageMaker only uses images in {region}; copy the image to {region}.",
                 "managed",
                 "image",
             )

@@ -94,7 +94,8 @@ class Network(Construct):
             self, "Vpc", vpc_id=spec.vpc, availability_zones=[zone], isolated_subnet_ids=[spec.subnet]
         )
         Annotations.of(vpc).acknowledge_warning(
-            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Its routes belong to its owner, and are not used here."
+            "@aws-cdk/aws-ec2:noSubnetRouteTableId",
+            "The routes belong to the owner of the subnet, and Shoal does not use them.",
         )
         return vpc, vpc.isolated_subnets
 

@@ -27,13 +27,15 @@ class OnNode(TopologyPart):
             return handler(data)
         if given != {"on": "node"}:
             raise FieldError(
-                "write {on: node} if one node does all of the work, or the fields of a cluster.", "preprocessing", "on"
+                "write {on: node} if one node does all the work, or the fields of a cluster.", "preprocessing", "on"
             )
         made = handler({**data, "preprocessing": None})
         groups: tuple[NodeGroup, ...] = made.training  # type: ignore[attr-defined]
         if [(group.role, group.count) for group in groups] != [("train", 1)]:
             raise FieldError(
-                "one node does all of the work; write one group with `count: 1` in `training`.", "preprocessing", "on"
+                "with {on: node} one node does all the work; write one group with `count: 1` in `training`.",
+                "preprocessing",
+                "on",
             )
         made._on_node = True
         return made

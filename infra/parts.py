@@ -26,7 +26,7 @@ GroupMarket = Literal["on-demand", "spot", "capacity-block"]
 Start = Literal["train", "deploy"]
 Role = Literal["train", "read"]
 
-_SPOT = "spot (cheaper spare capacity, which AWS may take back at any time)"
+_SPOT = "spot (cheaper spare capacity, which AWS can take back at any time)"
 MARKET = f"on-demand or {_SPOT}"
 """Description of fields of the type `Market`."""
 ImageId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
@@ -92,12 +92,12 @@ class PreprocessingSpec(TopologyPart):
     primary: Primary = Field(description="the fields of the primary node", examples=["{instance_type: m5.xlarge}"])
     core: WorkersSpec | None = Field(
         default=None,
-        description="the fields of the core nodes, which compute and hold HDFS",
+        description="the fields of the core nodes, which run tasks and store HDFS data",
         examples=["{instance_type: m5.xlarge, count: 1}"],
     )
     task: WorkersSpec | None = Field(
         default=None,
-        description="the fields of the task nodes, which only compute",
+        description="the fields of the task nodes, which only run tasks",
         examples=["{instance_type: m5.xlarge, count: 1}"],
     )
 
@@ -228,15 +228,17 @@ class NodeGroup(TopologyPart):
     def _require_equal_types(self) -> Self:
         first, *others = (catalog.find(name) for name in self.types)
         if len(set(self.types)) < len(self.types):
-            raise FieldError("a type is listed twice; remove one of them.", "instance_types")
+            raise FieldError("an instance type is listed twice; remove one of them.", "instance_types")
         if self.instance_types and self.instance_type != first.name:
-            raise FieldError("`instance_types` replaces it; remove `instance_type`.", "instance_type")
+            raise FieldError("`instance_types` replaces `instance_type`; remove `instance_type`.", "instance_type")
         if others and (self.market != "spot" or self.efa):
             sentence = "several `instance_types` need `market: spot` and no EFA; write one type."
             raise FieldError(sentence, "efa" if self.efa else "market")
         for row in others:
             if _shape(row) != _shape(first):
-                sentence = f"{row.name} has {_shape(row)}, {first.name} has {_shape(first)}; put it into another group."
+                sentence = (
+                    f"{row.name} has {_shape(row)}, {first.name} has {_shape(first)}; put it into a different group."
+                )
                 raise FieldError(sentence, "instance_types")
         return self
 
@@ -302,7 +304,7 @@ class DataSpec(TopologyPart):
     keep: bool | None = Field(
         default=None,
         description="true (the data bucket outlives the stack), false (it is deleted with the stack), or nothing "
-        "(the bucket stays while it holds runs that were not fetched)",
+        "(the bucket remains while it contains runs that were not fetched)",
         examples=["false"],
     )
 

@@ -70,8 +70,12 @@ class Payload(Construct):
                 "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
             },
         )
-        explain(role, ["kms:Decrypt", "*:key/*"], "Only an account with a key of its own for assets needs it.")
-        reason = "The key of the account's assets is not known; only S3 uses it, and only for their bucket."
+        explain(
+            role,
+            ["kms:Decrypt", "*:key/*"],
+            "Only an account that encrypts its assets with its own key needs this grant.",
+        )
+        reason = "The template does not know the key of the account's assets. Only S3 can use it, for the asset bucket."
         accept_pattern(role, f"arn:<AWS::Partition>:kms:{stack.region}:<AWS::AccountId>:key/*", reason)
 
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:

@@ -132,7 +132,7 @@ class Preprocessing(Stage):
         own = (topology.DATASETS_PREFIX, topology.WORK_PREFIX)
         allow_objects(role, buckets.data, _WRITES, under=own, listing=_LISTS)
         allow_objects(role, buckets.log, WRITE, under=(topology.EMR_LOGS_PREFIX,), listing=_LISTS)
-        explain(role, _OF_FILE_SYSTEM, "EMR's file system asks for it, and is not emulated.")
+        explain(role, _OF_FILE_SYSTEM, "EMR's file system calls these operations, and is not emulated.")
         allow_inputs(role, deployment.spec.inputs)
         for nodes in self.groups[:2]:
             network.allow_from(nodes)
@@ -166,21 +166,22 @@ class Preprocessing(Stage):
         accept(
             self.cluster,
             "EMR4",
-            "The rule does not look below `EncryptionConfiguration`, where AWS wants it; the user's key encrypts them."
+            "The user's key encrypts local disks. The rule does not find this setting below `EncryptionConfiguration`."
             if self._key
-            else "To encrypt local disks EMR requires a KMS key of the account, and a new one would outlive the stack "
-            "by a week; in accounts that encrypt EBS by default they are encrypted anyway.",
+            else "To encrypt local disks, EMR requires a KMS key of the account, and a new key would outlive the "
+            "stack by a week. Accounts that encrypt EBS by default encrypt these disks anyway.",
         )
         accept(
             self.cluster,
             "EMR5",
-            "To encrypt the shuffle EMR requires certificates, and their private key would be in a bucket; the shuffle "
-            "stays in one private subnet, and S3 is reached by TLS.",
+            "To encrypt the shuffle, EMR requires certificates, and their private key would be in a bucket. The "
+            "shuffle does not leave one private subnet, and connections to S3 use TLS.",
         )
         accept(
             self.cluster,
             "EMR6",
-            "Nobody logs in over SSH; on request Systems Manager gives access with the user's identity.",
+            "Nobody logs in over SSH. If the topology allows shells, Systems Manager gives access with the user's "
+            "identity.",
         )
 
     def _service_role(self, *, spot: bool) -> iam.Role:
@@ -195,7 +196,11 @@ class Preprocessing(Stage):
             ),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
         )
-        accept_policy(role, policy, "AWS decides what EMR needs; this version works on tagged resources only.")
+        accept_policy(
+            role,
+            policy,
+            "AWS decides what EMR needs. This version of the policy allows changes only to tagged resources.",
+        )
         to_nodes = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
         allow(role, ["iam:PassRole"], [self.role.role_arn], to_nodes)
         if self._key:

@@ -110,7 +110,7 @@ def node_role(scope: Construct, *, shell: bool) -> iam.Role:
         return role
     policy = "AmazonSSMManagedInstanceCore"
     role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name(policy))
-    accept_policy(role, policy, "AWS decides what the agent of Systems Manager needs; the agent replaces SSH.")
+    accept_policy(role, policy, "AWS decides what the agent of Systems Manager needs. The agent replaces SSH.")
     role.add_to_policy(
         iam.PolicyStatement(effect=iam.Effect.DENY, actions=["ssm:GetParameter", "ssm:GetParameters"], resources=["*"])
     )
@@ -130,5 +130,7 @@ def allow_inputs(role: iam.Role, named: Sequence[str]) -> None:
         keys = addresses.patterns(address)
         allow(role, ["s3:ListBucket"], [bucket], {"StringLike": {"s3:prefix": keys}} if key else None)
         allow(role, READ, [f"{bucket}/{each}" for each in keys])
-        reason = "The names of objects are not known beforehand; the topology names what is above them."
+        reason = (
+            "The names of the objects are not known beforehand. The topology names the folder or bucket above them."
+        )
         accept_pattern(role, f"arn:<AWS::Partition>:s3:::{name}/{keys[-1]}", reason)

@@ -38,12 +38,12 @@ class StrictLoader(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         where = event.start_mark
         if isinstance(event, yaml.AliasEvent):
-            raise _refused("aliases are not supported; write the part itself", where)
+            raise _refused("aliases are not supported; repeat the aliased part", where)
         if getattr(event, "tag", None) is not None:
-            raise _refused("tags, such as !!int, are not supported; remove it", where)
+            raise _refused("tags, such as !!int, are not supported; remove the tag", where)
         self._depth += 1
         if self._depth > _MOST_DEPTH:
-            raise _refused(f"the file has more than {_MOST_DEPTH} nested levels; write it flatter", where)
+            raise _refused(f"the file has more than {_MOST_DEPTH} nested levels; use fewer levels", where)
         node = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(node, yaml.ScalarNode):
@@ -59,7 +59,7 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
     if node.tag == f"{_TAG}int" and sum(map(str.isdigit, node.value)) > _MOST_DIGITS:
         raise _refused(f"a number has more than {_MOST_DIGITS} digits; write a smaller one", node.start_mark)
     if len(node.value) > _MOST_CHARACTERS:
-        raise _refused(f"a text is longer than {_MOST_CHARACTERS:,} characters; write a shorter one", node.start_mark)
+        raise _refused(f"a string is longer than {_MOST_CHARACTERS:,} characters; write a shorter one", node.start_mark)
 
 
 def _refused(sentence: str, mark: Any) -> Refused:

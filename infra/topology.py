@@ -38,7 +38,7 @@ TAG_KEEP = "shoal:keep"
 fetched."""
 KEEP_UNFETCHED = "unfetched"
 TAG_NODES = "shoal:nodes"
-"""Tag of the subnets in which node groups may start nodes: `true`."""
+"""Tag of a subnet: `true` if node groups can start nodes in it."""
 
 OUTPUT_RAW_BUCKET = "RawBucket"
 OUTPUT_DATA_BUCKET = "DataBucket"
@@ -123,7 +123,7 @@ def owner_tag(text: str) -> str:
 
 def _unreserved_key(key: str) -> str:
     if key.lower().startswith(("aws:", "shoal:")):
-        raise ValueError(f"'{key}' is reserved for AWS or Shoal; choose another name, such as 'project'.")
+        raise ValueError(f"'{key}' is reserved for AWS or Shoal; choose a different name, such as 'project'.")
     return key
 
 
@@ -169,7 +169,7 @@ class Topology(OnNode):
     tags: Mapping[TagKey, TagValue] = Field(
         default_factory=dict,
         max_length=30,
-        description="at most 30 tags for all resources, keys and values of letters, digits, spaces and _.:/=+-@",
+        description="at most 30 tags for all resources, with keys and values of letters, digits, spaces and _.:/=+-@",
         examples=["{project: reviews}"],
     )
     preprocessing: parts.PreprocessingSpec | None = Field(
@@ -185,14 +185,14 @@ class Topology(OnNode):
     )
     managed: ManagedSpec | None = Field(
         default=None,
-        description="the fields of SageMaker training jobs, which node groups may complement",
+        description="the fields of SageMaker training jobs, with or without node groups",
         examples=["{instance_type: ml.g5.xlarge}"],
     )
     max_dollars: float | None = Field(
         default=None,
         gt=0,
         le=1_000_000,
-        description="a number of dollars above 0, up to 1000000, that a run may cost, or nothing for no limit",
+        description="the maximum cost of a run in dollars, above 0 and up to 1000000, or nothing for no limit",
         examples=[20],
     )
     share: Literal["efs", "nfs"] | None = Field(
@@ -207,7 +207,7 @@ class Topology(OnNode):
         default=(),
         max_length=addresses.MOST,
         strict=False,
-        description=f"a list of at most {addresses.MOST} addresses for nodes to read, s3://BUCKET or s3://BUCKET/NAME, "
+        description=f"a list of at most {addresses.MOST} addresses that nodes read, s3://BUCKET or s3://BUCKET/NAME, "
         f"each of at most {addresses.LONGEST} characters (in NAME letters, digits and _.:/=+@-, no pattern)",
         examples=["[s3://my-reviews/2024/]"],
     )
@@ -276,7 +276,7 @@ class Topology(OnNode):
         if self.share and not self.training:
             raise FieldError("only node groups mount a share; add `training`, or remove `share`.", "share")
         if self.max_dollars and not (self.training or self.managed):
-            raise FieldError("it limits runs; add `training` or `managed`, or remove `max_dollars`.", "max_dollars")
+            raise FieldError("only runs have this limit; add `training` or `managed`, or remove it.", "max_dollars")
         return self
 
     @model_validator(mode="after")
@@ -331,9 +331,9 @@ class Topology(OnNode):
         names = [group.name for group in groups]
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise FieldError(f"two groups have the name '{name}'; give each its own name.", index, "name")
+                raise FieldError(f"two groups have the name '{name}'; give each a different name.", index, "name")
             if name in parts.RESERVED_NAMES or name.removesuffix("-Template") in set(names) - {name}:
-                raise FieldError(f"'{name}' is reserved by the stack; choose another name.", index, "name")
+                raise FieldError(f"'{name}' is reserved by the stack; choose a different name.", index, "name")
         return groups
 
 
@@ -373,7 +373,7 @@ def load(given: str, folder: Path) -> Topology:
     source = _own(Path(given), folder) if is_file(given) else _shipped(name, folder)
     check_deployment(name)
     if "name" in source.data:
-        raise source.fault(("name",), "'name' is not a field: a topology is named by its file.", at_key=True)
+        raise source.fault(("name",), "'name' is not a field, because a topology is named by its file.", at_key=True)
     try:
         return Topology.model_validate({**source.data, "name": name})
     except ValidationError as error:

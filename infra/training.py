@@ -1,6 +1,6 @@
 """Creates the node groups of a topology. Each node group is one Auto Scaling group.
 
-Do not set the desired capacity of the groups, because a later deployment would set it again and stop a running training
+Do not set the desired capacity of the groups, because a later deployment would set it again and stop an active training
 run. Groups start at their minimum, zero, and `shoal train` scales them up. Only groups with `start: deploy` have a
 desired capacity.
 """
@@ -93,8 +93,14 @@ class Training(Stage):
         allow_objects(role, buckets.data, READ, under=read)
         allow_objects(role, buckets.data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
         allow_objects(role, buckets.data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
-        explain(role, ["s3:AbortMultipartUpload"], "A failed upload leaves no parts that cost.")
-        explain(role, ["s3:DeleteObject"], "Checkpoints replace each other, in runs that last long enough for two.")
+        explain(
+            role, ["s3:AbortMultipartUpload"], "The grant removes the parts of a failed upload, which would cost money."
+        )
+        explain(
+            role,
+            ["s3:DeleteObject"],
+            "A new checkpoint replaces the previous one, but only in runs that last long enough for two checkpoints.",
+        )
         allow_inputs(role, deployment.spec.inputs)
         if deployment.spec.preprocesses_on_node:
             allow_objects(role, buckets.raw, READ)
@@ -122,12 +128,13 @@ class Training(Stage):
             # booted.
         )
         Annotations.of(group).acknowledge_warning(
-            "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
+            "@aws-cdk/aws-autoscaling:desiredCapacitySet",
+            "CloudFormation resets the desired capacity only when the group changes.",
         )
         if spot:
-            reason = "The rule cannot read a template in a mixed-instances policy; the disk is encrypted."
+            reason = "The disk is encrypted. The rule cannot read a launch template in a mixed-instances policy."
             accept(group, "EC26", reason)
-        accept(group, "AS3", "The training command scales the group itself, and watches its nodes.")
+        accept(group, "AS3", "`shoal train` scales the group and watches its nodes.")
         for part in (template, group):
             Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{spec.name}")
             Tags.of(part).add(topology.TAG_GROUP, spec.name)

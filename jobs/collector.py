@@ -22,7 +22,7 @@ _EXTRA_IDS = 1 << 20
 _MAX_TEXTS = 1 << 18
 # In a larger dictionary, most words would never occur again.
 _MAX_WORDS = 1 << 18
-# Limit the bytes also, because a single word can have megabytes.
+# Limit the total length of new words, too, because a single word can have megabytes.
 _MAX_LETTERS = 32 << 20
 
 Halves = npt.NDArray[np.uint64]

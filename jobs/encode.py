@@ -49,7 +49,7 @@ class Encode(PreprocessingJob):
         settings = self.settings()
         choice = read_vocabulary_choice(self.options.choice)
         positive_from, vocabulary = choice.positive_from, " ".join(choice.words).encode()
-        del choice  # share it, because a full vocabulary takes more memory than everything else
+        del choice  # free memory: a full vocabulary takes more than everything else
         ids = VocabularyIds(vocabulary)
         stopwords = read_stopwords(settings.stopwords, settings.words)
         side_files = set(list_files(self.options.distinct))
@@ -63,7 +63,7 @@ class Encode(PreprocessingJob):
             encoded = EncodedPart(unpack_arrays(packed), ids, positive_from, settings)
             with (
                 writable(part_url(self.options.parts, part)) as path,
-                # Compression is slower than a disk but faster than a network.
+                # Compress only for S3, because compression is slower than a disk but faster than a network.
                 DatasetWriter(path, settings, packed=is_s3(self.options.parts)) as writer,
             ):
                 for split in SPLITS:

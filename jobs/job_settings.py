@@ -33,7 +33,7 @@ LIMITS = (
         advanced=True,
     ),
 )
-"""Limits on bad input."""
+"""Options that limit how much bad input is accepted."""
 
 
 def _rating(text: str) -> float:
@@ -76,7 +76,7 @@ RATING_SCALE = (
         advanced=True,
     ),
 )
-"""Scale of the ratings, and the smallest positive one."""
+"""Options for the scale of ratings and for the smallest positive rating."""
 
 TEST_SHARE = Option(
     "test_share",
@@ -92,7 +92,7 @@ LABELLING = (*RATING_SCALE, TEST_SHARE)
 PRESET = Option(
     "preset",
     f"reference: as in a reference system, fixed rows of {REFERENCE.row_length} words of letters, a vocabulary of "
-    f"{REFERENCE.vocabulary_size} words, and no stopwords of NLTK's list; explicit options take precedence",
+    f"{REFERENCE.vocabulary_size} words, and NLTK's stopwords removed; explicit options take precedence",
     choices=("reference",),
 )
 """Option that selects different defaults for the options in SETTINGS."""

@@ -67,7 +67,7 @@ def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, ou
     parent = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
     with explain_full_disk(parent), temporary_folder("shoal-merging-", parent) as folder:
         merged = folder / DATASET_NAME
-        # Compression is slower than a disk but faster than a network.
+        # Compress only for S3, because compression is slower than a disk but faster than a network.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
         target = join(output, digest) if is_s3(output) else output
         write_text(join(target, COUNTS_NAME), dumps(counts, indent=2) + "\n")

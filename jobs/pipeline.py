@@ -222,7 +222,7 @@ class LocalRunner(LocalMRJobRunner):
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
     reducing = False
     while not done.wait(0.3):
-        # mrjob may remove folders at the same time; `walk` ignores that.
+        # mrjob might remove folders at the same time, which `walk` ignores.
         folders = [(Path(folder), names) for folder, _, names in os.walk(tasks)]
         if not reducing and any(folder.name == "reducer" for folder, _ in folders):
             reducing = True

@@ -10,7 +10,7 @@ _INTRODUCTION = f"""\
 # Permissions
 
 Shoal needs these IAM policies in an AWS account. `infra/policies/` declares them. The emulated account of `make demo`
-has them, too, and checks every request.
+has the same policies, and checks every request.
 
 | Policy | Purpose | Attach it to |
 | --- | --- | --- |
@@ -42,43 +42,43 @@ Notes:
   `-c permissions_boundary=arn:aws:iam::ACCOUNT:policy/{BOUNDARY}`, or write `permissions_boundary` in the topology.
 - **Other CDK apps.** They use the roles of `cdk bootstrap` without `--qualifier`. `{USER}` cannot assume those roles.
 - **Default roles.** Without the last three options of `cdk bootstrap`, everyone with `{USER}` is an administrator.
-  `shoal plan` warns if CloudFormation's role for Shoal has another policy, such as AdministratorAccess.
-- **Updates.** A new version of Shoal may have other policies. Compare them with this page, and update each one that
-  differs by `aws iam create-policy-version --set-as-default`. `shoal deploy` updates them only when it prepares a
-  region.
+  `shoal plan` warns if CloudFormation's role for Shoal has a different policy, such as AdministratorAccess.
+- **Updates.** A new version of Shoal can have different policies. Compare the account's policies with this page, and
+  update those that differ with `aws iam create-policy-version --set-as-default`. `shoal deploy` updates policies only
+  when it prepares a region.
 - **Your own resources.** Add `s3:GetObject` and `s3:ListBucket` for buckets in `inputs` and `data: bucket:`. Add
-  `kms:Decrypt` and `kms:GenerateDataKey` for a KMS key of yours. `make prices` needs `pricing:GetProducts`.
+  `kms:Decrypt` and `kms:GenerateDataKey` for your KMS key. `make prices` needs `pricing:GetProducts`.
 """
 _TEXTS = {
     USER: f"""\
 The policy reads names and states in the whole account. It changes only resources with Shoal's names or with the tag
-`shoal:deployment`. It assumes two roles of the CDK. Through one of them CloudFormation creates what `{_NAMED}` and
-`{_COMPUTE}` allow. The other one uploads files.
+`shoal:deployment`. It allows assuming two roles of the CDK. Through one role, CloudFormation creates what `{_NAMED}`
+and `{_COMPUTE}` allow. The other role uploads files.
 
 `ec2:RunInstances` serves two dry runs. The preflight finds missing rights before the cluster costs money. Auto Scaling
-checks the caller's rights when nodes change their zone or market. IAM cannot limit the action to dry runs. It therefore
-allows instances without a role, and instances with a role `Shoal-*` and the tag `shoal:deployment`.
+checks the caller's rights when nodes change their zone or market. IAM cannot limit the action to dry runs. The policy
+therefore allows instances without a role, and instances with a role `Shoal-*` and the tag `shoal:deployment`.
 
 | It can | It cannot |
 | --- | --- |
-| deploy, change and delete the stacks `Shoal-*` | change a stack of another name, also through the CDK's role |
+| deploy, change and delete the stacks `Shoal-*` | change stacks with other names, also through the CDK's role |
 | have CloudFormation create roles `Shoal-*` within `{BOUNDARY}` | obtain another role, except two of the CDK |
 | read all buckets through such a role; use the account's keys | write to other accounts or outside Shoal's folders |
 | change the code of all deployments of the account | change the code of other CDK apps |""",
     _NAMED: """\
-The policy grants what CloudFormation's handlers need for the resource types in Shoal's templates, by AWS's registry of
-types. It is limited to Shoal's names.""",
+The policy grants what CloudFormation's handlers need for the resource types in Shoal's templates, according to AWS's
+registry of resource types. It is limited to Shoal's names.""",
     _COMPUTE: """\
-The policy grants the same for resources that IAM knows by ids alone. It is separate because IAM limits the length of a
-policy.""",
+The policy grants the same for resources that IAM identifies only by ID. It is a separate policy because IAM limits the
+length of a policy.""",
     BOUNDARY: """\
-The boundary grants nothing by itself. A role of a deployment may do what both its own policies and the boundary allow.
-It can write only to buckets of its own account. `ReadBuckets` names all buckets, because `inputs` may be in any bucket.
+The boundary grants nothing by itself. A role of a deployment can do what both its own policies and the boundary allow.
+It can write only to buckets of its own account. `ReadBuckets` names all buckets, because `inputs` can be in any bucket.
 An administrator can restrict it to buckets with reviews, `shoal-*`, `cdk-shoal-assets-*`, the data buckets, and the
 buckets that `infra/network.py` names for EMR, Amazon Linux and Systems Manager.""",
     TOOLKIT: """\
-The boundary grants nothing by itself. A role of the CDK can change only Shoal's stacks. A stack of another app has a
-role of its own, with which CloudFormation acts.""",
+The boundary grants nothing by itself. With it, a role of the CDK can change only Shoal's stacks. A stack of a
+different app has its own role, with which CloudFormation acts.""",
 }
 
 

@@ -32,15 +32,15 @@ command with `--config` also reads its options from a YAML file.
 | 0 | The command succeeded. |
 | 1 | The command failed. Its last line says what happened and what to do. |
 | 2 | The command line is wrong. The command did nothing. |
-| 130 | Ctrl-C ended the command. A training has written a checkpoint. |
-| 143 | SIGTERM ended the command. A training has written a checkpoint. |
+| 130 | Ctrl-C stopped the command. A training run has written a checkpoint. |
+| 143 | SIGTERM stopped the command. A training run has written a checkpoint. |
 """
 
 _TOPOLOGY = """\
 # Fields of a topology
 
-A topology is a YAML file in `topologies/`. The first line of each file there names `topologies/schema.json`, by which
-editors complete and check fields. `shoal plan FILE` checks the rest.
+A topology is a YAML file, such as those in `topologies/`. The first line of a file names `topologies/schema.json`,
+which editors use to complete and check fields. `shoal plan FILE` checks all rules.
 [Write a topology](../how-to/write-a-topology.md) explains common changes.
 
 A field without a default is required.
@@ -50,13 +50,14 @@ _SHIPPED = """\
 
 [Choose a topology](../how-to/choose-a-topology.md) helps to choose one of these topologies in `topologies/`.
 
-Prices are dollars an hour in us-east-1, on demand, from `packages/guard/shoal_guard/prices/`. Spot nodes count at
-on-demand prices, which they do not exceed. S3 and EFS are paid by use and come on top.
+Prices are in dollars per hour, on demand, in us-east-1, from `packages/guard/shoal_guard/prices/`. Spot nodes count at
+on-demand prices, which spot prices do not exceed. S3 and EFS are charged by use, in addition to these prices.
 
-- **Waiting**: between the deployment and a training. The EMR cluster runs, GPU nodes do not.
-- **All at work**: everything at once. That is rare, because preprocessing comes before training.
+- **Waiting**: between the deployment and a training run. The EMR cluster runs, but no GPU nodes.
+- **All at work**: everything runs at the same time. This is rare, because preprocessing comes before training.
 
-AWS no longer starts the machines of *retired* topologies. They run on the emulator, for comparisons with the reference.
+AWS no longer starts the instances of *retired* topologies. These topologies run on the emulator, for comparisons with
+the reference system.
 
 | topology | description | waiting | all at work |
 |---|---|---|---|

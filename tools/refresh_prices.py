@@ -47,8 +47,8 @@ _MACHINE = {
     "marketoption": "OnDemand",
 }
 _HEADER = """\
-# What machines cost in {region}: dollars an hour, on demand, Linux. One document a list, from the oldest to the newest;
-# a list is valid from its date until the next one's. `make prices REGION={region}` adds today's.
+# Prices of instance types in {region} in dollars per hour, on demand, Linux. Each document is one list, the oldest
+# first. A list is valid from its date until the date of the next list. `make prices REGION={region}` adds today's list.
 """
 
 
@@ -104,9 +104,9 @@ def _refresh(region: str) -> None:
     )
     say(today.source)
     if before == replace(today, date=before.date, source=before.source):
-        say(f"the list of {before.date} is still right; nothing was written")
+        say(f"the prices are the same as in the list of {before.date}; nothing was written")
     else:
-        say(f"written to {append(today, folder=catalog.PRICES)}; `git diff` shows what differs")
+        say(f"written to {append(today, folder=catalog.PRICES)}; `git diff` shows the changes")
 
 
 def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceList:
@@ -122,7 +122,7 @@ def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, f
     priced, zones = _by_type(pricing, "AmazonEC2", region, _MACHINE), _zones(ec2)
     instances = _instance_prices(priced=priced, offered=set(zones), last=before.instances)
     if not instances:
-        raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
+        raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose a different region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
     managed = _by_type(pricing, "AmazonSageMaker", region, {"component": "Training"})
     found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}

@@ -72,7 +72,7 @@ def image_too_new(plan: PreflightInput) -> Iterator[str]:
             if kind.gpu and not build.supports(kind.gpu.capability):
                 yield (
                     f"{label}: the machine image contains PyTorch {build.torch} with CUDA {build.cuda}, which does not "
-                    f"run on {kind.gpu.name} (compute capability {kind.gpu.capability}); use another instance type."
+                    f"run on {kind.gpu.name} (compute capability {kind.gpu.capability}); use a different instance type."
                 )
 
 
@@ -93,7 +93,7 @@ def release_ending(plan: PreflightInput) -> Iterator[str]:
     end = support_ends(release) if release else None
     if end and end <= plan.today + _ENDING_SOON:
         ends = "ended" if end <= plan.today else "ends"
-        yield f"preprocessing, release: AWS's support of {release} {ends} on {end}; {newest_release()} is newer."
+        yield f"preprocessing, release: AWS's support for {release} {ends} on {end}; {newest_release()} is newer."
 
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:

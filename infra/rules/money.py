@@ -21,8 +21,8 @@ def no_price(plan: PreflightInput) -> Iterator[str]:
     if not limited and (unknown := cost.unknown(plan.topology)):
         region = plan.topology.region
         yield (
-            f"prices: Shoal does not know those of {', '.join(unknown)} in {region} and counts them as 0; with AWS "
-            f"credentials, `make prices REGION={region}` downloads them."
+            f"prices: Shoal does not know the prices of {', '.join(unknown)} in {region} and counts them as 0; with "
+            f"AWS credentials, `make prices REGION={region}` downloads them."
         )
 
 
@@ -44,8 +44,8 @@ def not_offered(plan: PreflightInput) -> Iterator[str]:
     for name in instance_types(plan.topology):
         if prices.zones and name not in prices.zones and not catalog.find(name).retired:
             yield (
-                f"{name}: EC2 did not offer this type in {plan.topology.region} on {prices.date}; use another type or "
-                f"region. `shoal catalog --region {plan.topology.region}` lists the types of the region."
+                f"{name}: EC2 did not offer this type in {plan.topology.region} on {prices.date}; use a different "
+                f"type or region. `shoal catalog --region {plan.topology.region}` lists the types of the region."
             )
 
 
@@ -103,7 +103,7 @@ def idle_too_soon(plan: PreflightInput) -> Iterator[str]:
     start."""
     if len(plan.topology.training) > 1 and plan.topology.guard.idle_minutes < _SLOWEST_GROUP_MINUTES:
         yield (
-            f"guard, idle_minutes: after {plan.topology.guard.idle_minutes} minutes the guard may stop nodes that wait "
+            f"guard, idle_minutes: after {plan.topology.guard.idle_minutes} minutes the guard can stop nodes that wait "
             f"for the start of another group; write at least {_SLOWEST_GROUP_MINUTES}."
         )
 

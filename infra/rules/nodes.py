@@ -27,13 +27,13 @@ def spot_cluster(plan: PreflightInput) -> Iterator[str]:
     preprocessing = plan.topology.preprocessing
     if preprocessing and preprocessing.primary.market == "spot":
         yield (
-            "preprocessing, primary, market: if AWS takes back a spot primary node, the cluster and its running "
-            "step end; write on-demand, and use spot for task nodes."
+            "preprocessing, primary, market: if AWS takes back a spot primary node, the cluster is terminated and "
+            "its running step fails; write on-demand, and use spot for task nodes."
         )
     if preprocessing and preprocessing.core and preprocessing.core.market == "spot":
         yield (
-            "preprocessing, core, market: core nodes hold HDFS; if AWS takes back spot nodes, blocks may be lost "
-            "and the step may fail; write on-demand, and use spot for task nodes."
+            "preprocessing, core, market: core nodes store HDFS data; if AWS takes back spot nodes, data can be lost "
+            "and the step can fail; write on-demand, and use spot for task nodes."
         )
 
 
@@ -41,8 +41,8 @@ def no_share(plan: PreflightInput) -> Iterator[str]:
     """Yield a problem if several GPU nodes have no share."""
     if plan.topology.gpu_nodes > 1 and plan.topology.share is None:
         yield (
-            f"share: without it each of the {plan.topology.gpu_nodes} GPU nodes copies the whole dataset to its own "
-            "disk; write efs or nfs."
+            f"share: without a share, each of the {plan.topology.gpu_nodes} GPU nodes copies the whole dataset to "
+            "its own disk; write efs or nfs."
         )
 
 
@@ -55,7 +55,7 @@ def share_too_slow(plan: PreflightInput) -> Iterator[str]:
             if (rate := _reading(group)) > given:
                 yield (
                     f"share: a node of {group_label(number, group)} trains on about {_mb(rate)} of rows, but reads at "
-                    f"most {_mb(given)} from EFS; the first epoch is slower."
+                    f"most {_mb(given)} from EFS, so the first epoch is slower."
                 )
     if plan.topology.share == "nfs":
         groups = sorted(

@@ -94,7 +94,7 @@ def test_a_release_without_support_is_a_warning(days: int, said: str | None) -> 
     assert machines.support_ends("emr-7.10.0") == END
     spec = of(preprocessing={"release": "emr-7.10.0", "primary": PRIMARY})
     found = offline(spec, today=END + datetime.timedelta(days=days))
-    sentence = f"preprocessing, release: AWS's support of emr-7.10.0 {said} on 2027-08-16; emr-7.14.0 is newer."
+    sentence = f"preprocessing, release: AWS's support for emr-7.10.0 {said} on 2027-08-16; emr-7.14.0 is newer."
     assert [(each.level, each.sentence) for each in found if each.rule.startswith("release_")] == (
         [("warning", sentence)] if said else []
     )

@@ -21,13 +21,13 @@ def loaded(text: str) -> Any:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("one: &one [1]\ntwo: *one\n", r"line 2: aliases are not supported; write the part itself"),
+        ("one: &one [1]\ntwo: *one\n", r"line 2: aliases are not supported; repeat the aliased part"),
         ("all: &all\n  again: *all\n", r"line 2: aliases"),
-        ("x: !!int abc\n", r"line 1: tags, such as !!int, are not supported; remove it"),
+        ("x: !!int abc\n", r"line 1: tags, such as !!int, are not supported; remove the tag"),
         ("a: 1\nx: !!float abc\n", r"line 2: tags"),
         ("x: !!python/object/apply:os.system [ls]\n", r"line 1: tags"),
         (f"x: {'9' * 5000}\n", r"line 1: a number has more than 18 digits"),
-        (f"x: {'9' * 10_001}a\n", r"line 1: a text is longer than 10,000 characters"),
+        (f"x: {'9' * 10_001}a\n", r"line 1: a string is longer than 10,000 characters"),
         ("x: " + "[" * 1000 + "]" * 1000, r"line 1: the file has more than 50 nested levels"),
         ("# " + "x" * MOST_BYTES, r"has more than 262,144 bytes; a topology is a few lines of YAML"),
     ],

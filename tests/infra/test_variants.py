@@ -113,7 +113,7 @@ def test_a_group_may_have_every_unreserved_name(synthesise: Synthesise, tmp_path
 @pytest.mark.parametrize("name", [*parts.RESERVED_NAMES, "one-Template"])
 def test_a_reserved_name_is_refused(name: str) -> None:
     groups = [{"name": each, "instance_type": "g5.xlarge", "count": 1} for each in ("one", name)]
-    with pytest.raises(ValueError, match=f"'{name}' is reserved by the stack; choose another name"):
+    with pytest.raises(ValueError, match=f"'{name}' is reserved by the stack; choose a different name"):
         of(training=groups)
 
 

@@ -37,7 +37,7 @@ def made(**fields: Any) -> Report:
 
 def test_a_predicted_cost_above_the_limit_is_refused_before_any_creation() -> None:
     require_price_within(9.5, 10)
-    with pytest.raises(ShoalError, match=r"this may cost \$10\.01, more than the limit of \$10"):
+    with pytest.raises(ShoalError, match=r"this can cost \$10\.01, more than the limit of \$10"):
         require_price_within(10.01, 10)
 
 
@@ -117,7 +117,7 @@ def test_a_different_policy_of_the_account_is_reported_and_kept() -> None:
         iam.delete_policy(PolicyArn=arn)
     iam.create_policy(PolicyName=policies.USER, PolicyDocument=json.dumps(nothing))
     setup = Setup(Account())
-    with pytest.raises(ShoalError, match="the account's policy ShoalUser differs from this version of Shoal's"):
+    with pytest.raises(ShoalError, match="the account's policy ShoalUser differs from the policy in this version"):
         setup.create()
     assert setup.remove() == []
     assert present(Account(), policies.USER) == nothing
@@ -161,7 +161,7 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws: EmbeddedAws,
         ("shoal deploy", DONE),
         ("shoal preprocess", DONE),
         ("shoal train", DONE),
-        ("end a node while it trains", DONE),
+        ("terminate a node while it trains", DONE),
         ("another node continues", DONE),
         ("shoal attach", DONE),
         ("shoal destroy", DONE),

@@ -61,7 +61,7 @@ def test_a_region_without_a_list_gets_a_file(folder: Path) -> None:
     refresh_prices.append(found, folder=folder)
     made = catalog.prices("eu-west-1", folder=folder)
     assert (made.hourly("m5.xlarge"), made.emr_hourly("m5.xlarge")) == (0.214, 0.0535)
-    assert (folder / "eu-west-1.yaml").read_text().startswith("# What machines cost in eu-west-1")
+    assert (folder / "eu-west-1.yaml").read_text().startswith("# Prices of instance types in eu-west-1")
     with pytest.raises(TopologyError, match=rf"p5\.48xlarge has no price in the list of {TODAY} for eu-west-1"):
         made.hourly("p5.48xlarge")
 
@@ -166,11 +166,11 @@ def test_a_refresh_writes_changes_and_a_second_one_nothing(
     refresh: Callable[..., tuple[str, str]], folder: Path
 ) -> None:
     _, said = refresh(price=0.9)
-    assert f"written to {folder / 'us-east-1.yaml'}; `git diff` shows what differs" in " ".join(said.split())
+    assert f"written to {folder / 'us-east-1.yaml'}; `git diff` shows the changes" in " ".join(said.split())
     written = (folder / "us-east-1.yaml").read_bytes()
     assert catalog.prices("us-east-1", folder=folder).hourly("g5.xlarge") == 0.9
     _, said = refresh(price=0.9)
-    assert "is still right; nothing was written" in said
+    assert "; nothing was written" in said
     assert (folder / "us-east-1.yaml").read_bytes() == written
 
 

@@ -32,9 +32,9 @@ _STEPS = """\
  1 create the policies of infra/policies/ that are missing, and the role ShoalAcceptance
  2 cdk bootstrap with them, if the region is not prepared
  3 as that role: shoal deploy, preprocess (generated reviews), train
- 4 terminate a node while it trains, and wait until another one continues and the training ends
- 5 shoal destroy, with its check that nothing is left; remove the role (the policies and ShoalToolkit stay)
- Step 5 runs in any case, also after Ctrl-C. The guard in the account ends the deployment at the same limits."""
+ 4 terminate a node while it trains, and wait until the other nodes continue and the run finishes
+ 5 shoal destroy, with its check that nothing is left; remove the role (the policies and ShoalToolkit remain)
+ Step 5 runs in any case, also after Ctrl-C. The guard in the account deletes the deployment at the same limits."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -131,7 +131,7 @@ def _price(topology: str, hours: float) -> Mapping[str, Any]:
     if plan["refused"]:
         raise ShoalError(" ".join(each["sentence"] for each in plan["findings"] if each["level"] == "error"))
     if plan["unknown"]:
-        raise ShoalError(f"the price of {', '.join(map(str, plan['unknown']))} is unknown; run: make prices")
+        raise ShoalError(f"the price of {', '.join(map(str, plan['unknown']))} is unknown; run `make prices`")
     return plan
 
 
@@ -139,7 +139,7 @@ def require_price_within(price: float, limit: float) -> None:
     """Raise ShoalError if the predicted price exceeds the limit. Both are in dollars."""
     if price > limit:
         raise ShoalError(
-            f"this may cost ${price:.2f}, more than the limit of ${limit:g}; lower --hours, or raise --max-dollars"
+            f"this can cost ${price:.2f}, more than the limit of ${limit:g}; lower --hours, or raise --max-dollars"
         )
 
 

@@ -46,8 +46,8 @@ class Setup:
         for name in policies.POLICIES:
             if present(self._account, name) not in (None, policies.document(name)):
                 raise ShoalError(
-                    f"the account's policy {name} differs from this version of Shoal's; give it a new version, or "
-                    "delete it"
+                    f"the account's policy {name} differs from the policy in this version of Shoal; update the "
+                    "account's policy, or delete it"
                 )
         provide(self._account, policies.POLICIES)
         trust = {

@@ -105,7 +105,7 @@ class AcceptanceRun:
             self._report.complete = True
         except (StepFailedError, KeyboardInterrupt) as error:
             self._report.why = self._masked(str(error) or "interrupted")
-            say(f"acceptance: {self._report.why}; now everything that it created is destroyed")
+            say(f"acceptance: {self._report.why}; now the run destroys everything that it created")
         finally:
             _ignore_signals()
             self._end()
@@ -134,7 +134,7 @@ class AcceptanceRun:
         limit = ("--max-dollars", f"{parameters.max_dollars:g}")
         self._shoal("train", "--deployment", name, "--output", os.fspath(model), *learning, *limit, "--detach")
         if not self._topology().get("managed"):  # leave out managed training, where AWS replaces lost machines
-            self._run_step("end a node while it trains", self._terminate_node)
+            self._run_step("terminate a node while it trains", self._terminate_node)
             self._run_step("another node continues", self._await_next_attempt)
         self._shoal("attach", name, "--output", os.fspath(model))
 
@@ -145,7 +145,7 @@ class AcceptanceRun:
         if status.get("state") and status["topology"] != _NAME:
             raise StepFailedError(
                 f"the deployment {self._parameters.deployment} was not created by an acceptance run; "
-                "choose another name"
+                "choose a different name"
             )
         return bool(status.get("state"))
 
@@ -173,7 +173,7 @@ class AcceptanceRun:
 
     def _bootstrap_region(self) -> None:
         if is_prepared(self._account):
-            detail = "the region was prepared already; its execution policies are those that it has"
+            detail = "the region was prepared before, so the run did not change its execution policies"
             self._record(Step(name="cdk bootstrap", outcome=SKIPPED, detail=detail))
             return
         place = f"aws://{self._setup.number}/{self._parameters.region}"
@@ -199,7 +199,7 @@ class AcceptanceRun:
             ],
             "trains again",
         )
-        return f"{node} trains in another attempt"
+        return f"{node} trains in the next attempt"
 
     def _await(self, found: Callable[[Mapping[str, Any]], list[str]], what: str) -> list[str]:
         """Wait until `found`, called with the statuses by node, returns nodes. Return these nodes. `what` completes the
@@ -213,7 +213,7 @@ class AcceptanceRun:
                 return seen
             ended = [each["state"] for each in status["runs"] or () if each["state"] in _END_STATES]
             if ended:
-                raise StepFailedError(f"the training is {ended[0]}, but no node {what}")
+                raise StepFailedError(f"the run is {ended[0]}, but no node {what}")
             time.sleep(_POLL_SECONDS)
         raise StepFailedError(f"after {_TRAINING_TIMEOUT_SECONDS / 60:.0f} minutes no node {what}")
 

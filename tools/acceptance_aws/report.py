@@ -74,7 +74,7 @@ class Report:
             "|---|---|---|---|",
             *(f"| {each.name} | {each.outcome} | {each.seconds:.1f} | {_cell(each.detail)} |" for each in self.steps),
             "",
-            *([f"It ended early: {_cell(self.why)}.", ""] if self.why else []),
+            *([f"The run stopped early: {_cell(self.why)}.", ""] if self.why else []),
             "Left in the account:"
             if self.left
             else "Nothing is left in the account."

@@ -37,7 +37,7 @@ def main() -> int:
                 print(f'{path}:{line}: {kind}: "{phrase}": {advice}')
     if options.count:
         print(*(f"{number:6} {phrase}" for phrase, number in counts.most_common()), sep="\n")
-    print(counts.total(), "phrases to write again", file=sys.stderr)
+    print(counts.total(), "phrases to replace", file=sys.stderr)
     return 1 if counts else 0
 
 

@@ -57,7 +57,7 @@ def findings(path: str, source: str) -> Iterator[Finding]:
                 yield Finding(line + text[: match.start()].count("\n"), kind, match[0].lower(), advice)
         if kind == "docstring":
             if first := FIRST_WORDS.match(text):
-                yield Finding(line, kind, first[0], "start with what the function returns or does")
+                yield Finding(line, kind, first[0], "start the docstring with what the function returns or does")
             yield from _long(line, kind, SECTION.split(text)[0])
 
 
