@@ -87,7 +87,9 @@ def test_more_rows_and_larger_models_cost_more() -> None:
 def test_an_unknown_price_is_not_zero(name: str, settings: dict[str, object], why: str) -> None:
     price = training_price(topology.load(name, TOPOLOGIES), config(**settings), SIZE)
     assert (price.seconds, price.dollars, price.basis) == (None, None, f"cannot tell: {why}")
-    with pytest.raises(ExperimentError, match=r"cannot keep the runs below \$5\.00, because one run has no known price"):
+    with pytest.raises(
+        ExperimentError, match=r"cannot keep the runs below \$5\.00, because one run has no known price"
+    ):
         require_price([price], 5.0)
     require_price([price], None)
 

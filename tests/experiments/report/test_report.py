@@ -91,7 +91,9 @@ def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path: Path, lines: int
     cut = [*whole[:lines], whole[lines][:20]]
     found = report([records.write(tmp_path / "cut", *cut)], now=0.0)
     assert found.summary["state"] == "unfinished"
-    assert found.warnings == [f"{tmp_path / 'cut'}: skipped 1 line of the record (damaged, or from a different version)"]
+    assert found.warnings == [
+        f"{tmp_path / 'cut'}: skipped 1 line of the record (damaged, or from a different version)"
+    ]
 
 
 def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path: Path) -> None:
@@ -150,7 +152,9 @@ def test_fields_missing_in_a_summary_are_read_from_the_record(tmp_path: Path, su
     ],
 )
 def test_invalid_counts_are_an_error(tmp_path: Path, changes: dict[str, object], field: str) -> None:
-    with pytest.raises(ExperimentError, match=rf"counts\.json does not have the counts of `shoal preprocess` \({field}"):
+    with pytest.raises(
+        ExperimentError, match=rf"counts\.json does not have the counts of `shoal preprocess` \({field}"
+    ):
         report([examples.dataset(tmp_path / "counted", **changes)], now=0.0)
 
 
