@@ -271,6 +271,6 @@ def _check_space(work: Path, needed: int) -> None:
     free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(
-            f"the work needs about {needed / 1e6:,.0f} MB in {work.parent}, but only {free / 1e6:,.0f} MB are free; "
-            "free space, or choose another --output"
+            f"preprocessing needs about {needed / 1e6:,.0f} MB in {work.parent}, but only {free / 1e6:,.0f} MB are "
+            "free; free some space, or choose a different --output"
         )

@@ -20,7 +20,7 @@ def test_a_lack_of_disk_space_is_reported_before_the_work(tmp_path: Path, monkey
     (tmp_path / "reviews.json").write_bytes(PLAIN)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
-    with pytest.raises(DataError, match=r"the work needs about .* MB in .*out, but only 0 MB are free"):
+    with pytest.raises(DataError, match=r"preprocessing needs about .* MB in .*out, but only 0 MB are free"):
         preprocess([tmp_path / "reviews.json"], tmp_path / "out")
 
 

@@ -102,7 +102,7 @@ def test_a_full_disk_is_reported_and_leaves_no_file(reviews: Path, tmp_path: Pat
         check=False,
     )
     assert done.stdout == "status 1\n", done.stderr
-    assert "free space, or choose another --output" in done.stderr
+    assert "free some space, or choose a different --output" in done.stderr
     assert "Traceback" not in done.stderr
 
 
