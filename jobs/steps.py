@@ -1,7 +1,7 @@
 """Describes the steps of preprocessing in order, as data: module, input, output and arguments of each step.
 
-`pipeline` runs the steps on this machine, and a launcher runs them on a cluster. Neither may add arguments: they only
-decide how input, output and files reach a task. `jobs.preparation` creates the plan.
+`pipeline` runs the steps on this machine, and a launcher runs them on a cluster. They must not add arguments. They
+only decide how input, output and files reach a task. `jobs.preparation` creates the plan.
 """
 
 from collections.abc import Mapping, Sequence

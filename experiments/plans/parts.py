@@ -241,5 +241,5 @@ def select_arms(experiment: Experiment, names: Sequence[str]) -> list[Arm]:
     known = {arm.name: arm for arm in experiment.arms}
     for name in names:
         if name not in known:
-            raise ExperimentError(f"--arms names '{name}'; the experiment has {', '.join(map(repr, known))}")
+            raise ExperimentError(f"--arms names '{name}', but the arms are {', '.join(map(repr, known))}")
     return [arm for arm in experiment.arms if not names or arm.name in names]

@@ -81,7 +81,7 @@ def release_too_old(plan: PreflightInput) -> Iterator[str]:
     release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
     if release and not _runs_jobs(release):
         yield (
-            f"preprocessing, release: {release} writes objects to S3 outside the prefixes that a cluster may write; "
+            f"preprocessing, release: {release} writes S3 objects that the cluster is not allowed to write; "
             f"use {newest_release()}, or any release from {FIRST_RELEASE} on."
         )
 

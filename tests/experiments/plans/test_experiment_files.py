@@ -103,7 +103,7 @@ def test_arms_alternate_and_each_run_has_its_own_folder(arms: int, repeats: int)
 def test_only_the_named_arms_run() -> None:
     experiment = load("losses").experiment
     assert [arm.name for arm in select_arms(experiment, ["ratings"])] == ["ratings"]
-    with pytest.raises(ExperimentError, match=r"--arms names 'rating'; the experiment has 'labels', 'ratings'"):
+    with pytest.raises(ExperimentError, match=r"--arms names 'rating', but the arms are 'labels', 'ratings'"):
         select_arms(experiment, ["rating"])
 
 
