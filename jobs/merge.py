@@ -42,7 +42,8 @@ class MergeResult:
     counts: dict[str, Any]
     digest: str
     malformed: list[dict[str, Any]]
-    """First malformed lines for each reason. A line has its reason, file, line number (from 1), and beginning."""
+    """First malformed lines for each reason. An entry has the reason, file, line number (from 1) and beginning of a
+    line."""
     warnings: list[str] = field(default_factory=list)
     """Warnings about the input. The caller of the merge adds them."""
 

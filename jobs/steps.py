@@ -62,7 +62,7 @@ class CommandStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Tasks, folders, settings and steps of one preprocessing."""
+    """Plan of one preprocessing run: its tasks, folders, settings and steps."""
 
     tasks: Sequence[bytes]
     """Tasks of the first job, as lines that `corpus.reading.ranges.task_line` wrote."""

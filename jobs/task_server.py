@@ -127,7 +127,8 @@ def _warm_up(module: str, folder: Path) -> None:
 
 
 def _next_task(control: socket.socket, starter: int) -> tuple[Any, list[int]]:
-    """Fork for each request. In the forked process, return the request and its file descriptors.
+    """Wait for requests, and fork a process for each. In the forked process, return the request and its file
+    descriptors.
 
     In the server process, raises an error when the starter has exited.
     """
