@@ -23,12 +23,12 @@ def predict(topology: Topology, work: Work) -> Prediction:
     setup, running = setup_hourly(topology), running_hourly(topology)
     stages = []
     if work.raw_bytes is not None and not topology.preprocesses_on_node:
-        if (made := topology.preprocessing) is None:
+        if (cluster := topology.preprocessing) is None:
             raise ExperimentError(
                 f"{topology.name} has no preprocessing cluster; leave out --raw-bytes, or use a topology with a "
                 "preprocessing cluster"
             )
-        spent = forecast.cluster_seconds(made.primary.instance_type, forecast.workers_of(made), work.raw_bytes)
+        spent = forecast.cluster_seconds(cluster.primary.instance_type, forecast.workers_of(cluster), work.raw_bytes)
         stages = [
             Stage(name="start the cluster", seconds=forecast.CLUSTER_START, basis="assumed").at(setup),
             Stage(name="preprocess", seconds=spent, basis=forecast.PREPROCESSING).at(setup),
@@ -139,11 +139,11 @@ def _ec2_machines(work: Work, region: str) -> Iterator[Prediction]:
             train, model = _fasttext_stage(work, _single_core_speed(kind)), forecast.FASTTEXT
         else:
             train, model = forecast.training_stage([Node(kind.name, kind.gpu.count)], work.training), forecast.LSTM
-        download, made = _on_machine(kind, raw)
+        download, preprocess = _on_machine(kind, raw)
         stages = (
             Stage(name="start", seconds=forecast.MACHINE_START, basis="assumed"),
             Stage(name="download", seconds=download, basis="assumed"),
-            Stage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
+            Stage(name="preprocess", seconds=preprocess, basis=forecast.PREPROCESSING),
             train,
         )
         volume = cost.known(prices.volume_hourly, gib)

@@ -209,16 +209,16 @@ def _words(runs: Sequence[RunRecord]) -> dict[str, float]:
     ]
     if not figures:
         return {}
-    found = {
+    results = {
         "seconds_an_epoch": median(each for each, _ in figures),
         "words_a_second": median(each for _, each in figures),
     }
     for measure in (PIP_LOSS, PIP_MEAN_SQUARE):
         values = [[of[measure] for epoch in run.epochs if measure in (of := numbers(epoch.validation))] for run in runs]
         if best := [min(each) for each in values if each]:
-            found[measure] = mean(best)
+            results[measure] = mean(best)
     losses = [run.test.loss for run in runs if run.test is not None]
-    return {**found, **({"loss": mean(losses)} if losses else {})}
+    return {**results, **({"loss": mean(losses)} if losses else {})}
 
 
 def _compare(arm: ArmResult, kept: StoredExperiment, baselines: Sequence[ArmResult]) -> ArmResult:

@@ -110,16 +110,16 @@ def hourly_of_run(topology: Topology) -> float:
 def by_use(topology: Topology) -> list[ByUse]:
     """Return the items that are charged by use, with their prices."""
     prices = catalog.prices(topology.region).other
-    found = [ByUse(item="S3 storage", price=prices.s3_gib_month, unit="GiB a month")]
+    items = [ByUse(item="S3 storage", price=prices.s3_gib_month, unit="GiB a month")]
     if topology.share == "efs":
-        found += [
+        items += [
             ByUse(item="EFS storage", price=prices.efs_gib_month, unit="GiB a month"),
             ByUse(item="EFS reads", price=prices.efs_read_gib, unit="GiB"),
             ByUse(item="EFS writes", price=prices.efs_write_gib, unit="GiB"),
         ]
     if topology.network.egress == "nat":
-        found.append(ByUse(item="NAT gateway traffic", price=prices.nat_gib, unit="GiB"))
-    return found
+        items.append(ByUse(item="NAT gateway traffic", price=prices.nat_gib, unit="GiB"))
+    return items
 
 
 def training_node(instance_type: str, prices: PriceList) -> float:

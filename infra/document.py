@@ -149,14 +149,14 @@ def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
     node, line = root, root.start_mark.line
     for step in location:
         children = _children(node)
-        found = (
+        matches = (
             children[step : step + 1]
             if isinstance(step, int)
             else [(k, v) for k, v in children if k is not None and k.value == step]
         )
-        if not found:
+        if not matches:
             break
-        key, node = found[0]
+        key, node = matches[0]
         line = (key if at_key and key is not None else node).start_mark.line
     return line + 1
 

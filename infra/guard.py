@@ -26,7 +26,7 @@ class Guard(StackGuard):
         requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
         copy = f"{topology.REQUESTS_PREFIX}{deployment}.guard.json"
         keep = True if spec.data.bucket else spec.data.keep
-        found = prices(spec)
+        rates = prices(spec)
         super().__init__(
             scope,
             construct_id,
@@ -47,11 +47,11 @@ class Guard(StackGuard):
                 "start_tag": topology.TAG_START,
                 "account": topology.guard_parameter(deployment),
                 "extension": topology.extension_parameter(deployment),
-                **found,
+                **rates,
                 **(_jobs(spec.managed, deployment, spec.region) if spec.managed else {}),
             },
         )
-        if spec.guard.budget and (unpriced := found["unpriced"]):
+        if spec.guard.budget and (unpriced := rates["unpriced"]):
             Annotations.of(self).add_error(f"the guard cannot enforce the budget without the prices of {unpriced}")
         runs = f"{topology.RUNS_PREFIX}{deployment}.*/{topology.END_NAME}"
         listed = [topology.NODES_PREFIX, requests, copy, runs]

@@ -194,7 +194,7 @@ def _gateway_statements(stack: Stack, spec: topology.Topology) -> list[iam.Polic
     if spec.network.egress == "nat":
         return []
     account = stack.account
-    found = [
+    statements = [
         _allow_everyone(["s3:*"], ["*"], {"aws:ResourceAccount": account}),
         # The nodes' role limits which objects they can read.
         _allow_everyone(["s3:Get*", "s3:List*"], ["*"], {"aws:PrincipalAccount": account}),
@@ -205,14 +205,14 @@ def _gateway_statements(stack: Stack, spec: topology.Topology) -> list[iam.Polic
     ]
     if spec.preprocessing:
         log = "aws157-logs-prod" if stack.region == "us-east-1" else "aws157-logs-prod-{region}"
-        found += [
+        statements += [
             _allow_everyone(["s3:GetObject"], _objects_of(stack, *_OF_EMR)),
             _allow_everyone(["s3:Put*"], _objects_of(stack, log)),
             _allow_everyone(
                 ["s3:Put*", "s3:Get*", "s3:Create*", "s3:Abort*", "s3:List*"], _objects_of(stack, _OF_EMRS_HISTORY)
             ),
         ]
-    return found
+    return statements
 
 
 def _objects_of(stack: Stack, *buckets: str) -> list[str]:

@@ -29,13 +29,13 @@ class OnNode(TopologyPart):
             raise FieldError(
                 "write {on: node} if one node does all the work, or the fields of a cluster.", "preprocessing", "on"
             )
-        made = handler({**data, "preprocessing": None})
-        groups: tuple[NodeGroup, ...] = made.training  # type: ignore[attr-defined]
+        spec = handler({**data, "preprocessing": None})
+        groups: tuple[NodeGroup, ...] = spec.training  # type: ignore[attr-defined]
         if [(group.role, group.count) for group in groups] != [("train", 1)]:
             raise FieldError(
                 "with {on: node} one node does all the work; write one group with `count: 1` in `training`.",
                 "preprocessing",
                 "on",
             )
-        made._on_node = True
-        return made
+        spec._on_node = True
+        return spec

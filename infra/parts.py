@@ -215,9 +215,9 @@ class NodeGroup(TopologyPart):
             return data
         if (several := data.get("instance_types")) and isinstance(several, list | tuple):
             data = {**({"name": "spot"} if several[1:] else {}), "instance_type": several[0], **data}
-        found = catalog.catalog().types.get(str(data.get("instance_type")))
-        named = {"name": default_name(found.name) if found else "group"}
-        return {**named, **({"gpus": found.gpu.count} if found and found.gpu else {}), **data}
+        kind = catalog.catalog().types.get(str(data.get("instance_type")))
+        named = {"name": default_name(kind.name) if kind else "group"}
+        return {**named, **({"gpus": kind.gpu.count} if kind and kind.gpu else {}), **data}
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -89,9 +89,9 @@ class Payload(Construct):
 def _all_but(packages: Sequence[str]) -> list[str]:
     """Return Git ignore patterns that exclude everything except these paths. The pattern of a parent folder precedes
     those of its children."""
-    found = ["/*"]
+    patterns = ["/*"]
     for package in packages:
         for above in reversed(PurePosixPath(package).parents[:-1]):
-            found += [f"!/{above}", f"/{above}/*"] if f"!/{above}" not in found else []
-        found.append(f"!/{package}")
-    return found
+            patterns += [f"!/{above}", f"/{above}/*"] if f"!/{above}" not in patterns else []
+        patterns.append(f"!/{package}")
+    return patterns

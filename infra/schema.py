@@ -21,17 +21,17 @@ _ON_NODE = {
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) for the topologies in `topologies/`."""
-    found = Topology.model_json_schema()
-    del found["properties"]["name"]  # the name of a topology is its file name, not a field
-    found["required"].remove("name")
-    found["properties"]["preprocessing"]["anyOf"].insert(1, _ON_NODE)
+    content = Topology.model_json_schema()
+    del content["properties"]["name"]  # the name of a topology is its file name, not a field
+    content["required"].remove("name")
+    content["properties"]["preprocessing"]["anyOf"].insert(1, _ON_NODE)
     types = list(catalog.catalog().types.values())
     emr = [each.name for each in types if each.runs_emr]
     for part in ("Primary", "WorkersSpec"):
-        found["$defs"][part]["properties"]["instance_type"]["enum"] = emr
+        content["$defs"][part]["properties"]["instance_type"]["enum"] = emr
     gpu = {"enum": [each.name for each in types if each.gpu]}
     read = {"enum": [each.name for each in types if can_read(each)]}
-    group = found["$defs"]["NodeGroup"]
+    group = content["$defs"]["NodeGroup"]
     # The model derives all other fields from the instance type, so they are not required.
     group["required"] = ["count"]
     group["oneOf"] = [{"required": ["instance_type"]}, {"required": ["instance_types"]}]
@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
     group["if"] = {"properties": {"role": {"const": "read"}}, "required": ["role"]}
     group["then"] = {"properties": {"instance_type": read, "instance_types": {"items": read}, "gpus": False}}
     group["else"] = {"properties": {"instance_type": gpu, "instance_types": {"items": gpu}}}
-    return found
+    return content
 
 
 if __name__ == "__main__":

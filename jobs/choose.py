@@ -44,8 +44,8 @@ class VocabularyChoice:
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
     """Read the file that `choose_vocabulary` wrote. Raises DataError if the file has other content."""
     try:
-        found = orjson.loads(b"".join(open_lines(address)))
-        return from_json(VocabularyChoice, found)
+        content = orjson.loads(b"".join(open_lines(address)))
+        return from_json(VocabularyChoice, content)
     except (AttributeError, DataError, TypeError, ValueError) as error:
         raise DataError(
             f"{address} is not a vocabulary from jobs.choose: {error}; remove it, and run the preprocessing again"

@@ -50,8 +50,8 @@ class PreprocessingJob(MRJob):
         return self.local_runner if self.options.runner == "local" else super()._runner_class()
 
     def settings(self) -> Settings:
-        found = parse_settings(self.options.settings)
-        return found if self.options.stopwords is None else replace(found, stopwords=self.options.stopwords)
+        settings = parse_settings(self.options.settings)
+        return settings if self.options.stopwords is None else replace(settings, stopwords=self.options.stopwords)
 
     def report_bytes(self, read: int, at_once: bool = False) -> None:
         """Report that `read` more bytes of input are done, through a Hadoop counter on standard error."""

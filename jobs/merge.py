@@ -89,8 +89,8 @@ def read_merge_result(address: str) -> MergeResult:
     """
     written = b"".join(open_lines(address))
     try:
-        found = parse_json_object(written)
-        result = from_json(MergeResult, found)
+        content = parse_json_object(written)
+        result = from_json(MergeResult, content)
         require_counts(result.counts)
         if not is_digest(result.digest):
             raise DataError("its digest is not 32 hexadecimal digits")

@@ -169,10 +169,10 @@ def _reap(*_: object) -> None:
 
 
 def _received(control: socket.socket, size: int) -> bytes:
-    found = bytearray()
-    while len(found) < size and (part := control.recv(size - len(found))):
-        found += part
-    return bytes(found)
+    received = bytearray()
+    while len(received) < size and (part := control.recv(size - len(received))):
+        received += part
+    return bytes(received)
 
 
 if __name__ == "__main__":

@@ -71,10 +71,10 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
     if config.embedding is None:
         return unknown_price("the size of the vectors in --embeddings is not known")
     work = size.training(config, sum(node.gpus for node in nodes), config.embedding)
-    found = predict(topology, Work(rows=work.rows, epochs=work.epochs, known=work))
-    if found.unknown:
-        return RunPrice(seconds=found.seconds, basis=_without_price(found.unknown))
-    return RunPrice(seconds=found.seconds, dollars=found.dollars, basis=found.stages[-1].basis)
+    prediction = predict(topology, Work(rows=work.rows, epochs=work.epochs, known=work))
+    if prediction.unknown:
+        return RunPrice(seconds=prediction.seconds, basis=_without_price(prediction.unknown))
+    return RunPrice(seconds=prediction.seconds, dollars=prediction.dollars, basis=prediction.stages[-1].basis)
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:

@@ -162,13 +162,13 @@ def common_measures(runs: Sequence[RunRecord]) -> list[str]:
 
 def warnings(runs: Sequence[RunRecord]) -> list[str]:
     """Return warnings if the runs used different data, and if lines of a record were unreadable."""
-    found = []
+    messages = []
     if len(digests := Counter(run.latest.digest for run in runs)) > 1:
         parts = "; ".join(f"{digest[:12]}: {plural(count, 'run')}" for digest, count in digests.items())
-        found.append(f"these runs used different data, so do not compare their measures ({parts})")
-    found += [
+        messages.append(f"these runs used different data, so do not compare their measures ({parts})")
+    messages += [
         f"{run.folder}: skipped {plural(run.left_out, 'line')} of the record (damaged, or from a different version)"
         for run in runs
         if run.left_out
     ]
-    return found
+    return messages

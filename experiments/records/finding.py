@@ -34,10 +34,10 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
 
 def find_below(paths: Sequence[Path], name: str) -> list[Path]:
     """Return the distinct folders, at and below these paths, that contain a file `name`, in order."""
-    found = [
+    matches = [
         each for path in paths if path.is_dir() for each in sorted(_below(path, name, _MAX_DEPTH), key=_by_numbers)
     ]
-    return list({each.resolve(): each for each in found}.values())
+    return list({each.resolve(): each for each in matches}.values())
 
 
 def _below(folder: Path, name: str, depth: int) -> Iterator[Path]:

@@ -105,8 +105,8 @@ def _printable(part: Any) -> Any:
 
 def _plain(row: Row) -> dict[str, Value]:
     """Return the fields of a row that a plot can use. Numbers are rounded to the digits that matter on a screen."""
-    found = {key: value for key, value in row.items() if value is None or isinstance(value, str | int | float)}
-    return {key: float(f"{each:.4g}") if isinstance(each, float) else each for key, each in found.items()}
+    fields = {key: value for key, value in row.items() if value is None or isinstance(value, str | int | float)}
+    return {key: float(f"{each:.4g}") if isinstance(each, float) else each for key, each in fields.items()}
 
 
 _OPENING = re.compile(r"<svg\b[^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>")
@@ -128,12 +128,12 @@ def _slim(raw: str, attributes: str, label: str) -> str:
     Screen readers see one image. Vega's label of each mark becomes the mark's title, which browsers show at the
     pointer.
     """
-    found = _OPENING.search(raw)
-    if found is None:
+    opening = _OPENING.search(raw)
+    if opening is None:
         raise ValueError("vl-convert drew no SVG")
-    titled = _MARK.sub(r"<path\2><title>\1</title></path>", raw[found.end() :])
+    titled = _MARK.sub(r"<path\2><title>\1</title></path>", raw[opening.end() :])
     slim = re.sub(r"<[^>]*>", lambda tag: _slim_tag(tag[0]), titled)
-    return f'<svg viewBox="{found["box"]}" {attributes}>{label}{_UNSEEN.sub("", slim)}'
+    return f'<svg viewBox="{opening["box"]}" {attributes}>{label}{_UNSEEN.sub("", slim)}'
 
 
 def _slim_tag(tag: str) -> str:

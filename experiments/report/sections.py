@@ -271,17 +271,17 @@ DATA = _SectionSpec(
 
 def sections(content: ReportContent) -> list[Section]:
     """Return the sections in the order of the page. Empty sections are left out."""
-    found = [
+    all_sections = [
         _section(f"experiment-{number}", f"The experiment {each.kept.name}", rows.about(each), EXPERIMENT, each, number)
         for number, each in enumerate(content.experiments, 1)
     ]
-    found += [_section(each.key, each.title, each.text, each.tables, content) for each in (*RUNS, DATA)]
-    return [each for each in found if each.tables]
+    all_sections += [_section(each.key, each.title, each.text, each.tables, content) for each in (*RUNS, DATA)]
+    return [each for each in all_sections if each.tables]
 
 
 def _section(key: str, title: str, text: str, specs: Sequence[TableSpec], content: object, number: int = 1) -> Section:
     """Return a section, with unique keys for its tables. `number` distinguishes sections that have the same tables."""
-    made = [table for spec in specs if (table := spec.build(content)) is not None]
+    built = [table for spec in specs if (table := spec.build(content)) is not None]
     apart = f"-{number}" if number > 1 else ""
-    tables = [replace(table, key=f"{table.key}{apart}") for table in made]
+    tables = [replace(table, key=f"{table.key}{apart}") for table in built]
     return Section(key=key, title=title, text=text, tables=tables)

@@ -38,12 +38,12 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     content = find_subjects(folders)
     runs = [each.run for each in content.subjects]
     table = table_of(runs, [each.name for each in content.subjects])
-    found = _headlines(content, table)
+    figures = _headlines(content, table)
     warned = [*warnings(runs), *(f"left out: {each}" for each in content.problems)]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_text("page.html")).render(
         title=f"Shoal: {_title(content)}",
-        summary=list(found.items()),
+        summary=list(figures.items()),
         sections=sections(content),
         warnings=warned,
         written=f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC",
@@ -52,7 +52,7 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
         plural=plural,
         quoted=partial(quote, safe=" ,:;/()"),
     )
-    return Report(printable_lines(page), found, table, warned)
+    return Report(printable_lines(page), figures, table, warned)
 
 
 def _plots(table: Table) -> list[tuple[str, Markup]]:
