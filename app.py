@@ -33,7 +33,9 @@ if __name__ == "__main__":
             TemporaryFile(dir=cache).close()
         except OSError:
             try:
-                cache = make_users_folder("jsii", "set JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder")
+                cache = make_users_folder(
+                    "jsii", "set JSII_RUNTIME_PACKAGE_CACHE_ROOT to a folder in which you can write"
+                )
             except (DataError, OSError) as error:
                 sys.exit(f"Shoal cannot unpack the CDK's library: {error}")
             os.environ["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = os.fspath(cache)

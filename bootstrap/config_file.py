@@ -36,16 +36,18 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
 
     document = read(path, str(path), "a file of options")
     nodes: dict[str, yaml.Node] = {key.value: value for key, value in document.root.value}
-    found = {}
+    entries = {}
     for name, node in nodes.items():
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
         if any(not isinstance(part, yaml.ScalarNode) or part.tag.endswith(":null") for part in parts):
-            raise document.fault((name,), f"{name} must be a value or a list of values; add one, or remove the line.")
+            raise document.fault(
+                (name,), f"{name} must be a value or a list of values; add a value, or remove the line."
+            )
         if any("\0" in part.value for part in parts):
             raise document.fault((name,), f"{name} contains a NUL character; remove it.")
         switch = document.data[name] if isinstance(document.data[name], bool) else None
-        found[name] = Entry(tuple(part.value for part in parts), switch)
-    return document, found
+        entries[name] = Entry(tuple(part.value for part in parts), switch)
+    return document, entries
 
 
 def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -> None:
@@ -55,7 +57,7 @@ def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -
     """
     if path.exists() and not path.read_bytes().startswith(_HEAD.encode()):
         raise ShoalError(f"{path} already exists, and Shoal did not write it; rename it, or choose another --output")
-    head = f"{_HEAD}{command}` {VERSION}. Paths are as typed in {printable(str(Path.cwd()))}.\n"
+    head = f"{_HEAD}{command}` {VERSION}. Relative paths start at {printable(str(Path.cwd()))}.\n"
     content = {name: True if not given else given[0] if len(given) == 1 else [*given] for name, given in words.items()}
     text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
     write_whole(path, (head + text).encode())

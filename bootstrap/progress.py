@@ -1,6 +1,6 @@
 """Progress bars on standard error, one per stage; without a terminal, a line of text every ten seconds.
 
-Programs that need the progress should read the files record.jsonl instead.
+Programs that need the progress of a run should read its file record.jsonl instead.
 """
 
 import io

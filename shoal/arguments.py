@@ -19,10 +19,10 @@ def errors_name_arguments(**arguments: str) -> Iterator[None]:
     try:
         yield
     except (DataError, JobError, ShoalError, TrainingError) as error:
-        error.args = (_OPTION.sub(lambda found: _argument(found, arguments), str(error)),)
+        error.args = (_OPTION.sub(lambda match: _argument(match, arguments), str(error)),)
         raise
 
 
-def _argument(found: re.Match[str], arguments: dict[str, str]) -> str:
-    name = (found[1] or "").replace("-", "_")
-    return arguments.get(name, name) or found[0]
+def _argument(match: re.Match[str], arguments: dict[str, str]) -> str:
+    name = (match[1] or "").replace("-", "_")
+    return arguments.get(name, name) or match[0]

@@ -36,7 +36,7 @@ def plots(*folders: Path | str) -> list[Plot]:
     """Return the plots of `shoal report` for these folders.
 
     Args:
-        folders: Output folders of trainings, of preprocessing (with counts.json) and of experiments.
+        folders: Output folders of training runs, of preprocessing (with counts.json) and of experiments.
 
     Returns:
         The plots, in the same order as in the report.

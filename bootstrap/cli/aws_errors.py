@@ -46,11 +46,11 @@ def sentence(error: AwsError) -> str:
     if isinstance(error, ClientError):
         code = error.response["Error"].get("Code", "")
         if code in CREDENTIAL_ERRORS:
-            return f"AWS rejected your credentials ({_words(error)}); renew them, or set AWS_PROFILE to another profile"
+            return f"AWS rejected your credentials ({_words(error)}); renew them, or change AWS_PROFILE"
         if code in _NOT_ALLOWED:
             return (
-                f"your AWS credentials do not allow this request ({_words(error)}); ask your administrator, or use "
-                "other credentials"
+                f"your AWS credentials do not allow this request ({_words(error)}); ask your administrator for "
+                f"the permission, or use different credentials"
             )
         if code in THROTTLED:
             return f"AWS is throttling requests ({_words(error)}); run the command again in a minute"

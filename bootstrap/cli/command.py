@@ -98,10 +98,10 @@ class _Finite(click.FloatRange):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = super().convert(value, param, ctx)
-        if math.isnan(found):
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
             self.fail(f"{value} is not a number.", param, ctx)
-        return found
+        return number
 
 
 def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
@@ -116,7 +116,7 @@ def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
 
 
 class Command(click.Command):
-    """Command that lists its options in groups in its help.
+    """Command that lists its options by group in the help.
 
     The decorated function returns an exit status or a `Result`. A `Result` is printed as text or, with --json, as JSON.
     `notes` maps the heading of a group to the sentences below the heading. `json` is the help text of the option
@@ -214,8 +214,8 @@ class Commands(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command's name, the command, and its arguments. Raises click.NoSuchCommand with similar names."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, import_module(self._modules[name]).run if name else found, rest
+        name, matched, rest = super().resolve_command(ctx, args)
+        return name, import_module(self._modules[name]).run if name else matched, rest
 
 
 def command(**how: Any) -> Callable[[Callable[..., Any]], Command]:
@@ -260,8 +260,8 @@ def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: 
     from bootstrap.aws.cdk import TOPOLOGIES
     from infra.topology import names
 
-    found = [CompletionItem(name) for name in names(TOPOLOGIES) if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="file")]
+    completions = [CompletionItem(name) for name in names(TOPOLOGIES) if name.startswith(incomplete)]
+    return completions or [CompletionItem(incomplete, type="file")]
 
 
 class Converted(click.ParamType[Any]):

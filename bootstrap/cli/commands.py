@@ -31,14 +31,14 @@ COMMANDS = {
     "attach": ("bootstrap.cli.deployments.attach", "follow a run on a deployment, and copy its results"),
     "stop": ("bootstrap.cli.deployments.stop", "stop a run on a deployment"),
     "predict": ("bootstrap.cli.learning.predict", "label texts with a trained model"),
-    "export": ("bootstrap.cli.learning.export", "copy a trained model to a folder or S3, optionally as ONNX"),
+    "export": ("bootstrap.cli.learning.export", "copy a trained model to a folder or S3, optionally with ONNX"),
     "evaluate": ("bootstrap.cli.learning.evaluate", "evaluate a classifier or word embeddings"),
     "neighbours": ("bootstrap.cli.learning.neighbours", "list the words nearest to given words"),
-    "experiment": ("bootstrap.cli.learning.experiment", "make the runs of an experiment, and compare them"),
-    "runs": ("bootstrap.cli.deployments.runs", "list trainings with settings, scores, time and cost"),
+    "experiment": ("bootstrap.cli.learning.experiment", "execute the runs of an experiment, and compare the results"),
+    "runs": ("bootstrap.cli.deployments.runs", "list training runs with settings, scores, time and cost"),
     "report": ("bootstrap.cli.learning.report", "write an HTML report that compares runs"),
     "dataset": ("bootstrap.cli.learning.dataset", "show the content of a dataset"),
-    "status": ("bootstrap.cli.deployments.status", "show the state of a deployment, or of all"),
+    "status": ("bootstrap.cli.deployments.status", "show the state of one deployment, or list all deployments"),
     "logs": ("bootstrap.cli.deployments.logs", "show logs of a deployment, or the output of a run"),
     "ssh": ("bootstrap.cli.deployments.ssh", "open a shell on a node"),
     "costs": ("bootstrap.cli.deployments.costs", "show what a deployment has cost"),
@@ -50,16 +50,16 @@ COMMANDS = {
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
     "completion": ("bootstrap.cli.completion", "print the shell code for tab completion"),
 }
-"""Module and short help of each command, in the order of the help."""
+"""Module and short help of each command, in the order in which the help lists them."""
 _KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, SweepError, TopologyError, TrainingError)
 _HELP = """\
-Train sentiment models from raw reviews, on an AWS cluster that shuts itself
-down or on this machine.
+Train sentiment models on raw reviews: on this machine, or on an AWS cluster
+that shuts itself down.
 
 \b
 On AWS:
   shoal plan starter     show the price and check the account; create nothing
-  shoal deploy starter   create the cluster, which costs money until its end
+  shoal deploy starter   create the cluster, which costs money until deleted
   shoal preprocess --deployment starter --input reviews/*.json.gz
   shoal train --deployment starter --output results/model
   shoal destroy starter  delete everything, and verify that nothing is left

@@ -11,7 +11,7 @@ COMPLETION = "_SHOAL_COMPLETE"
 
 @command(
     json="",
-    help="Print the shell code that completes Shoal's commands, options and values by the tab key.",
+    help="Print shell code for tab completion of Shoal's commands, options and values.",
     epilog="""\
 \b
 Examples:

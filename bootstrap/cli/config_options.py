@@ -27,8 +27,8 @@ def config_option() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_read,
-        help="read options from a YAML file, with names as on the command line but without dashes; the command line "
-        "takes precedence",
+        help="read options from a YAML file, where option names have no leading dashes; options on the command "
+        "line take precedence",
     )
 
 
@@ -63,10 +63,15 @@ def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Non
             option = options.get(name)
             if option is None:
                 nearest = difflib.get_close_matches(name.replace("_", "-"), options, n=1, cutoff=0.5)
-                hint = f"did you mean '{nearest[0]}'?" if nearest else f"`{ctx.command_path} --help-all` lists all."
+                everything = f"`{ctx.command_path} --help-all` lists all options."
+                hint = f"did you mean '{nearest[0]}'?" if nearest else everything
                 raise document.fault((name,), f"'{name}' is not an option of {ctx.command_path}; {hint}", at_key=True)
             if option.name in found:
-                raise document.fault((name,), f"{name} is also given under another name; keep one.", at_key=True)
+                raise document.fault(
+                    (name,),
+                    f"{name} and another name of the same option are both given; remove one of them.",
+                    at_key=True,
+                )
             try:
                 value = _value(option, words, switch)
                 option.type_cast_value(ctx, value)
@@ -82,10 +87,10 @@ def _value(option: click.Option, words: Sequence[str], switch: bool | None) -> A
     """Return the option's value as Click would parse it from a command line. Raises click.BadParameter."""
     if option.is_flag:
         if switch is None:
-            raise click.BadParameter("this option takes no value on the command line; write true or false.")
+            raise click.BadParameter("this option has no value on the command line; write true or false.")
         return switch
     if option.multiple:
         return words
     if len(words) != option.nargs:
-        raise click.BadParameter(f"this option takes {plural(option.nargs, 'value')}, not {len(words)}.")
+        raise click.BadParameter(f"this option requires {plural(option.nargs, 'value')}, not {len(words)}.")
     return words[0] if option.nargs == 1 else words

@@ -37,7 +37,7 @@ def percent(share: float | None) -> str:
 
 
 def dollars(amount: float | None, per: str = "") -> str:
-    """Return an amount of dollars with `per` appended, such as `$1.50 an hour`, or `-` for None."""
+    """Return an amount of dollars with `per` appended, such as `$1.50 per hour`, or `-` for None."""
     return "-" if amount is None else f"${amount:,.2f}{per}"
 
 
@@ -66,12 +66,12 @@ def stays(kept: "KeptBucket") -> str:
 def _monthly(amount: float | None) -> str:
     if amount is None:
         return "at an unknown price"
-    return "less than $0.01 a month" if 0 < amount < 0.01 else dollars(amount, " a month")
+    return "less than $0.01 per month" if 0 < amount < 0.01 else dollars(amount, " per month")
 
 
 def kept_content(
     kept: "Sequence[KeptBucket]", notes: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
     """Return a deployment's retained buckets as JSON content and as rows of text. Each note becomes a row, too."""
-    rows = [*(("stays", stays(each)) for each in kept), *(("problem", note) for note in notes)]
+    rows = [*(("kept", stays(each)) for each in kept), *(("problem", note) for note in notes)]
     return [vars(each) for each in kept], rows

@@ -12,12 +12,12 @@ from bootstrap.cli.command import Callback, option
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import FORMAT_CHOICES, QUOTING_CHOICES, Inputs, ReadingOptions
 
-INPUT, READING = "Input", "How it is read"
+INPUT, READING = "Input", "Input format"
 NOTES = {
-    INPUT: "Files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz "
-    "or .zst.",
-    READING: "Shoal detects these from the first lines of each file; `shoal preprocess --local --dry-run` shows what "
-    "it detected.",
+    INPUT: "Files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix. Files can be "
+    "compressed as .gz, .bz2, .xz or .zst.",
+    READING: "Shoal detects these settings from the first lines of each file; `shoal preprocess --local "
+    "--dry-run` shows the detected settings.",
 }
 """Help text below the heading of each group of options."""
 READING_NAMES = (
@@ -41,8 +41,8 @@ classes_option = option(
     several=True,
     metavar="LABEL...",
     advanced=True,
-    help="labels of the classes if there are more than two, with or without __label__; a label's position is its "
-    "class number",
+    help="labels of the classes if there are more than two classes, with or without the prefix __label__; the "
+    "position of a label is its class number",
 )
 """Decorator that declares --classes."""
 
@@ -51,8 +51,8 @@ def input_options(function: Callback) -> Callback:
     """Decorator that declares the options that `read_inputs` uses: input files and their classes."""
     classes_option(function)
     for name, advanced, text in (
-        ("negative-input", True, "texts of the negative class"),
-        ("positive-input", True, "texts of the positive class, usually one text per line"),
+        ("negative-input", True, "files with texts of the negative class"),
+        ("positive-input", True, "files with texts of the positive class, usually one text per line"),
         ("test-input", False, "reviews for the test rows (default: a share of --input)"),
         ("input", False, "reviews with ratings or labels"),
     ):
@@ -70,8 +70,8 @@ def reading_options(function: Callback) -> Callback:
             several=True,
             metavar="PATTERN...",
             advanced=True,
-            help="leave out files and folders by name ('*.png') or by the end of their path ('old/*.json'); write "
-            "patterns in quotes",
+            help="leave out files and folders with a matching name ('*.png') or end of the path ('old/*.json'); "
+            "write patterns in quotes",
         ),
         option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), advanced=True, help="format of all files"),
         option(
@@ -94,21 +94,22 @@ def reading_options(function: Callback) -> Callback:
             group=READING,
             several=True,
             metavar="FIELD...",
-            help="field of the text; several are joined by a space. Without a header, the column's number, from 1",
+            help="name of the text field or, without a header, the number of the column, from 1; several fields "
+            "are joined by a space",
         ),
-        option("--rating-field", group=READING, metavar="FIELD", help="field of the rating"),
+        option("--rating-field", group=READING, metavar="FIELD", help="name of the rating field"),
         option(
             "--label-field",
             group=READING,
             metavar="FIELD",
-            help="field of the label, for input with labels instead of ratings",
+            help="name of the label field, for input with labels instead of ratings",
         ),
         option(
             "--positive-label",
             group=READING,
             metavar="LABEL",
             advanced=True,
-            help="label of the positive class; all others are negative (detected for 0/1, 1/2, neg/pos, "
+            help="label of the positive class; all other labels are negative (detected for 0/1, 1/2, neg/pos, "
             "negative/positive, __label__0/__label__1 and __label__1/__label__2)",
         ),
     )

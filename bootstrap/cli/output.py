@@ -57,7 +57,7 @@ class Table:
 Template = str | Callable[[Mapping[str, Any]], str | None]
 Rows = Mapping[str, Template]
 Part = str | Rows | Iterable[tuple[str, str]] | Table
-"""Paragraph; labels with templates, without rows that miss a field; labels with texts; or a table.
+"""Paragraph; labels with templates (rows with missing fields are left out); labels with texts; or a table.
 """
 
 
@@ -69,9 +69,9 @@ class Result:
     parts: Sequence[Part]
     status: int = 0
     warnings: Sequence[str] = ()
-    """Messages on standard error, not printed with --json: `content` has them."""
+    """Messages for standard error. They are not printed with --json, because `content` contains them."""
     failures: Sequence[str] = ()
-    """Messages on standard error, also printed with --json."""
+    """Messages for standard error. They are also printed with --json."""
 
 
 def print_result(result: Result, stream: TextIO | None = None) -> int:
@@ -232,13 +232,13 @@ def _longest_word(cell: str) -> int:
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     """Return the column widths after narrowing the widest until the table fits `width`, each at least its `least`."""
-    made = list(widths)
-    while sum(made) + _BETWEEN * (len(made) - 1) > width:
-        able = [number for number in range(len(made)) if made[number] > least[number]]
+    narrowed = list(widths)
+    while sum(narrowed) + _BETWEEN * (len(narrowed) - 1) > width:
+        able = [number for number in range(len(narrowed)) if narrowed[number] > least[number]]
         if not able:
             break
-        made[max(able, key=made.__getitem__)] -= 1
-    return made
+        narrowed[max(able, key=narrowed.__getitem__)] -= 1
+    return narrowed
 
 
 def _stacked(row: Sequence[str], heads: Sequence[str], width: int) -> list[str]:

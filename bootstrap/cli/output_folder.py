@@ -48,7 +48,8 @@ def _locked(folder: Path) -> int | None:
             handle = lock(folder, is_folder=True)
         except BlockingIOError:
             raise ShoalError(
-                f"another command is writing to {folder}; wait until it ends, or choose another --output"
+                f"another command is writing to {folder}; wait until that command has finished, or choose "
+                f"another --output"
             ) from None
         except OSError as error:
             if os.access(folder, os.R_OK) and folder.is_dir():

@@ -50,7 +50,7 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator that declares [NAME], --deployment and --region, and passes a `Target` as `target`."""
 
     @click.argument("name", required=False, metavar="[NAME]", help=_WHICH)
-    @option("--deployment", metavar="NAME", help="another way to give NAME")
+    @option("--deployment", metavar="NAME", help="the same as NAME")
     @option("--region", metavar="REGION", help=_REGION)
     @click.pass_context
     @wraps(function)
@@ -59,10 +59,10 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         from infra import topology
 
-        # NAME may be the topology's file if the deployment has the topology's name.
+        # NAME can also be the topology's file, if the deployment has the topology's name.
         typed = topology.name_of(name) if name else None
         if typed and deployment and typed != deployment:
-            raise UsageError(f"two deployments are given, '{typed}' and '{deployment}'; give one")
+            raise UsageError(f"two deployments are given, '{typed}' and '{deployment}'; give only one of them")
         return function(target=Target(typed or deployment, region, str(ctx.info_name)), **options)
 
     return with_target
@@ -88,7 +88,7 @@ def where_options(function: Callable[..., Any]) -> Callable[..., Any]:
             )
             raise UsageError(f"choose where to run: shoal {ctx.info_name} with either {places}")
         if deployment is None and region is not None:
-            raise UsageError("--region requires --deployment; otherwise set AWS_REGION")
+            raise UsageError("--region requires --deployment; without a deployment, set AWS_REGION")
         target = Target(deployment, region, str(ctx.info_name)) if deployment is not None else hosts
         return function(target=target, **options)
 
@@ -100,8 +100,8 @@ hosts_option = option(
     type=click.Path(path_type=Path),
     metavar="FILE",
     group=_WHERE,
-    help="run on your own machines, by SSH. The file has a line for each host, user@host[:port] [gpus=N], and a line "
-    "for the folder that they share, folder=/PATH or folder=s3://BUCKET",
+    help="run on your own machines, over SSH. FILE has one line per host, user@host[:port] [gpus=N], and one "
+    "line for the folder that all hosts share, folder=/PATH or folder=s3://BUCKET",
 )
 """Decorator that declares --hosts. Apply it below `where_options`, which passes the path as `target`."""
 
@@ -140,13 +140,13 @@ _LAUNCH = (
     Option("detach", "not with --local: return as soon as the nodes start training", kind=bool),
     Option(
         "keep",
-        "with --deployment: keep the nodes running after the training; the guard stops them when they are idle",
+        "with --deployment: keep the nodes running after the training; the guard terminates them when they are idle",
         kind=bool,
         advanced=True,
     ),
     Option(
         "managed",
-        "with --deployment: train by a SageMaker job even if the topology has nodes",
+        "with --deployment: train in a SageMaker job, even if the topology has nodes",
         kind=bool,
         advanced=True,
     ),
@@ -172,7 +172,7 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
         group=_WHERE,
         metavar="X",
         help="with --deployment: stop with a checkpoint before the nodes cost more than X dollars at on-demand prices "
-        "(default: max_dollars of the topology, or no limit)",
+        "(default: max_dollars of the topology, if it is set)",
     )
     @wraps(function)
     def with_launch(**options: Any) -> Any:

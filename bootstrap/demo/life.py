@@ -164,7 +164,8 @@ def _require_own(model: Path) -> None:
     """Raise ShoalError if the run's folder `model` exists and was not created by an earlier demo."""
     if os.path.lexists(model) and not (model / _MARK).exists():
         raise ShoalError(
-            f"the demo would replace {model}, which is not from an earlier demo; choose another --output, or remove it"
+            f"the demo would replace {model}, which is not from an earlier demo; choose another --output, or "
+            f"remove that folder"
         )
 
 
@@ -274,11 +275,12 @@ def _check(result: DemoResult, *, generated: bool) -> None:
     ranks = len(summary["nodes"])
     if summary["world_size"] != ranks or summary["rows_of_ranks"][0] <= summary["rows_of_ranks"][1]:
         raise ShoalError(
-            f"{ranks} nodes got {summary['rows_of_ranks']} rows, but the first is twice as fast as the second"
+            f"{ranks} nodes got {summary['rows_of_ranks']} rows, but the first node is twice as fast as the second node"
         )
     if summary["rows_seen"] != summary["rows"] * summary["epochs"]:
         raise ShoalError(
-            f"{summary['rows_seen']} rows were trained on, not {summary['rows']} in each of {summary['epochs']} epochs"
+            f"the training used {summary['rows_seen']} rows, but {summary['rows']} rows in each of "
+            f"{summary['epochs']} epochs are expected"
         )
     if generated and summary["accuracy"] <= summary["majority"]:
         raise ShoalError(

@@ -26,7 +26,7 @@ class LocalMachine:
 
     def why_not(self, arm: Arm) -> str:
         """Return why an arm cannot run on this machine, or "". The arm's field `local` says how to run it here."""
-        return "" if arm.local else "it has no field `local` for this machine"
+        return "" if arm.local else "it has no field `local`, which says how to run it on this machine"
 
     def deployment_of(self, arm: Arm) -> str | None:  # noqa: ARG002
         """Return None: the run needs no deployment."""
@@ -56,21 +56,21 @@ class Deployments:
         if arm.topology is None:
             return "it has no topology"
         if name_of(arm.topology) not in self._by_topology:
-            return f"no --deployment has its topology {arm.topology}"
+            return f"no given deployment has its topology {arm.topology}"
         return ""
 
     def deployment_of(self, arm: Arm) -> str | None:
-        found = self._by_topology[name_of(str(arm.topology))][1]
-        return found.name if found else None
+        deployment = self._by_topology[name_of(str(arm.topology))][1]
+        return deployment.name if deployment else None
 
     def topology(self, arm: Arm) -> Topology:
         return self._by_topology[name_of(str(arm.topology))][0]
 
     def deployment(self, arm: Arm) -> "Deployment":
         """Return the deployment that runs an arm. `why_not` must be "" for this arm."""
-        found = self._by_topology[name_of(str(arm.topology))][1]
-        assert found is not None
-        return found
+        deployment = self._by_topology[name_of(str(arm.topology))][1]
+        assert deployment is not None
+        return deployment
 
     def place(self, arm: Arm) -> Place:
         """Return the place where an arm's runs train: its deployment's nodes, or managed training."""
@@ -83,14 +83,14 @@ class Deployments:
         return was_stopped(run.folder)
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
-        """Return a training's expected time and cost, from the price list and measured GPU speeds.
+        """Return a training run's expected time and cost, from the price list and measured GPU speeds.
 
         Omit `size` (None) if the source is not a dataset, or if the dataset's size is unknown on this machine.
         """
         if MODELS[config.model].learns == "words":
             return unknown_price("training time of word embeddings is unknown")
         if size is None:
-            return unknown_price("the size of the deployment's newest dataset is unknown; give the dataset by --data")
+            return unknown_price("the size of the deployment's newest dataset is unknown; give the dataset with --data")
         return training_price(self.topology(run.arm), config, size)
 
 

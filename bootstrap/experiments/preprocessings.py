@@ -73,12 +73,12 @@ class Preprocessings:
         inputs = self._inputs(run.arm)
         shutil.rmtree(run.folder, ignore_errors=True)
         run.folder.mkdir(parents=True)
-        made, seconds, workers = (
+        merged, seconds, workers = (
             self._here(run, inputs, bars) if isinstance(self.where, LocalMachine) else self._there(run, inputs, bars)
         )
         size = sum(each.size for each in find_files(inputs).files)
-        rows = {name: made.counts[name] for name in ("lines", "distinct", "train", "test")}
-        measured = {"seconds": seconds, "bytes": size, "workers": workers, "digest": made.digest, **rows}
+        rows = {name: merged.counts[name] for name in ("lines", "distinct", "train", "test")}
+        measured = {"seconds": seconds, "bytes": size, "workers": workers, "digest": merged.digest, **rows}
         write_whole(run.folder / PREPROCESSING, indented_json(measured))
 
     def _here(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
@@ -91,17 +91,17 @@ class Preprocessings:
             self._warm = True
         with _bound(_workers(run.arm)):
             begin = time.monotonic()
-            made = preprocess_locally(inputs, str(run.folder), settings=REFERENCE, progress=bars)
+            merged = preprocess_locally(inputs, str(run.folder), settings=REFERENCE, progress=bars)
             seconds = time.monotonic() - begin
         (run.folder / DATASET_NAME).unlink()
-        return made, seconds, _workers(run.arm)
+        return merged, seconds, _workers(run.arm)
 
     def _there(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
         from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
         assert not isinstance(self.where, LocalMachine)
         begin = time.monotonic()
-        made = preprocess_on_deployment(
+        merged = preprocess_on_deployment(
             self.where.deployment(run.arm),
             inputs,
             settings=REFERENCE,
@@ -113,7 +113,7 @@ class Preprocessings:
         seconds = time.monotonic() - begin
         cluster = self.where.topology(run.arm).preprocessing
         assert cluster is not None
-        return made, seconds, sum(count * catalog.find(name).vcpu for name, count in workers_of(cluster))
+        return merged, seconds, sum(count * catalog.find(name).vcpu for name, count in workers_of(cluster))
 
     def _inputs(self, arm: Arm) -> Inputs:
         if arm.share is None:
@@ -132,7 +132,9 @@ def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
     """Write an evenly spaced share of a file's lines to a new uncompressed file; return the path of that file."""
     name = PurePosixPath(file.address).name
     if name.endswith(".parquet"):
-        raise ExperimentError(f"`share` requires files with lines, not {file.address}; leave `share` out")
+        raise ExperimentError(
+            f"`share` requires files of lines, but {file.address} is a Parquet file; remove `share` from the experiment"
+        )
     path = folder / f"{place}-{name[: len(name) - len(compression(name) or '')]}"
     if path.exists():
         return str(path)
@@ -151,7 +153,9 @@ def _lines(address: str) -> Iterator[bytes]:
             if not isinstance(lines, LongLine):
                 yield from lines
     except DamagedArchiveError as error:
-        raise ExperimentError(f"{address} is damaged ({error}); download it again, or leave `share` out") from error
+        raise ExperimentError(
+            f"{address} is damaged ({error}); download it again, or remove `share` from the experiment"
+        ) from error
 
 
 @contextmanager

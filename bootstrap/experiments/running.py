@@ -52,7 +52,9 @@ def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Seq
     arms = tuple(arm for arm in chosen if not maker.why_not(arm))
     if not arms:
         first, why = left_out[0]
-        raise ExperimentError(f"no arm of '{file.name}' can run there: '{first.name}', because {why}")
+        raise ExperimentError(
+            f"no arm of '{file.name}' can run at the chosen place; for example, '{first.name}' cannot, because {why}"
+        )
     before = read_stored(output)
     runs = tuple(planned_runs(arms, file.experiment.repeats, output))
     if before is not None:

@@ -45,7 +45,7 @@ class Trainings:
         summary = finished_summary(run.folder)
         if summary and self._size is not None and summary.get("digest") != self.data:
             raise ExperimentError(
-                f"{run.folder} contains a run on other data; choose another --output, or remove that folder"
+                f"{run.folder} contains a run on different data; choose another --output, or remove that folder"
             )
         return bool(summary)
 

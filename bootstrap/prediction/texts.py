@@ -106,7 +106,7 @@ def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             refuse_unsupported(_STANDARD_INPUT, first, first.split(b"\n")[:-1])
         except DataError as error:
-            raise DataError(f"{error}; save it to a file, and give the file's name") from None
+            raise DataError(f"{error}; save the input to a file, and give the name of the file") from None
         yield first
         yield from pieces
 

@@ -14,8 +14,8 @@ from bootstrap.progress import Bars
 
 @command(
     help="Follow a run on a deployment from any machine: show its progress, and copy its results when it ends. "
-    "RUN is the run's name (default: the first unfinished training, or else the preprocessing). "
-    "Ctrl-C ends only this command; `shoal stop` stops the run.",
+    "RUN is the run's name (default: the first unfinished training run or, without one, the preprocessing). "
+    "Ctrl-C stops only this command; `shoal stop` stops the run.",
     epilog="Example: shoal attach starter --output results/model",
 )
 @target_options
@@ -29,12 +29,12 @@ def run(target: Target, run: str | None, output: Path | None) -> Result:
     from bootstrap.lifecycle.runs import find_run
     from bootstrap.training.sources.dataset import opened_dataset
 
-    found = find_run(find_deployment(target.name, target.account), run)
-    if found.results:
-        output = output or Path("results") / found.name
+    selected_run = find_run(find_deployment(target.name, target.account), run)
+    if selected_run.results:
+        output = output or Path("results") / selected_run.name
         with sole_writer(output), Bars(unit="row") as bars:
-            return training_result(found.follow(output, bars), output)
+            return training_result(selected_run.follow(output, bars), output)
     with Bars() as bars:
-        made = found.follow(Path(), bars)
-    with opened_dataset(made.dataset) as dataset:
-        return result_of(made, dataset.settings)
+        merged = selected_run.follow(Path(), bars)
+    with opened_dataset(merged.dataset) as dataset:
+        return result_of(merged, dataset.settings)

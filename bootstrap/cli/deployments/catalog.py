@@ -1,4 +1,4 @@
-"""`shoal catalog`: lists the instance types that a topology may use, and their prices."""
+"""`shoal catalog`: lists the instance types that a topology can use, and their prices."""
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import Result, Table
@@ -23,12 +23,12 @@ _TYPES = Table(
 
 
 @command(
-    help="List the instance types that a topology may use: hardware, availability zones, on-demand price, EMR's "
+    help="List the instance types that a topology can use: hardware, availability zones, on-demand price, EMR's "
     "surcharge, and replacements of retired types.",
     epilog="Example: shoal catalog --gpu",
 )
 @option("--region", default="us-east-1", metavar="R", help="region of the prices (default: us-east-1)")
-@option("--gpu", is_flag=True, help="list only types with a GPU")
+@option("--gpu", is_flag=True, help="list only instance types with GPUs")
 def run(region: str, gpu: bool) -> Result:
     from infra import catalog
     from infra.parts import known_region
@@ -38,7 +38,7 @@ def run(region: str, gpu: bool) -> Result:
     except ValueError as error:
         raise UsageError(str(error)) from None
     prices = catalog.prices(region)
-    hint = "" if prices.instances else f"; `make prices REGION={region}` fetches them with AWS credentials"
+    hint = "" if prices.instances else f"; `make prices REGION={region}` fetches current prices, with AWS credentials"
     content = {
         "region": prices.region,
         "date": prices.date,

@@ -12,9 +12,9 @@ _PAST = timedelta(days=30)
 
 
 @command(
-    help="Show what a deployment has cost: the guard's count (hours times prices, at most five minutes old), the "
-    "upper bound if everything had run all the time, and AWS's bill. The bill is a day late, also works for a deleted "
-    "deployment, and costs one cent for each request.",
+    help="Show what a deployment has cost: the guard's count (hours times prices, at most five minutes old), "
+    "the upper bound if everything had run all the time, and AWS's bill. AWS's bill is one day late, and also "
+    "includes deleted deployments. Each request for the bill costs one cent.",
     epilog="Example: shoal costs demo",
 )
 @target_options
@@ -30,8 +30,8 @@ def run(target: Target) -> Result:
     staying, kept_rows = kept_content(*kept.find_kept(name, account))
     if stack is None and not kept_rows and not was_deleted(name, account):
         raise no_such_deployment(name, account)
-    found = None if stack is None else status.read_status(name, account)
-    created = found.stack["CreationTime"].astimezone(UTC) if found else now - _PAST
+    current = None if stack is None else status.read_status(name, account)
+    created = current.stack["CreationTime"].astimezone(UTC) if current else now - _PAST
     billed = bill.fetch_bill(account, name, created)
     content: dict[str, Any] = {
         "deployment": name,
@@ -41,27 +41,27 @@ def run(target: Target) -> Result:
     }
     parts = sorted(billed.services.items(), key=lambda each: -each[1])
     bills = [
-        ("billed by AWS", billed.why or f"{dollars(billed.total)} since {billed.since}, a day late"),
+        ("billed by AWS", billed.why or f"{dollars(billed.total)} since {billed.since}, one day late"),
         *((f"  {service}", dollars(amount)) for service, amount in parts if amount >= 0.005),
         *kept_rows,
     ]
-    if found is None:
+    if current is None:
         return Result(content, [[("deployment", f"{name}: no stack in {account.region}"), *bills]])
     hours = (now - created) / timedelta(hours=1)
-    guard, most = found.guard, found.most
+    guard, most = current.guard, current.most
     content |= {
         "hours": hours,
         "spent": guard.spent if guard else None,
         "as_of": guard.as_of if guard else None,
         "budget": guard.budget if guard else None,
         "estimate": None if most is None else most * hours,
-        "dollars_an_hour": found.rate,
+        "dollars_an_hour": current.rate,
         "why_not_billed": billed.why,
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
         ("spent, by the guard", spent(guard) if guard else "not counted: the deployment has no guard"),
-        ("costs now", dollars(found.rate, " an hour")),
+        ("costs now", dollars(current.rate, " per hour")),
         ("at most", f"{dollars(content['estimate'])}, if everything had run all the time"),
         *bills,
     ]

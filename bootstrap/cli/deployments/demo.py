@@ -22,7 +22,7 @@ def _nodes(result: Mapping[str, Any]) -> str:
     """Return each node's number of texts, and the factor by which the demo slows it down."""
     nodes = zip(result["summary"]["nodes"], result["summary"]["rows_of_ranks"], result["slowed"], strict=True)
     return "; ".join(
-        f"{rows:,} texts on {node['instance_type']}{f', slowed down {slowed:g} times' if slowed else ''}"
+        f"{rows:,} texts on {node['instance_type']}{f', slowed down by a factor of {slowed:g}' if slowed else ''}"
         for node, rows, slowed in nodes
     )
 
@@ -30,17 +30,17 @@ def _nodes(result: Mapping[str, Any]) -> str:
 _ROWS: Rows = {
     "created": lambda result: ", ".join(plural(number, kind) for kind, number in sorted(result["created"].items())),
     "permissions": lambda result: (
-        f"{sum(result['asked'].values()):,} requests of {len(result['asked'])} users and roles, all allowed"
+        f"{sum(result['asked'].values()):,} requests by {len(result['asked'])} users and roles, all allowed"
     ),
     "reviews": "{counts.lines:,} lines, {counts.malformed:,} of them malformed and {counts.empty:,} without a text; "
     "{counts.distinct:,} distinct texts",
     "training": "{summary.rows:,} texts, {summary.epochs} epochs, in {summary.seconds:.1f} s; "
-    "{summary.global_batch:,} texts a step, split over the nodes by their speeds",
+    "{summary.global_batch:,} texts per step, split over the nodes in proportion to their speeds",
     "nodes": _nodes,
     "balanced": lambda result: balanced_text(result["summary"]),
 }
 _END: Rows = {
-    "price on AWS": "${dollars_an_hour:.2f} an hour while everything runs (us-east-1, on demand)",
+    "price on AWS": "${dollars_an_hour:.2f} per hour while everything runs (us-east-1, on demand)",
     "time": "{total_seconds:.0f} s",
     "report": "{report}",
 }
@@ -65,8 +65,8 @@ _END: Rows = {
     type=click.Path(path_type=Path),
     default=Path("results/demo"),
     metavar="DIR",
-    help="folder for logs, the trained model and its record (model/), and report.html (default: results/demo). An "
-    "earlier demo's files are replaced, other files stay",
+    help="folder for logs, the trained model and its record (model/), and report.html (default: results/demo). "
+    "Files of an earlier demo are replaced; other files are kept",
 )
 def run(inputs: tuple[Path, ...], output: Path) -> Result:
     from bootstrap.demo import life
@@ -80,7 +80,8 @@ def run(inputs: tuple[Path, ...], output: Path) -> Result:
         for text, label, probability in result.predictions
     ]
     passed = (
-        f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
+        f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority class: "
+        f"{percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
     rows = [*filled_rows(_ROWS, shown), *filled_rows(SCORES, summary), *labelled, *filled_rows(_END, content)]

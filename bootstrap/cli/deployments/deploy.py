@@ -23,18 +23,20 @@ _REFUSED = 1
 
 
 @command(
-    help="Create a deployment of a topology on AWS, or update it if it exists. The command shows the price, checks "
-    "that the topology can be deployed, asks for confirmation, and runs the CDK. An unchanged deployment stays as it "
-    "is. The same command continues an interrupted deployment, and replaces an EMR cluster that has ended.",
+    help="Create a deployment of a topology on AWS, or update an existing deployment. The command shows the "
+    "price, checks "
+    "that the topology can be deployed, asks for confirmation, and runs the CDK. A deployment that already "
+    "matches its topology is not changed. The same command continues an interrupted deployment, and replaces an "
+    "EMR cluster that has terminated.",
     epilog="Example: shoal plan starter, then shoal deploy starter",
 )
 @click.argument(
     "source",
     metavar="NAME_OR_FILE",
     shell_complete=complete_topology,
-    help="a topology of topologies/ by name, or your own YAML file",
+    help="name of a topology in topologies/, or your own YAML file",
 )
-@option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's)")
+@option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's name)")
 @option("--owner", metavar="NAME", help="owner of the deployment (default: the topology's owner, or you)")
 @option("--yes", is_flag=True, help="deploy without asking for confirmation")
 def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Result:
@@ -49,20 +51,22 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
         owner=caller.owner_of(chosen, owner),
     )
     if not (yes or sys.stdin.isatty()):
-        raise UsageError("no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes")
+        raise UsageError(
+            "there is no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes"
+        )
     deploy.require_libraries(chosen)
-    made = plan.make_plan(
+    deployment_plan = plan.make_plan(
         chosen,
         deployment=request.deployment,
         owner=request.owner,
         session=preflight.session(chosen.region),
         endpoint=os.environ.get("AWS_ENDPOINT_URL"),
     )
-    planned = plan_content(made, deployment=request.deployment)
-    print_parts(plan_parts(made, planned), planned, sys.stderr)
+    planned = plan_content(deployment_plan, deployment=request.deployment)
+    print_parts(plan_parts(deployment_plan, planned), planned, sys.stderr)
     say()
     refused = {"plan": planned, "deployed": False}
-    if made.refused:
+    if deployment_plan.refused:
         return Result(refused, ["nothing was deployed"], _REFUSED)
     if not yes and not confirm("Deploy?"):
         return Result(refused, ["nothing was deployed"], _REFUSED)
@@ -80,28 +84,28 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
         "outputs": done.outputs,
         "ends": done.ends,
     }
-    return Result(done_content, [_rows(made, request, done)])
+    return Result(done_content, [_rows(deployment_plan, request, done)])
 
 
-def _rows(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> list[tuple[str, str]]:
-    name, least = request.deployment, "at least " if made.unknown else ""
-    # Without preprocessing the deployment has no dataset that `shoal train` could use by default.
-    on_node = made.topology.preprocesses_on_node
-    data = "" if made.topology.preprocessing else " --input FILE" if on_node else " --data DATASET"
+def _rows(plan: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> list[tuple[str, str]]:
+    name, least = request.deployment, "at least " if plan.unknown else ""
+    # A deployment without preprocessing has no dataset that `shoal train` could use by default.
+    on_node = plan.topology.preprocesses_on_node
+    data = "" if plan.topology.preprocessing else " --input FILE" if on_node else " --data DATASET"
     next_one = [
-        *([f"shoal preprocess --deployment {name} --input FILE"] if made.topology.preprocessing else []),
+        *([f"shoal preprocess --deployment {name} --input FILE"] if plan.topology.preprocessing else []),
         *(
             [f"shoal train --deployment {name} --output DIR{data}"]
-            if made.topology.training or made.topology.managed
+            if plan.topology.training or plan.topology.managed
             else []
         ),
         f"shoal destroy {name}",
     ]
     return [
         ("deployment", f"{name} (stack {request.stack_name}, {request.region})"),
-        ("", "complete" if done.changed else "unchanged: it already matched the topology"),
+        ("", "complete" if done.changed else "unchanged, because it already matched the topology"),
         *sorted(done.outputs.items()),
-        ("costs now", f"{least}${made.resting:.2f} an hour; {least}${made.hourly:.2f} while everything runs"),
-        ("ends by itself", f"{utc_time(done.ends)}; to extend: shoal extend {name} --hours H"),
+        ("costs now", f"{least}${plan.resting:.2f} per hour; {least}${plan.hourly:.2f} while everything runs"),
+        ("end of life", f"{utc_time(done.ends)}; to extend: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]

@@ -1,4 +1,4 @@
-"""`shoal destroy`: deletes a deployment. It shows what will be deleted, and verifies afterwards that it is gone."""
+"""`shoal destroy`: deletes a deployment. Shows what will be deleted, and then verifies that nothing is left."""
 
 import sys
 from collections import Counter
@@ -35,17 +35,19 @@ _THINGS = Table(
 
 
 @command(
-    help="Delete a deployment. The command shows what will be deleted and what stays, asks for confirmation, and "
+    help="Delete a deployment. The command shows what will be deleted and what will be kept, asks for "
+    "confirmation, and "
     "deletes the stack. Then it queries every AWS service for resources of the deployment, and deletes what is left. "
-    "It works in every state of the stack: half created, half deleted, or deleted by hand. The exit status is 1 if "
+    "The command works in every state of the stack: half created, half deleted, or deleted by hand. The exit "
+    "status is 1 if "
     "something that costs money is left, or if AWS does not answer. Data that the topology keeps, and a data bucket "
     "with runs that were not fetched, do not count as left.",
     epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo",
 )
 @target_options
-@option("--yes", is_flag=True, help="delete without asking for confirmation, unless a training is running")
-@option("--stop-runs", is_flag=True, help="first stop running trainings with a checkpoint")
-@option("--dry-run", is_flag=True, help="show what would be deleted and what would stay; delete nothing")
+@option("--yes", is_flag=True, help="delete without asking for confirmation, unless a training run is active")
+@option("--stop-runs", is_flag=True, help="first stop active training runs with a checkpoint")
+@option("--dry-run", is_flag=True, help="show what would be deleted and what would be kept; delete nothing")
 @option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, and their data bucket")
 def run(
     target: Target,
@@ -56,7 +58,7 @@ def run(
 ) -> Result:
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise UsageError("no terminal to ask for confirmation; check with --dry-run, then destroy with --yes")
+        raise UsageError("there is no terminal to ask for confirmation; check with --dry-run, then destroy with --yes")
     from bootstrap.aws.deployment import no_such_deployment
     from bootstrap.removal import teardown
 
@@ -75,7 +77,7 @@ def run(
     if dry_run:
         return Result(content, [_THINGS])
     if yes and before.trains != [] and not stop_runs:
-        trains = f"{', '.join(before.trains)} is running" if before.trains else "a training may be running"
+        trains = f"{', '.join(before.trains)} is running" if before.trains else "a training run might be active"
         raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or first run: shoal stop {name}")
     if not yes and not confirm("Destroy it?"):
         return Result({**content, "destroyed": False}, ["nothing was destroyed"], _REFUSED)
@@ -112,9 +114,9 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
     if before.running:
         lines.append(f"running now: {', '.join(before.running)}")
     if before.trains:
-        lines.append(f"trainings that would be aborted: {', '.join(before.trains)}")
+        lines.append(f"training runs that would be aborted: {', '.join(before.trains)}")
     if before.rate is not None:
-        lines.append(f"costs now: {dollars(before.rate, ' an hour')}")
+        lines.append(f"costs now: {dollars(before.rate, ' per hour')}")
     if before.guard:
         lines.append(f"spent: {spent(before.guard)}")
     if before.loses_runs or (before.unfetched and delete_runs):
@@ -122,13 +124,13 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
             f"runs that would be lost: {', '.join(before.unfetched)} (s3://{before.bucket}/runs/); to "
             f"keep them, first run: shoal fetch {name} --output DIR"
         )
-    lines += [f"stays: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
+    lines += [f"kept: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
     lines += [f"note: {note}" for note in before.notes]
-    return [*lines, f"stays: {TOOLKIT_STACK}, the CDK's stack, which all deployments in the region share"]
+    return [*lines, f"kept: {TOOLKIT_STACK}, the CDK's stack, which all deployments in the region share"]
 
 
 def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:
-    """Stop trainings with a checkpoint; return False if the user declines.
+    """Stop training runs with a checkpoint; return False if the user declines.
 
     If a training run does not stop, print the reason; the deletion of the stack then terminates it.
     """
@@ -178,10 +180,11 @@ def _result(name: str, done: "DestroyResult") -> str:
     left = sum(thing.costs for thing in done.things)
     stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
     again = f"run `shoal destroy {name}` again"
-    unseen = f"more may be left, because {plural(done.unverified, 'answer')} of AWS failed (see the table)"
+    unseen = f"more might be left, because {plural(done.unverified, 'request')} to AWS failed (see the table)"
     if done.costs:
         more = f"; {unseen}" if done.unverified else ""
-        return f"{stack}left and billed: {plural(left, 'resource')}{more}; fix the reasons in the table, and {again}"
+        billed = f"left and billed: {plural(left, 'resource')}{more}"
+        return f"{stack}{billed}; remove the causes shown in the table, and {again}"
     if done.unverified:
         return f"{stack}{unseen}; use credentials with the missing permissions, and {again}"
     kept = sum(thing.outcome == KEPT for thing in done.things)
@@ -190,4 +193,4 @@ def _result(name: str, done: "DestroyResult") -> str:
 
 
 def _but_kept(buckets: int) -> str:
-    return f", except {plural(buckets, 'bucket')} that {'stays' if buckets == 1 else 'stay'}" if buckets else ""
+    return f", except {plural(buckets, 'bucket')} that {'is' if buckets == 1 else 'are'} kept" if buckets else ""

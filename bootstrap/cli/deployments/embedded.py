@@ -12,12 +12,12 @@ from common.private_folders import temporary_folder
 @command(
     json="",
     help="""\
-Start an AWS emulator on this machine's loopback interface, prepared for the CDK. With a command, run the command
-against the emulator, and exit with its status. Without a command, print the environment variables for another shell,
-and run until Ctrl-C. All data of the emulator are lost when it ends.
+Start an AWS emulator on this machine's loopback interface, prepared for the CDK. If a COMMAND is given, run it
+against the emulator, and exit with its exit status. Otherwise print the environment variables for another shell, and
+run until Ctrl-C. When the emulator stops, all its data are lost.
 
-The emulator checks no passwords: while it runs, every user of this machine can use it, and what they start in it runs
-as you. It refuses requests from web pages.
+The emulator checks no passwords. While it runs, every user of this machine can use it, and programs that they start in
+it run as you. The emulator refuses requests from web pages.
 """,
     epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or `shoal embedded`, then paste the printed "
     "lines into another shell, and run there `shoal deploy demo`, `shoal preprocess --deployment demo ...`, "

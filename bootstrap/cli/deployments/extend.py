@@ -13,8 +13,8 @@ from common.errors import ShoalError
 
 
 @command(
-    help="Add hours to a deployment's life; at its end the guard deletes the deployment. The budget stays the same, "
-    "and must cover these hours with everything running.",
+    help="Add hours to a deployment's life. At the end of its life, the guard deletes the deployment. The "
+    "budget is not changed, and must cover the added hours with everything running.",
     epilog="Example: shoal extend demo --hours 6",
 )
 @target_options
@@ -33,19 +33,20 @@ def run(target: Target, hours: float) -> Result:
     now = status.read_status(name, account)
     if now.stack["StackStatus"].startswith("DELETE"):
         raise ShoalError(
-            f"CloudFormation is deleting '{name}' ({now.stack['StackStatus']}); deploy it again when it is gone"
+            f"CloudFormation is deleting '{name}' ({now.stack['StackStatus']}); when it is gone, deploy it again"
         )
     if now.guard is None:
         raise ShoalError(
-            f"'{name}' ({now.stack['StackStatus']}) has no guard to extend its life; wait until the stack is complete"
+            f"'{name}' ({now.stack['StackStatus']}) has no guard, which could extend its life; wait until the "
+            f"stack is complete"
         )
     most, budget = None if now.most is None else now.most * hours, now.guard.budget
     left = math.inf if budget is None else max(0.0, budget - (now.guard.spent or 0.0))
     if most is not None and most > left:
         raise ShoalError(
-            f"{hours:g} more hours of '{name}' cost at most {dollars(most)}, more than the {dollars(left)} left of its "
-            f"budget of {dollars(budget)}; add fewer hours, or raise `budget` in the topology's `guard` and deploy it "
-            "again (this replaces an EMR cluster that has ended)"
+            f"{hours:g} more hours of '{name}' could cost {dollars(most)}, but only {dollars(left)} of its "
+            f"budget of {dollars(budget)} is left; add fewer hours, or raise `budget` in the topology's `guard` "
+            f"and deploy it again (this also replaces an EMR cluster that has terminated)"
         )
     before = now.guard.ends
     after = guard.extend(account, name, now.guard, hours)
@@ -60,6 +61,6 @@ def run(target: Target, hours: float) -> Result:
         "end before": "{before:utc}",
         "end now": "{after:utc}",
         "these hours cost": "at most {at_most_dollars:dollars}, while everything runs",
-        **({"budget": "{budget:dollars}, unchanged; it may end the deployment earlier"} if budget else {}),
+        **({"budget": "{budget:dollars}, unchanged; the deployment is deleted when it is spent"} if budget else {}),
     }
     return Result(content, [rows])

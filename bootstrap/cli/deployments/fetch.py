@@ -21,13 +21,14 @@ _FETCHED: Rows = {
 
 
 @command(
-    help="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. Existing files stay "
-    "unchanged. Objects with names that Shoal does not use are reported instead of copied, and the exit status is 1. "
-    "If the deployment was deleted and its data bucket kept, use --bucket.",
+    help="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. Existing files "
+    "are not changed. Objects with names that Shoal does not use are reported instead of copied, and the exit "
+    "status is 1. "
+    "If the deployment was deleted but its data bucket was kept, use --bucket.",
     epilog="Example: shoal fetch demo --output results",
 )
 @target_options
-@option("--bucket", metavar="BUCKET", help="a data bucket, instead of a deployment")
+@option("--bucket", metavar="BUCKET", help="data bucket to fetch from, instead of a deployment")
 @option("--run", "only", metavar="RUN", help="fetch only this run (default: all)")
 @option(
     "--output",
@@ -49,8 +50,8 @@ def run(target: Target, bucket: str | None, only: str | None, output: Path) -> R
     if not done.refused:
         return Result(content, [_FETCHED])
     failure = (
-        f"{plural(len(done.refused), 'object')} in s3://{bucket}/runs/ not copied to {output}: Shoal does not use such "
-        "names; find out who wrote them"
+        f"{plural(len(done.refused), 'object')} in s3://{bucket}/runs/ not copied to {output}, because Shoal "
+        f"does not use such names; find out who wrote them"
     )
     refused = [("not fetched", sentence) for sentence in done.refused]
     return Result(content, [_FETCHED, refused], status=1, failures=[failure])

@@ -18,7 +18,8 @@ _ASK_SECONDS = 30.0
 
 
 @command(
-    help="Show the newest EMR steps and why they failed, the first-boot reports of GPU nodes, and the guard's last "
+    help="Show the newest EMR steps with the reasons of failed steps, the first-boot reports of GPU nodes, and "
+    "the guard's last "
     "log lines. With --run, show what the processes of a training printed.",
     epilog="""\
 \b
@@ -29,13 +30,17 @@ Examples:
 )
 @target_options
 @option("--node", metavar="ID", help="show only the node with this instance id")
-@option("--step", type=int, metavar="N", help="show only the newest N steps (default: 5 steps, nodes and guard)")
-@option("--tail", type=int, default=10, metavar="N", help="lines from the end of each log (default: 10)")
+@option(
+    "--step", type=int, metavar="N", help="show only the newest N steps (default: 5 steps, and also nodes and guard)"
+)
+@option(
+    "--tail", type=int, default=10, metavar="N", help="number of lines to show from the end of each log (default: 10)"
+)
 @option(
     "--run",
     "of_run",
     metavar="RUN",
-    help="show only the output of a training's ranks and readers, each line prefixed with its node and rank",
+    help="show only the output of the ranks and readers of a training run, each line prefixed with its node and rank",
 )
 @option("--rank", type=int, metavar="N", help="with --run: show only the output of rank N, from 0")
 @option("--follow", is_flag=True, help="with --run: print new lines as they appear, until the run ends or Ctrl-C")

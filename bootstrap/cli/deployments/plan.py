@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from bootstrap.lifecycle.plan import DeploymentPlan
     from experiments.forecast import Prediction, Work
 
-_WORK = "The work"
+_WORK = "Work to predict"
 _REGION = "us-east-1"
 """Region of the single EC2 machines that `--all` compares with topologies."""
 _MOST_BYTES = 1e18
 _TOPOLOGIES: Rows = {
     "topology": "{topology}",
-    "$ an hour": "{hourly:.2f}",
+    "$ per hour": "{hourly:.2f}",
     "GPUs": "{gpus}",
     "retired": lambda each: "yes" if each["retired"] else "",
     "description": "{description}",
@@ -36,17 +36,20 @@ _TOPOLOGIES: Rows = {
 
 def _read_size(text: str) -> float:
     """Return the number of bytes of a size such as 92.45GB (decimal units). Raises argparse.ArgumentTypeError."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|k|M|G|T)B?", text.strip(), re.IGNORECASE)
-    size = float(found[1]) * 1000.0 ** " kmgt".index(found[2].lower() or " ") if found else 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|k|M|G|T)B?", text.strip(), re.IGNORECASE)
+    size = float(match[1]) * 1000.0 ** " kmgt".index(match[2].lower() or " ") if match else 0.0
     if not 0 < size <= _MOST_BYTES:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a size up to 1,000,000TB, such as 500MB or 92.45GB")
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not a size; write at most 1,000,000TB, such as 500MB or 92.45GB"
+        )
     return size
 
 
 @command(
     help="Show the hourly price of topologies, check that AWS can start them, and show the guard's limits. The command "
-    "creates nothing. Without a topology it lists the topologies in topologies/. With --rows it predicts the time and "
-    "cost of preprocessing and training, stage by stage. With --all it compares single machines and all topologies.",
+    "creates nothing. Without a topology, it lists the topologies in topologies/. With --rows, it predicts the "
+    "time and cost of preprocessing and training, stage by stage. With --all, it compares single machines and "
+    "all topologies.",
     epilog="""\
 \b
 Examples:
@@ -54,7 +57,7 @@ Examples:
   shoal plan mixed-g5-g4dn --rows 21300000 --raw-bytes 92.45GB --epochs 10
   shoal plan --all --rows 21300000 --raw-bytes 92.45GB --epochs 10
 
-The exit status is 1 if a deployment would be refused.
+The exit status is 1 if `shoal deploy` would refuse a topology.
 """,
 )
 @click.argument(
@@ -62,24 +65,31 @@ The exit status is 1 if a deployment would be refused.
     nargs=-1,
     metavar="[NAME_OR_FILE]...",
     shell_complete=complete_topology,
-    help="topologies of topologies/ by name, or your own YAML files",
+    help="names of topologies in topologies/, or your own YAML files",
 )
 @option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
     metavar="H",
-    help="hours to price (default: max_hours of the topology's guard)",
+    help="number of hours to price (default: max_hours of the topology's guard)",
 )
-@option("--offline", is_flag=True, help="check without asking AWS")
-@option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's)")
+@option("--offline", is_flag=True, help="check only the topology, without requests to AWS")
+@option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's name)")
 @option("--owner", metavar="NAME", help="owner of the deployment (default: the topology's owner, or you)")
-@option("--rows", group=_WORK, type=click.IntRange(min=1), metavar="N", help="rows of the dataset, its distinct texts")
+@option(
+    "--rows",
+    group=_WORK,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="number of rows in the dataset, that is, of distinct texts",
+)
 @option(
     "--raw-bytes",
     group=_WORK,
     type=Converted(_read_size),
     metavar="SIZE",
-    help="uncompressed size of the raw reviews, such as 92.45GB (default: the dataset already exists)",
+    help="uncompressed size of the raw reviews, such as 92.45GB (default: no preprocessing, because the dataset "
+    "already exists)",
 )
 @option(
     "--epochs",
@@ -114,7 +124,7 @@ def run(
     failures = []
     for name in topologies:
         chosen = topology.load(name, cdk.TOPOLOGIES)
-        made = plan.make_plan(
+        planned = plan.make_plan(
             chosen,
             deployment=check_name(deployment or chosen.name),
             owner=caller.owner_of(chosen, owner),
@@ -122,19 +132,19 @@ def run(
             session=None if offline else preflight.session(chosen.region),
             endpoint=os.environ.get("AWS_ENDPOINT_URL"),
         )
-        plans.append(plan_content(made, deployment=deployment or chosen.name))
-        parts += plan_parts(made, plans[-1])
+        plans.append(plan_content(planned, deployment=deployment or chosen.name))
+        parts += plan_parts(planned, plans[-1])
         if work:
             from experiments.choices import predict
 
             plans[-1]["prediction"] = None
             try:
-                found = predict(chosen, work)
+                prediction = predict(chosen, work)
             except ExperimentError as error:
                 failures.append(str(error))
                 continue
-            plans[-1]["prediction"] = found.content()
-            parts += _prediction(found)
+            plans[-1]["prediction"] = prediction.content()
+            parts += _prediction(prediction)
     status = int(bool(failures) or any(each["refused"] for each in plans))
     return Result({"plans": plans}, parts, status, failures=failures)
 
@@ -154,21 +164,23 @@ def _read_work(
     return Work(rows=rows, epochs=epochs, raw_bytes=raw_bytes)
 
 
-def _prediction(found: "Prediction") -> list[Part]:
+def _prediction(prediction: "Prediction") -> list[Part]:
     """Return a prediction as a table of its stages."""
     rows = [
         (each.name, each.seconds.time() if each.seconds.high else "", each.dollars.dollars(), each.basis)
-        for each in found.stages
+        for each in prediction.stages
     ]
-    if found.by_use:
-        rows.append(("the share, by use", "", f"${found.by_use:,.2f}", "the price list"))
-    rows.append(("all", found.seconds.time(), found.dollars.dollars(), ""))
+    if prediction.by_use:
+        rows.append(("shared file system", "", f"${prediction.by_use:,.2f}", "the price list"))
+    rows.append(("total", prediction.seconds.time(), prediction.dollars.dollars(), ""))
     without = (
-        f"\nThe cost does not include {', '.join(found.unknown)}: their prices are unknown." if found.unknown else ""
+        f"\nThe cost does not include {', '.join(prediction.unknown)}, because their prices are unknown."
+        if prediction.unknown
+        else ""
     )
     return [
         table(rows, ("stage", "time", "cost", "based on"), right=(1, 2), ruled=True),
-        f"Ranges are the expected spread, for an LSTM like the reference system's.{without}",
+        f"Ranges show the expected spread, for an LSTM like that of the reference system.{without}",
     ]
 
 
@@ -191,8 +203,8 @@ def _list_choices(work: "Work") -> Result:
         "fastest": min(priced, key=lambda each: each.seconds.middle),
     }
 
-    def listed(found: "Sequence[Prediction]") -> list[dict[str, Any]]:
-        return [{**each.content(), **{mark: each is best for mark, best in marks.items()}} for each in found]
+    def listed(predictions: "Sequence[Prediction]") -> list[dict[str, Any]]:
+        return [{**each.content(), **{mark: each is best for mark, best in marks.items()}} for each in predictions]
 
     rows = [
         (
@@ -206,8 +218,8 @@ def _list_choices(work: "Work") -> Result:
     ]
     text = [
         table(rows, ("machine or topology", "model", "cost", "time", ""), right=(2, 3), ruled=True),
-        f"Single machines come first: this machine, and EC2 machines in {_REGION}: the cheapest, and each dearer one "
-        "that is faster by a quarter.\n"
+        f"Single machines come first: this machine, then EC2 instances in {_REGION}. These are the cheapest "
+        f"instance, and each more expensive instance that is faster by a quarter.\n"
         "No run on AWS has confirmed these predictions; `shoal plan NAME` with the same options shows their basis.",
     ]
     return Result({"machines": listed(alone), "topologies": listed(clusters)}, text)
@@ -221,64 +233,67 @@ def _require_topologies(topologies: Sequence[str], *, hours: float | None, deplo
         raise UsageError("--deployment requires exactly one topology")
 
 
-def plan_content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
+def plan_content(planned: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
     """Return a plan as JSON content."""
     from bootstrap.lifecycle.plan import guard_sentences
 
     return {
-        "topology": made.topology.name,
+        "topology": planned.topology.name,
         "deployment": deployment,
-        "region": made.topology.region,
-        "bill": [{**asdict(row), "hourly": row.hourly} for row in made.bill],
-        "unknown": made.unknown,
-        "by_use": [asdict(use) for use in made.by_use],
-        "hourly": made.hourly,
-        "resting": made.resting,
-        "max_dollars": made.topology.max_dollars,
-        "hours": made.hours,
-        "price": made.hours * made.hourly,
-        "guard": guard_sentences(made.topology, deployment=deployment),
-        "asked": made.account,
-        "findings": [asdict(finding) for finding in made.findings],
-        "refused": bool(made.refused),
+        "region": planned.topology.region,
+        "bill": [{**asdict(row), "hourly": row.hourly} for row in planned.bill],
+        "unknown": planned.unknown,
+        "by_use": [asdict(use) for use in planned.by_use],
+        "hourly": planned.hourly,
+        "resting": planned.resting,
+        "max_dollars": planned.topology.max_dollars,
+        "hours": planned.hours,
+        "price": planned.hours * planned.hourly,
+        "guard": guard_sentences(planned.topology, deployment=deployment),
+        "asked": planned.account,
+        "findings": [asdict(finding) for finding in planned.findings],
+        "refused": bool(planned.refused),
     }
 
 
-def plan_parts(made: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]:
+def plan_parts(planned: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]:
     """Return a plan as text."""
-    at_work = {"item": f"everything running{', at least' if made.unknown else ''}", "hourly": made.hourly}
+    at_work = {
+        "item": f"everything running{', at least' if planned.unknown else ''}",
+        "hourly": planned.hourly,
+    }
     findings = [
-        f"  {'error on AWS' if each.level == 'error' and each not in made.refused else each.level}: {each.sentence}"
-        for each in made.findings
+        f"  {'error on AWS' if each.level == 'error' and each not in planned.refused else each.level}: {each.sentence}"
+        for each in planned.findings
     ]
     return [
-        f"{made.topology.name}: {made.topology.description} ({made.topology.region})",
+        f"{planned.topology.name}: {planned.topology.description} ({planned.topology.region})",
         Table([*content["bill"], at_work], _BILL),
-        "\n".join(_prices(made)),
+        "\n".join(_prices(planned)),
         "\n  ".join(["The guard:", *content["guard"]]),
-        "\n".join([f"Checked: the topology; AWS: {made.account}.", *findings]),
+        "\n".join([f"Checked: the topology; AWS: {planned.account}.", *findings]),
     ]
 
 
-def _prices(made: "DeploymentPlan") -> Iterator[str]:
+def _prices(planned: "DeploymentPlan") -> Iterator[str]:
     """Yield sentences about the cost of a deployment."""
     from infra.cost import hourly_of_run
 
-    chosen, least = made.topology, "at least " if made.unknown else ""
-    yield f"{made.hours:g} h with everything running: {least}${made.hours * made.hourly:.2f}."
-    if made.resting < made.hourly:
+    chosen, least = planned.topology, "at least " if planned.unknown else ""
+    yield f"{planned.hours:g} h with everything running: {least}${planned.hours * planned.hourly:.2f}."
+    if planned.resting < planned.hourly:
         idle = "with node groups at zero" if chosen.training else "before a training"
-        yield f"After the deployment, {idle}: {least}${made.resting:.2f} an hour."
+        yield f"After the deployment, {idle}: {least}${planned.resting:.2f} per hour."
     if chosen.max_dollars and not least:
         hours = chosen.max_dollars / hourly_of_run(chosen)
         yield (
-            f"A run stops with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
-            f"{hours:.1f} h of training on all nodes."
+            f"A run stops with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars), "
+            f"which is after {hours:.1f} h of training on all nodes."
         )
     by_use = "; ".join(
-        f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} per {use.unit}" for use in made.by_use
+        f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} per {use.unit}" for use in planned.by_use
     )
-    yield f"Charged by use: {by_use}; the guard: a few cents a day."
+    yield f"Charged by use: {by_use}; the guard: a few cents per day."
 
 
 def _each(row: Mapping[str, Any]) -> str:
@@ -293,8 +308,8 @@ _BILL: Rows = {
     "part": "{part}",
     "what": lambda row: row["item"] + (" (spot: at most)" if row.get("at_most") else ""),
     "number": "{quantity}",
-    "$ an hour each": _each,
-    "$ an hour": lambda row: "unknown" if row.get("unit_price", 0) is None else f"{row['hourly']:.4f}",
+    "$ per hour each": _each,
+    "$ per hour": lambda row: "unknown" if row.get("unit_price", 0) is None else f"{row['hourly']:.4f}",
 }
 
 
@@ -303,15 +318,22 @@ def _list_topologies() -> Result:
     from bootstrap.lifecycle import plan
     from infra import topology
 
-    found: list[dict[str, Any]] = []
+    listing: list[dict[str, Any]] = []
     for name in topology.names(cdk.TOPOLOGIES):
         try:
-            made = plan.make_plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
+            planned = plan.make_plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
         except TopologyError as error:
-            found.append({"topology": name, "error": str(error)})
+            listing.append({"topology": name, "error": str(error)})
             continue
-        chosen = {"gpus": plan.gpus(made.topology), "retired": plan.retired(made.topology)}
-        found.append({"topology": name, "hourly": made.hourly, **chosen, "description": made.topology.description})
-    faults = [each["error"] for each in found if "error" in each]
-    listed = Table([each for each in found if "error" not in each], _TOPOLOGIES)
-    return Result({"topologies": found}, [listed, "\n".join(faults)], int(bool(faults)))
+        chosen = {"gpus": plan.gpus(planned.topology), "retired": plan.retired(planned.topology)}
+        listing.append(
+            {
+                "topology": name,
+                "hourly": planned.hourly,
+                **chosen,
+                "description": planned.topology.description,
+            }
+        )
+    faults = [each["error"] for each in listing if "error" in each]
+    listed = Table([each for each in listing if "error" not in each], _TOPOLOGIES)
+    return Result({"topologies": listing}, [listed, "\n".join(faults)], int(bool(faults)))

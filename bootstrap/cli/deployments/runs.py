@@ -1,4 +1,4 @@
-"""`shoal runs`: compares trainings by settings, measures, time and cost."""
+"""`shoal runs`: compares training runs by settings, measures, time and cost."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -15,9 +15,9 @@ _SETTINGS_LETTERS = 80
 
 
 @command(
-    help="List trainings with the settings in which they differ, their scores on the test rows (validation rows for an "
-    "unfinished one), the training time, and the cost of their nodes. DIR is the folder of a training, or a folder "
-    "that contains several.",
+    help="List training runs with the settings in which they differ, their scores on the test rows (for "
+    "unfinished runs, on the validation rows), the training time, and the cost of their nodes. DIR is the "
+    "folder of a run, or a folder that contains several runs.",
     epilog="Example: shoal runs results --sort accuracy",
 )
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
@@ -64,7 +64,7 @@ def _shortened(text: str) -> str:
     if len(text) <= _SETTINGS_LETTERS:
         return text
     kept = text[:_SETTINGS_LETTERS].rpartition(", ")[0] or text[:_SETTINGS_LETTERS]
-    return f"{kept}, ... (--json has all)"
+    return f"{kept}, ... (--json shows all)"
 
 
 def _rank(figures: dict[str, Any], column: str) -> tuple[bool, float]:

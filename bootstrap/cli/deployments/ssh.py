@@ -1,4 +1,4 @@
-"""`shoal ssh`: opens a shell on a node of a deployment, by Systems Manager."""
+"""`shoal ssh`: opens a shell on a node of a deployment, through AWS Systems Manager."""
 
 import os
 import shutil
@@ -14,7 +14,8 @@ _PLUGIN = "session-manager-plugin"
 
 @command(
     json="",
-    help="Open a shell on a node of a deployment by Systems Manager. The topology must set `network: {shell: true}`. "
+    help="Open a shell on a node of a deployment, through AWS Systems Manager. The topology must set `network: "
+    "{shell: true}`. "
     "NODE is an instance id, or the node's number in the order of `shoal status`, from 1.",
     epilog="Example: shoal ssh starter 1",
 )
@@ -35,7 +36,7 @@ def _to_node(target: Target, node: str) -> list[str]:
     deployment = find_deployment(target.name, target.account)
     instances = [each.instance_id for each in fleet.nodes(deployment)]
     if not instances:
-        raise ShoalError(f"'{deployment.name}' has no running GPU node; nodes run only during a training")
+        raise ShoalError(f"'{deployment.name}' has no running GPU node; nodes run only during a training run")
     if node.isdecimal() and 0 < int(node) <= len(instances):
         node = instances[int(node) - 1]
     if node not in instances:
@@ -43,6 +44,6 @@ def _to_node(target: Target, node: str) -> list[str]:
     if shutil.which(_PLUGIN) is None:
         raise ShoalError(
             f"{_PLUGIN} is not installed; install it as the Systems Manager user guide describes. The topology "
-            f"'{deployment.topology}' must set `network: {{shell: true}}`"
+            f"'{deployment.topology}' must also set `network: {{shell: true}}`"
         )
     return ["aws", "ssm", "start-session", "--region", str(deployment.session.region_name), "--target", node]

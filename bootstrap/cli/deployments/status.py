@@ -33,8 +33,9 @@ _NODES = {"train": "nodes", "read": "readers"}
 
 
 @command(
-    help="Show a deployment's stack, cluster, nodes, hourly cost, spent dollars, and end of life. For each active "
-    "training, show the completed share of its steps, its expected end, and the cost of its nodes so far and in total, "
+    help="Show a deployment's stack, cluster, nodes, hourly cost, spent dollars, and end of life. For each "
+    "active training run, show the completed share of its steps, its expected end, and the cost of its nodes so "
+    "far and in total, "
     "as upper bounds. Without a name, list all deployments of the account in all regions, or in --region.",
     epilog="Example: shoal status, then: watch -n 10 shoal status demo",
 )
@@ -68,11 +69,11 @@ def _all(target: Target) -> Result:
     from bootstrap.lifecycle import status
 
     account = target.account
-    found, unchecked = list_deployments(account)
+    deployments, unchecked = list_deployments(account)
     if target.region:
-        found, unchecked = [each for each in found if each[1] == account.region], ""
+        deployments, unchecked = [each for each in deployments if each[1] == account.region], ""
     listed = list[dict[str, Any]]()
-    for name, region in found:
+    for name, region in deployments:
         one: dict[str, Any] = dict.fromkeys(("state", "owner", "topology", "dollars_an_hour", "ends"))
         here: Account = account if region == account.region else connect_account(region)
         try:
@@ -88,7 +89,7 @@ def _all(target: Target) -> Result:
 
 
 def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | None, list[tuple[str, str]]]:
-    """Return the requested trainings as JSON content (None if they are unknown) and as rows of text."""
+    """Return the requested training runs as JSON content (None if they are unknown) and as rows of text."""
     from botocore.exceptions import ClientError
 
     from bootstrap.aws.deployment import Deployment
@@ -99,13 +100,13 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
         return [], []
     deployment = Deployment(name=now.name, topology=now.topology, session=account.session, outputs=now.outputs)
     try:
-        found = overview(deployment, {name: each for group in now.groups for name, each in group.told.items()})
+        overviews = overview(deployment, {name: each for group in now.groups for name, each in group.told.items()})
     except ShoalError as error:
         return None, [("runs", f"unknown: {error}")]
     except ClientError as error:
-        return None, [("runs", f"unknown: AWS answers {error.response.get('Error', {}).get('Code')}")]
+        return None, [("runs", f"unknown, because AWS answers {error.response.get('Error', {}).get('Code')}")]
     rows: list[tuple[str, str]] = []
-    for each in found:
+    for each in overviews:
         rows.append((f"run {each.run}", ": ".join(filter(None, (each.state, each.error)))))
         for attempt in each.attempts:
             why = f", because {attempt.why}" if attempt.why else ""
@@ -114,7 +115,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
             )
         if each.outlook is not None:
             rows.append(("  expected", describe_outlook(each.outlook)))
-    return [asdict(each) for each in found], rows
+    return [asdict(each) for each in overviews], rows
 
 
 def describe_outlook(expected: "Outlook") -> str:
@@ -123,11 +124,11 @@ def describe_outlook(expected: "Outlook") -> str:
     if expected.ends is None or expected.seconds_left is None:
         ends = "end unknown"
     else:
-        ends = f"ends about {utc_time(expected.ends)}, in {duration(expected.seconds_left)}"
+        ends = f"ends at about {utc_time(expected.ends)}, in {duration(expected.seconds_left)}"
     if expected.dollars_at_least is None:
         cost = "cost unknown"
     elif expected.dollars is None:
-        cost = f"at least {dollars(expected.dollars_at_least)} so far, without nodes that have ended"
+        cost = f"at least {dollars(expected.dollars_at_least)} so far, without nodes that have terminated"
     else:
         total = "" if expected.dollars_in_all is None else f", about {dollars(expected.dollars_in_all)} in total"
         cost = f"{dollars(expected.dollars)} so far{total}"
@@ -171,13 +172,13 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
         rows += [(instance, describe_status(status)) for instance, status in group.told.items()]
     rows += [(name, value) for name, value in sorted(now.outputs.items()) if name.endswith(("Bucket", "ShareId"))]
     rows.append(
-        ("costs now", f"{dollars(now.rate, ' an hour')}; {dollars(now.most, ' an hour')} while everything runs")
+        ("costs now", f"{dollars(now.rate, ' per hour')}; {dollars(now.most, ' per hour')} while everything runs")
     )
     if guard:
         rows.append(("spent", spent(guard)))
-        rows.append(("ends by itself", f"{utc_time(guard.ends)}; to extend: shoal extend {now.name} --hours H"))
+        rows.append(("end of life", f"{utc_time(guard.ends)}; to extend: shoal extend {now.name} --hours H"))
     else:
-        rows.append(("ends by itself", f"no: it has no guard; to end it: shoal destroy {now.name}"))
+        rows.append(("end of life", f"none, because it has no guard; to delete it: shoal destroy {now.name}"))
     return rows
 
 

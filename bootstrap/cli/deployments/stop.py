@@ -1,4 +1,4 @@
-"""`shoal stop`: stops a training on a deployment with a checkpoint, or cancels a preprocessing."""
+"""`shoal stop`: stops a training run on a deployment with a checkpoint, or cancels a preprocessing run."""
 
 import click
 
@@ -9,9 +9,9 @@ from bootstrap.progress import Bars
 
 
 @command(
-    help="Stop a run on a deployment from any machine. A training stops with a checkpoint, and its nodes end. "
-    "RUN is the run's name (default: the first unfinished training, or else the preprocessing). To continue, run the "
-    "original command again, for a training with --resume.",
+    help="Stop a run on a deployment from any machine. A training run stops with a checkpoint, and its nodes "
+    "are terminated. RUN is the run's name (default: the first unfinished training run or, without one, the "
+    "preprocessing). To continue, run the original command again; for a training run, add --resume.",
     epilog="Example: shoal stop starter",
 )
 @target_options
@@ -20,12 +20,12 @@ def run(target: Target, run: str | None) -> Result:
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.lifecycle.runs import find_run
 
-    found = find_run(find_deployment(target.name, target.account), run)
+    selected_run = find_run(find_deployment(target.name, target.account), run)
     with Bars() as bars:
-        outcome, error = found.stop(bars)
+        outcome, error = selected_run.stop(bars)
     rows = [
-        ("run", f"{found.name}: {outcome}{f', {error}' if error else ''}"),
-        *([("its results", found.results)] if found.results else []),
-        *([("to continue", found.continued)] if outcome == "stopped" else []),
+        ("run", f"{selected_run.name}: {outcome}{f', {error}' if error else ''}"),
+        *([("its results", selected_run.results)] if selected_run.results else []),
+        *([("to continue", selected_run.continued)] if outcome == "stopped" else []),
     ]
-    return Result({"run": found.name, "outcome": outcome, "error": error}, [rows])
+    return Result({"run": selected_run.name, "outcome": outcome, "error": error}, [rows])

@@ -41,11 +41,11 @@ def run() -> None:
     name="info",
     short_help="show settings, counts, digest and a few rows",
     help="Show the settings, counts and digest of a dataset or of one of its part files, and a few rows as text. "
-    "From S3 it reads only what it shows.",
+    "From S3, the command reads only the data that it shows.",
     epilog="Examples: shoal dataset info results/data/dataset.h5; "
     "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
 )
-@click.argument("file", type=click.Path(), metavar="FILE_OR_S3", help="a dataset.h5, or its S3 address")
+@click.argument("file", type=click.Path(), metavar="FILE_OR_S3", help="a file dataset.h5, or its S3 address")
 @option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show per split (default: 3)")
 @option("--check", is_flag=True, help="read the whole dataset, and verify its recorded digest")
 def info(file: str, sample: int, check: bool) -> Result:

@@ -23,7 +23,7 @@ from trainer.options.embedding_options import require_text_of_kind
 if TYPE_CHECKING:
     from bootstrap.training.sources.stream import StreamSource
 
-_READING = "How it is read"
+_READING = "How the text is read"
 _READING_OPTIONS = ("text_field", "tokeniser", "keep_case", "lemmatize", "follow", "readers", "max_malformed")
 _NOTE = (
     "Files, folders or s3://... with one text per line, plain or as a JSON object. With --deployment: s3://... within "
@@ -32,10 +32,11 @@ _NOTE = (
 
 
 @command(
-    help="Learn word embeddings by data-parallel SGD from a finite text or a stream. The model is skip-gram with "
+    help="Learn word embeddings by data-parallel SGD from files of text or from a stream that grows. The model "
+    "is skip-gram with "
     "negative sampling, or an LSTM over the characters of words. Ctrl-C stops with a checkpoint (exit status 130; "
-    "SIGTERM: 143), and --resume continues. With --deployment, the GPU nodes run, and cost money, until the training "
-    "ends.",
+    "SIGTERM: 143), and --resume continues. With --deployment, the GPU nodes run, and cost money, until the "
+    "training has finished or is stopped.",
     epilog="""\
 \b
 Examples:
@@ -55,7 +56,8 @@ Examples:
     "--data",
     group=INPUT,
     metavar="DIR",
-    help="with --local, instead of --input: the stream/ folder of an earlier run, with the text that it read",
+    help="with --local, instead of --input: the folder stream/ of an earlier run, which contains the text that "
+    "the run read",
 )
 @option(
     "--text-field",
@@ -63,7 +65,8 @@ Examples:
     several=True,
     metavar="FIELD...",
     advanced=True,
-    help="field of the text if lines are JSON objects; several are joined (default: a known name, such as reviewText)",
+    help="name of the text field, if lines are JSON objects; several fields are joined (default: a known name, "
+    "such as reviewText)",
 )
 @option(
     "--tokeniser",
@@ -72,8 +75,9 @@ Examples:
     type=click.Choice(TOKENISERS),
     default="punctuation",
     advanced=True,
-    help="how to split a line into words: punctuation, at spaces and around punctuation; treebank, as in the Penn "
-    "Treebank (ten times slower); spaces, only at spaces; letters, runs of letters (default: punctuation)",
+    help="how to split a line into words. punctuation: at spaces and around punctuation; treebank: as in the "
+    "Penn Treebank (ten times slower); spaces: only at spaces; letters: each run of letters is a word (default: "
+    "punctuation)",
 )
 @option("--keep-case", group=_READING, is_flag=True, advanced=True, help="do not convert words to lower case")
 @option(
@@ -81,13 +85,14 @@ Examples:
     group=_READING,
     is_flag=True,
     advanced=True,
-    help="replace each word by its base form, such as went by go",
+    help="replace each word by its base form, for example went by go",
 )
 @option(
     "--follow",
     group=_READING,
     is_flag=True,
-    help="keep reading new files and lines as the input grows, until --words, --minutes or a stop",
+    help="keep reading new files and lines as the input grows, until --words or --minutes is reached or the run "
+    "is stopped",
 )
 @option(
     "--readers",
@@ -95,7 +100,7 @@ Examples:
     type=int,
     metavar="N",
     advanced=True,
-    help="number of processes that read the text (default: 1; on a deployment, one on each reader)",
+    help="number of processes that read the text (default: 1; on a deployment, one on each reader node)",
 )
 @described_options(LIMITS[:1], group=_READING)
 @described_options(options_for("words"), but=("data",))
@@ -127,14 +132,16 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
     if options["input"] and data is not None:
         raise UsageError("--input and --data exclude each other; give one of them")
     if data is not None and not local:
-        raise UsageError("--data is a folder on this machine, and requires --local; give --input s3://...")
+        raise UsageError(
+            "--data names a folder on this machine, and requires --local; on a deployment, give --input s3://..."
+        )
     if data is not None:
         if needless := [name for name in typed if name in _READING_OPTIONS]:
-            raise UsageError(f"{flag(needless[0])} requires --input; the text of --data was already read")
+            raise UsageError(f"{flag(needless[0])} requires --input, because the text in --data was already read")
         return StreamSource.of_folder(Path(data))
     if not options["input"]:
         raise UsageError(
-            "no text is given; add --input FILE_OR_S3..., or --data DIR, the stream/ folder of an earlier run's output"
+            "no text is given; add --input FILE_OR_S3..., or --data DIR with the folder stream/ of an earlier run"
             if local
             else "no text is given; add --input s3://..."
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option
-from bootstrap.cli.input_options import NOTES, reading_options, require_s3
+from bootstrap.cli.input_options import NOTES, READING, reading_options, require_s3
 from bootstrap.cli.learning.neighbours import open_vectors
 from bootstrap.cli.learning.predict import find_files, require_files_for, require_no_option_of_two_classes
 from bootstrap.cli.learning.training_result import score_rows
@@ -61,8 +61,9 @@ _ANALOGY = {"3CosAdd": "{add:percent}", "3CosMul": "{mul:percent}", "known": "{k
 @command(
     help="Evaluate a classifier on files with ratings or labels: accuracy, macro-F1, log loss, precision and recall of "
     "each class, confusion matrix and calibration. Or evaluate word embeddings: on human similarity scores of word "
-    "pairs (Spearman's rank correlation with the cosines), and on analogies (3CosAdd and 3CosMul, without the three "
-    "given words). Pairs and questions with unknown words are skipped and counted; a char-lstm model knows every word.",
+    "pairs (Spearman's rank correlation with the cosines), and on analogies (3CosAdd and 3CosMul; the three "
+    "given words are no candidates). Pairs and questions with unknown words are skipped and counted; a "
+    "char-lstm model knows every word.",
     epilog="""\
 \b
 Examples:
@@ -70,7 +71,7 @@ Examples:
   shoal evaluate --model vectors.bin --similarity EN-WS-353-ALL.txt
   shoal evaluate --model vectors.txt --analogy questions-words.txt --json
 """,
-    notes={"How it is read": NOTES["How it is read"]},
+    notes={READING: NOTES[READING]},
 )
 @option(
     "--model",
@@ -86,18 +87,18 @@ Examples:
     several=True,
     type=click.Path(),
     metavar="FILE",
-    help="sets of word pairs with scores: two words and a score per line",
+    help="files of word pairs with similarity scores: two words and a score per line",
 )
 @option(
     "--analogy",
     several=True,
     type=click.Path(),
     metavar="FILE",
-    help="sets of analogies: Google's format, four words per line; or MSR's, a .questions file with an .answers file "
-    "in the same folder",
+    help="files of analogies, in Google's format (four words per line) or in MSR's format (a .questions file, "
+    "and an .answers file in the same folder)",
 )
 @reading_options
-@described_options(_RATING_OPTIONS, group="Ratings of the files")
+@described_options(_RATING_OPTIONS, group="Ratings in the files")
 def run(
     *,
     model: str,
@@ -108,7 +109,8 @@ def run(
 ) -> Result:
     if files and (similarity or analogy):
         raise UsageError(
-            "FILE evaluates a classifier, --similarity and --analogy word embeddings; give either files or sets"
+            "FILE evaluates a classifier, but --similarity and --analogy evaluate word embeddings; leave out "
+            "FILE, or both options"
         )
     if files:
         require_s3(model, *files)
@@ -132,24 +134,24 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
     loaded = open_model(model)
     if loaded.classes:
         require_no_option_of_two_classes(options, *(each.name for each in _RATING_OPTIONS))
-    found = find_files(loaded, files, options)
+    text_files = find_files(loaded, files, options)
     if not loaded.classes:
-        found.inspection.check_values(found.settings, DEFAULT_MAX_MALFORMED)
+        text_files.inspection.check_values(text_files.settings, DEFAULT_MAX_MALFORMED)
     tally, answers, done = Tally(), ScoredAnswers(classes=loaded.classes), 0
     with Bars() as bars:
-        bars.stage("evaluate", found.inspection.plain_bytes)
-        for batch, predictions in label_text_files(loaded, found, tally, threshold=loaded.loss.threshold):
+        bars.stage("evaluate", text_files.inspection.plain_bytes)
+        for batch, predictions in label_text_files(loaded, text_files, tally, threshold=loaded.loss.threshold):
             answers.add(batch.codes, predictions)
             done += batch.raw_bytes
             bars.at(done)
     if answers.others and not answers.counts:
         raise DataError(
-            f"the input's labels, such as {list_values(found.inspection.values)}, are not classes of the model; "
-            "choose their field by --label-field, or use a model with these classes"
+            f"the input's labels, such as {list_values(text_files.inspection.values)}, are not classes of the model; "
+            "choose the label field with --label-field, or use a model with these classes"
         )
     if not answers.counts:
-        raise DataError(f"{model} knows no word of the input; give texts in its language")
-    scores = answers.scores(found.settings, loaded.class_names)
+        raise DataError(f"{model} knows no word of the input; give texts in the language of its training texts")
+    scores = answers.scores(text_files.settings, loaded.class_names)
     left_out = {"unknown": answers.unknown, "other_labels": answers.others, "malformed": tally.counts["malformed"]}
     texts = answers.counts.total()
     rows = score_rows(texts, scores, scores["confusion"], **left_out)
@@ -183,15 +185,16 @@ def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[s
         },
     }
     parts: list[Part] = [_SIMILARITY] if by_pairs else []
-    for name, found in content["analogy"].items():
-        sections = found["sections"] if len(found["sections"]) > 1 else {}
+    for name, by_section in content["analogy"].items():
+        sections = by_section["sections"] if len(by_section["sections"]) > 1 else {}
         parts.append(
             Table(
-                {**sections, "total": found["all"]}, {f"analogies of {PurePosixPath(name).name}": "{key}", **_ANALOGY}
+                {**sections, "total": by_section["all"]},
+                {f"analogies of {PurePosixPath(name).name}": "{key}", **_ANALOGY},
             )
         )
     return Result(content, parts)
 
 
-def _plain(found: "AnalogyResult") -> dict[str, Any]:
-    return {"add": found.add, "mul": found.mul, "known": found.known, "questions": found.questions}
+def _plain(result: "AnalogyResult") -> dict[str, Any]:
+    return {"add": result.add, "mul": result.mul, "known": result.known, "questions": result.questions}

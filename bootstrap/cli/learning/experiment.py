@@ -35,7 +35,7 @@ _READ = {
 
 
 @group(
-    help="Run experiments: repeat trainings or preprocessing with different settings, and compare them.",
+    help="Run experiments: repeat training or preprocessing with different settings, and compare the results.",
     epilog="Example: shoal experiment run strong-scaling --local --data results/data/dataset.h5",
 )
 def run() -> None:
@@ -44,11 +44,11 @@ def run() -> None:
 
 @command(
     name="run",
-    short_help="make all runs of an experiment's file",
-    help="Make all runs of an experiment. The runs alternate between the arms, and each run has its own folder. Run "
-    "the same command again to continue; finished runs are kept. Ctrl-C stops with a checkpoint and exit status 130. "
-    "With --dry-run it shows the expected time and cost of the runs; without a place to run it prices the arms' "
-    "topologies.",
+    short_help="execute all runs of an experiment",
+    help="Execute all runs of an experiment, alternating between its arms. Each run has its own folder. To "
+    "continue after a stop, run the same command again; it does not repeat finished runs. Ctrl-C stops with a "
+    "checkpoint and exit status 130. --dry-run shows the expected time and cost of the runs. Without --local "
+    "and --deployment, --dry-run uses the prices of the arms' topologies.",
     epilog="""\
 \b
 Examples:
@@ -80,8 +80,8 @@ Examples:
     "--data",
     metavar="DATASET",
     group=_DATA,
-    help="for trainings: a dataset made by `shoal preprocess`, a file or, with --deployment, also s3://... (default "
-    "with --deployment: its newest dataset)",
+    help="for training: a dataset made by `shoal preprocess`, which is a file or, with --deployment, can be "
+    "s3://... (default with --deployment: the deployment's newest dataset)",
 )
 @option(
     "--input",
@@ -96,7 +96,7 @@ Examples:
     several=True,
     metavar="FILE",
     group=_DATA,
-    help="for word embeddings: sets of word pairs with human similarity scores, to evaluate on",
+    help="for word embeddings: files of word pairs with human similarity scores, to evaluate on",
 )
 @option(
     "--output",
@@ -109,22 +109,23 @@ Examples:
     "--max-price",
     type=click.FloatRange(min=0),
     metavar="DOLLARS",
-    help="start no run if all runs together may cost more (default: max_price of the experiment's file)",
+    help="start no run if the expected cost of all runs together exceeds DOLLARS (default: max_price in the "
+    "experiment's file)",
 )
-@option("--dry-run", is_flag=True, help="show the planned runs with their expected time and cost; start none")
+@option("--dry-run", is_flag=True, help="show the planned runs with their expected time and cost; start no run")
 def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> Result:
     from bootstrap.experiments.running import plan_runs
     from experiments.plans.experiment_files import load
     from experiments.plans.prices import require_price
     from experiments.results import read_experiment
 
-    found = load(file)
-    _require_options(found, asked, dry_run=dry_run)
+    experiment_file = load(file)
+    _require_options(experiment_file, asked, dry_run=dry_run)
     require_s3(asked["data"], *asked["inputs"], *asked["similarity"])
-    output = asked["output"] or Path("results/experiments") / found.name
-    plan = plan_runs(found, _maker(found, asked, output), output=output, names=arms)
+    output = asked["output"] or Path("results/experiments") / experiment_file.name
+    plan = plan_runs(experiment_file, _maker(experiment_file, asked, output), output=output, names=arms)
     prices = plan.prices()
-    limit = asked["max_price"] if asked["max_price"] is not None else found.experiment.max_price
+    limit = asked["max_price"] if asked["max_price"] is not None else experiment_file.experiment.max_price
     try:
         require_price([price for _, price in prices], None if asked["local"] else limit)
     except ExperimentError as error:
@@ -158,42 +159,45 @@ def _run(plan: "RunningPlan") -> str | None:
     return stopped_by
 
 
-def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run: bool) -> None:
+def _require_options(experiment_file: "ExperimentFile", asked: dict[str, Any], *, dry_run: bool) -> None:
     """Raise UsageError for contradictory options."""
     local, deployments = asked["local"], asked["deployments"]
     if (local and deployments) or not (local or deployments or dry_run):
         raise UsageError("choose where to run: shoal experiment run with either --local or --deployment NAME...")
     if asked["region"] is not None and not deployments:
         raise UsageError("--region requires --deployment")
-    kind = found.experiment.kind
+    kind = experiment_file.experiment.kind
     if kind in _READ:
         if asked["data"] is not None or not asked["inputs"]:
-            raise UsageError(f"'{found.name}' compares {_READ[kind]}, and no --data")
+            raise UsageError(f"'{experiment_file.name}' compares {_READ[kind]}, instead of --data")
     elif asked["inputs"] or (asked["data"] is None and not deployments):
         raise UsageError(
-            f"'{found.name}' compares trainings; give --data, a dataset made by `shoal preprocess`, and no --input"
+            f"'{experiment_file.name}' compares training runs; give --data with a dataset made by `shoal preprocess`, "
+            f"instead of --input"
         )
     if kind != "words" and asked["similarity"]:
-        raise UsageError(f"--similarity requires an experiment on word embeddings, but '{found.name}' compares others")
+        raise UsageError(
+            f"--similarity requires an experiment on word embeddings, which '{experiment_file.name}' is not"
+        )
 
 
-def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
+def _maker(experiment_file: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
     """Return the object that executes the experiment's kind of runs."""
     from bootstrap.experiments import preprocessings, trainings
     from bootstrap.experiments.places import LocalMachine
     from bootstrap.training.sources.dataset import DatasetSource
 
     inputs = asked["inputs"]
-    where = LocalMachine() if asked["local"] else _deployments(found, asked)
-    if found.experiment.kind == "preprocessing":
+    where = LocalMachine() if asked["local"] else _deployments(experiment_file, asked)
+    if experiment_file.experiment.kind == "preprocessing":
         return preprocessings.Preprocessings(where, inputs, output)
-    if found.experiment.kind == "words":
-        source = trainings.text_of(found.experiment, inputs, output)
-        return trainings.Trainings(found.experiment, where, source, similarity=asked["similarity"])
-    return trainings.Trainings(found.experiment, where, DatasetSource(asked["data"]))
+    if experiment_file.experiment.kind == "words":
+        source = trainings.text_of(experiment_file.experiment, inputs, output)
+        return trainings.Trainings(experiment_file.experiment, where, source, similarity=asked["similarity"])
+    return trainings.Trainings(experiment_file.experiment, where, DatasetSource(asked["data"]))
 
 
-def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments":
+def _deployments(experiment_file: "ExperimentFile", asked: dict[str, Any]) -> "Deployments":
     """Return the named deployments. Without names, return the arms' topologies, which suffice to price a dry run."""
     from bootstrap.aws import cdk
     from bootstrap.aws.deployment import Deployment, find_deployment
@@ -202,7 +206,7 @@ def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments
     from infra.topology import Topology
 
     names: Sequence[str] = asked["deployments"]
-    wanted = {topology.name_of(arm.topology): arm.topology for arm in found.experiment.arms if arm.topology}
+    wanted = {topology.name_of(arm.topology): arm.topology for arm in experiment_file.experiment.arms if arm.topology}
     if not names:
         return Deployments({name: (topology.load(given, cdk.TOPOLOGIES), None) for name, given in wanted.items()})
     account = connect_account(asked["region"])
@@ -212,10 +216,10 @@ def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments
         made_from = deployment.topology
         if made_from not in wanted:
             raise ShoalError(
-                f"the deployment '{name}' has the topology {made_from}, which no arm of '{found.name}' uses"
+                f"the deployment '{name}' has the topology {made_from}, which no arm of '{experiment_file.name}' uses"
             )
         if made_from in by_topology:
-            raise ShoalError(f"two of the deployments have the topology {made_from}; give one of them")
+            raise ShoalError(f"two of the deployments have the topology {made_from}; give only one of them")
         by_topology[made_from] = (topology.load(wanted[made_from], cdk.TOPOLOGIES), deployment)
     return Deployments(by_topology)
 
@@ -223,8 +227,8 @@ def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments
 def _estimate(name: str, run: Mapping[str, Any]) -> str:
     from experiments.estimate import Estimate
 
-    found = Estimate(**run[name]) if run[name] else None
-    return "-" if found is None else found.time() if name == "seconds" else found.dollars()
+    estimate = Estimate(**run[name]) if run[name] else None
+    return "-" if estimate is None else estimate.time() if name == "seconds" else estimate.dollars()
 
 
 _RUNS = Table(
@@ -265,7 +269,7 @@ def planned_result(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "Ru
     unknown = sum(price.dollars is None for _, price in prices)
     and_more = f", and {plural(unknown, 'run')} of unknown price" if unknown else ""
     totals = [
-        f"Total: {dollars.dollars()}{and_more}. Runs in {plan.output}.",
+        f"Total: {dollars.dollars()}{and_more}. Folder of the runs: {plan.output}",
         *([f"{done} of {plural(len(plan.runs), 'run')} already finished."] if done else []),
         *(f"Left out: '{arm.name}', because {why}." for arm, why in plan.left_out),
     ]
@@ -296,9 +300,11 @@ def found_result(result: "ExperimentResult") -> Result:
     if not any(arm.finished for arm in result.arms):
         return Result(content, [*parts, "No run has finished."])
     for spec in EXPERIMENT:
-        if made := spec.build(result):
-            right = [place for place, is_number in enumerate(made.numbers()) if is_number]
-            parts.append(table(made.cells(), [column.head for column in made.columns], right=right, ruled=True))
+        if section_table := spec.build(result):
+            right = [place for place, is_number in enumerate(section_table.numbers()) if is_number]
+            parts.append(
+                table(section_table.cells(), [column.head for column in section_table.columns], right=right, ruled=True)
+            )
     advice = f"A report of all runs: shoal report {shlex.quote(str(result.folder))}"
     return Result(content, [*parts, "\n".join([*warned, advice])])
 

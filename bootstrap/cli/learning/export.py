@@ -19,9 +19,9 @@ on S3, config.json is written last.
 \b
 Examples:
   shoal export --model results/model --output s3://bucket/models/reviews
-      for machines that predict elsewhere
+      for prediction on other machines
   shoal export --model results/model --output exported --onnx
-      also as model.onnx, for programs without PyTorch
+      with model.onnx, for programs without PyTorch
 """,
 )
 @option(
@@ -32,7 +32,11 @@ Examples:
     help="output of `shoal train`, or a model's folder",
 )
 @option("--output", required=True, type=click.Path(), metavar="DIR_OR_S3", help="new folder for the model")
-@option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md describes inputs and outputs")
+@option(
+    "--onnx",
+    is_flag=True,
+    help="also write the classifier as model.onnx; README.md in the same folder describes its inputs and outputs",
+)
 def run(*, model: str, output: str, onnx: bool) -> Result:
     require_s3(model, output)
     loaded = open_model(model)

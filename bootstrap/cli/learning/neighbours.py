@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 @command(
-    help="List the words with the most similar vectors to each given word, with their cosines. A word without a vector "
+    help="For each given word, list the words with the most similar vectors, and the cosines of these vectors. "
+    "A word without a vector "
     "is also looked up in lower case; a char-lstm model computes vectors of unknown words from their characters.",
     epilog="Example: shoal neighbours --model vectors.bin guitar album",
 )
@@ -41,7 +42,9 @@ def run(*, model: str, words: Sequence[str], count: int) -> Result:
         else:
             found[word] = known.nearest(word, count)
     if unknown:
-        raise ShoalError(f"{model} has no vector for: {', '.join(unknown)}; leave it out, or try another form of it")
+        raise ShoalError(
+            f"{model} has no vector for: {', '.join(unknown)}; leave out these words, or try other forms of them"
+        )
     content = {word: [{"word": name, "cosine": cosine} for name, cosine in nearest] for word, nearest in found.items()}
     parts = [Table(nearest, {f"near {word}": "{word}", "cosine": "{cosine:.3f}"}) for word, nearest in content.items()]
     return Result({"model": model, "neighbours": content}, parts)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3
+from bootstrap.cli.input_options import NOTES, READING, read_reading_options, reading_options, require_s3
 from bootstrap.cli.output import Part, Result, print_result, print_warning, wants_json
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
@@ -41,7 +41,7 @@ Examples:
   shoal predict --model results/model reviews/*.json.gz >labels.tsv
       from files, as for `shoal preprocess`
   shoal predict --model results/model new.csv --text-field comment --json
-      with a text field of another name
+      with a text field of a different name
   shoal predict --model s3://bucket/model new.csv --keep id --output new.tsv
       with a model on S3; keep a field of the input, and write to a file
 """
@@ -49,18 +49,18 @@ Examples:
 
 @command(
     help="""\
-Print a line for each text: its label, the probability that it is positive,
-and the text. For a model with other classes, the probability is that of the
-label. A text without known words is 'unknown'. The number of unknown texts is
-printed at the end.
+Print one line per text: its label, the probability that it is positive, and
+the text itself. For a model with other classes, the probability is that of the
+printed label. If the model knows no word of a text, the label is 'unknown'.
+The number of unknown texts is printed at the end.
 
-Files may have any format that `shoal preprocess` reads, compressed or not:
-JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
+Files can have any format that `shoal preprocess` reads, compressed or not:
+JSON lines, CSV, TSV, Parquet, fastText. In other files, each line is a text.
 Malformed records are skipped, and counted on standard error. To compare
 predictions with ratings or labels, use `shoal evaluate`.
 """,
     epilog=_EXAMPLES,
-    notes={"How it is read": NOTES["How it is read"]},
+    notes={READING: NOTES[READING]},
     json="print one JSON object per line, and the counts as JSON on standard error",
 )
 @option(
@@ -81,21 +81,21 @@ predictions with ratings or labels, use `shoal evaluate`.
     "--threshold",
     type=click.FloatRange(0, 1),
     metavar="P",
-    help="for two classes: label a text positive above this probability (default: the model's threshold, 0.5 unless "
-    "--metric chose another in training)",
+    help="for two classes: label a text positive above this probability (default: the model's threshold, which "
+    "is 0.5 unless --metric set it in training)",
 )
 @option("--probabilities", is_flag=True, help="print the probabilities of all classes, in the order of the labels")
 @option(
     "--keep",
     several=True,
     metavar="FIELD...",
-    help="input fields to print with each answer. Without a header, the columns' numbers, from 1",
+    help="names of input fields to print with each answer or, without a header, numbers of columns, from 1",
 )
 @option(
     "--output",
     type=click.Path(),
     metavar="FILE_OR_S3",
-    help="write the answers to this file instead of standard output; it appears only when it is complete",
+    help="write the answers to this file instead of standard output; the file appears only when it is complete",
 )
 @reading_options
 def run(
@@ -127,7 +127,7 @@ def require_files_for(options: dict[str, Any]) -> None:
     """Raise UsageError for options about files, because standard input is plain text without ratings or labels."""
     for name, value in options.items():
         if value not in (None, (), False):
-            raise UsageError(f"--{name.replace('_', '-')} requires files")
+            raise UsageError(f"--{name.replace('_', '-')} requires input files")
 
 
 def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:
@@ -203,7 +203,7 @@ def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
 def find_files(
     model: "TrainedModel", files: Sequence[str], options: dict[str, Any], *, unlabelled: bool = False
 ) -> "TextFiles":
-    """Return the files with the way to read them, and print warnings about the files. See `find_text_files`."""
+    """Find the files, detect how to read them, and print warnings about them. See `find_text_files`."""
     from bootstrap.prediction.texts import find_text_files
 
     try:

@@ -59,7 +59,7 @@ _EXAMPLES = """\
 \b
 Examples:
   shoal preprocess --local --input reviews/*.json.gz --output results/data
-      files as SNAP publishes them; add --dry-run to check first
+      files in SNAP's format; to check first, add --dry-run
   shoal preprocess --local --input train.csv --test-input test.csv \\
       --output results/data
       a separate test set
@@ -68,7 +68,7 @@ Examples:
       more than two classes
   shoal preprocess --local --input tens.csv --text-field comment \\
       --rating-range 1 10 --positive-from 7 --output results/data
-      another text field, and ratings from 1 to 10
+      a different text field, and ratings from 1 to 10
   shoal preprocess --deployment starter --input s3://my-bucket/
       on a deployment's EMR cluster; the inputs of its topology must contain
       s3://my-bucket
@@ -93,18 +93,18 @@ _DETACHED: Rows = {
     "--runner",
     type=click.Choice(("auto", "local", "inline", "streaming", "spark")),
     advanced=True,
-    help="with --local: local (a process per core), inline (one process) or auto (inline for small input, else local; "
-    "the default); with --deployment: streaming (the default) or spark",
+    help="with --local: local (one process per core), inline (one process) or auto (inline for small input, "
+    "else local; the default); with --deployment: streaming (the default) or spark",
 )
 @option("--dry-run", is_flag=True, help="show how the input is read, and the expected time and memory; write nothing")
-@option("--detach", is_flag=True, help="with --deployment: return as soon as the cluster has the steps")
+@option("--detach", is_flag=True, help="with --deployment: return as soon as the steps are submitted to the cluster")
 @option(
     "--force",
     is_flag=True,
-    help="with --deployment: make the dataset again if one of the same input and settings exists",
+    help="with --deployment: create the dataset again, even if a dataset with the same input and settings exists",
 )
 @described_options(LIMITS)
-@described_options((PRESET, *SETTINGS), group="Settings of the dataset")
+@described_options((PRESET, *SETTINGS), group="Dataset settings")
 def run(
     *,
     target: Target | None,
@@ -136,12 +136,16 @@ def run(
         return Result({"detached": True, "deployment": target.name, "run": str(left)}, [_DETACHED])
 
 
-def result_of(made: "MergeResult", settings: "Settings") -> Result:
+def result_of(merged: "MergeResult", settings: "Settings") -> Result:
     """Return the command's result for a new dataset."""
-    warnings = dataset_warnings(made, settings)
-    content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
+    warnings = dataset_warnings(merged, settings)
+    content = {"dataset": merged.dataset, "digest": merged.digest, **merged.counts, "malformed_lines": merged.malformed}
     content |= {"warnings": warnings}
-    parts: list[Part] = [TOTALS, malformed_places(content), count_figures(made.counts, settings.classes or TWO_CLASSES)]
+    parts: list[Part] = [
+        TOTALS,
+        malformed_places(content),
+        count_figures(merged.counts, settings.classes or TWO_CLASSES),
+    ]
     return Result(content, parts, warnings=warnings)
 
 
@@ -153,7 +157,7 @@ def _runner(target: Target | None, output: str | None, runner: str | None, *, dr
         raise UsageError("--output requires --local; a deployment writes its datasets to its data bucket")
     where = "local" if target is None else "deployment"
     if runner not in (None, *_RUNNERS[where]):
-        raise UsageError(f"--{where} has no runner {runner}; choose {' or '.join(_RUNNERS[where])}")
+        raise UsageError(f"--{where} does not support the runner {runner}; choose {' or '.join(_RUNNERS[where])}")
     return runner or _RUNNERS[where][0]
 
 
@@ -241,16 +245,16 @@ def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) ->
     """Return the result for a preview. Its exit status is 1 if the sample shows that the real run would fail."""
     from bootstrap.preprocessing.preview import check_preview
 
-    found = _preview_content(preview)
+    content = _preview_content(preview)
     labelled, settings = preview.inspection.labelled, preview.settings
-    histograms = {"in the sample": found["sample"]["values"]}
+    histograms = {"in the sample": content["sample"]["values"]}
     parts: list[Part] = [
         _files(preview.inspection),
-        _SAMPLE if found["sample"]["lines"] else "",
-        malformed_places(found["sample"]),
+        _SAMPLE if content["sample"]["lines"] else "",
+        malformed_places(content["sample"]),
         histogram("label" if labelled else "rating", histograms) if histograms["in the sample"] else "",
         _WORK,
-        settings_text(found["settings"]),
+        settings_text(content["settings"]),
     ]
     warnings = [*preview.warnings, *([_BETTER] if settings.stopwords == "nltk" else [])]
     failures = []
@@ -258,15 +262,15 @@ def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) ->
         check_preview(preview, max_malformed=max_malformed)
     except DataError as error:
         failures = [str(error)]
-    return Result(found, parts, len(failures), warnings, failures)
+    return Result(content, parts, len(failures), warnings, failures)
 
 
 _SAMPLE: Rows = {
     "sample": "{sample.lines:plural record}; {sample.words:,.0f} words per text",
     "bytes per record": "{sample.line_bytes:,.0f}",
-    "malformed": lambda found: malformed_text(found["sample"]),
-    "a text as read": lambda found: (
-        "{value}: {begins} ...".format(**found["sample"]["example"]) if found["sample"]["values"] else None
+    "malformed": lambda content: malformed_text(content["sample"]),
+    "example": lambda content: (
+        "{value}: {begins} ...".format(**content["sample"]["example"]) if content["sample"]["values"] else None
     ),
 }
 _WORK: Rows = {
@@ -275,8 +279,8 @@ _WORK: Rows = {
     "takes about": "{estimate.seconds:duration} on {estimate.cores:plural core}",
     "memory": "up to {estimate.memory_bytes:size}",
     "work space": "about {estimate.disk_bytes:size}",
-    "would upload": lambda found: plural(len(found["uploaded"]), "file") if found["uploaded"] else None,
-    "would write": lambda found: ", ".join(found["output"]) or None,
+    "would upload": lambda content: plural(len(content["uploaded"]), "file") if content["uploaded"] else None,
+    "would write": lambda content: ", ".join(content["output"]) or None,
 }
 
 

@@ -12,10 +12,11 @@ from common.errors import ShoalError
 
 
 @command(
-    help="Write an HTML report on trainings: data, hardware, time and cost by stage, learning curves, the work of each "
+    help="Write an HTML report on training runs: data, hardware, time and cost by stage, learning curves, the "
+    "work of each "
     "rank, and a comparison of several runs. Each plot comes with its numbers as a table and as CSV. The page needs no "
-    "network. Runs may be unfinished. DIR is the --output of `shoal train` or `shoal preprocess`, or a folder that "
-    "contains several.",
+    "network. Runs can be unfinished. DIR is the --output of `shoal train` or `shoal preprocess`, or a folder "
+    "that contains several such folders.",
     epilog="""\
 \b
 Examples:
@@ -28,15 +29,15 @@ Examples:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="file for the page; an existing one is replaced (default: report.html in the first DIR)",
+    help="file for the page; an existing file is replaced (default: report.html in the first DIR)",
 )
 def run(*, folders: tuple[Path, ...], output: Path | None) -> Result:
     from common.files import write_whole
     from experiments.report.writing import report
 
     output = output or folders[0] / "report.html"
-    found = report(folders, now=time.time())
-    content = found.page.encode()
+    result = report(folders, now=time.time())
+    content = result.page.encode()
     try:
         write_whole(output, content)
     except OSError as error:
@@ -44,8 +45,8 @@ def run(*, folders: tuple[Path, ...], output: Path | None) -> Result:
     written = {
         "report": str(output),
         "bytes": len(content),
-        "runs": [vars(each) for each in found.runs],
-        "warnings": list(found.warnings),
+        "runs": [vars(each) for each in result.runs],
+        "warnings": list(result.warnings),
     }
-    rows = [*found.summary.items(), *(("warning", each) for each in found.warnings)]
+    rows = [*result.summary.items(), *(("warning", each) for each in result.warnings)]
     return Result(written, [[("report", str(output)), ("size", size(len(content))), *rows]])

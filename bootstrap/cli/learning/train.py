@@ -37,10 +37,12 @@ _FILES = ("input", "test_input", "positive_input", "negative_input")
 
 @command(
     help="Train a sentiment model by data-parallel SGD. Each global batch is split over the ranks in proportion to "
-    "their measured speed. Without --model, a search first chooses the model and its settings on held-out training "
-    "rows; it keeps the options that you give. Ctrl-C stops with a checkpoint (exit status 130; SIGTERM: 143), and "
-    "--resume continues. With --deployment, the GPU nodes run, and cost money, until the training ends. Such a "
-    "training continues when the terminal closes; the same command or `shoal attach` follows it again.",
+    "their measured speed. Without --model, a search first chooses the model and its settings on held-out "
+    "training rows; the search does not change options that you give. Ctrl-C stops with a checkpoint (exit "
+    "status 130; SIGTERM: 143), and "
+    "--resume continues. With --deployment, the GPU nodes run, and cost money, until the training has finished "
+    "or is stopped. The training continues if the terminal is closed; to follow it again, run the same command "
+    "or `shoal attach`.",
     epilog="""\
 \b
 Examples:
@@ -54,12 +56,12 @@ Examples:
   shoal train --local --model fasttext --input train.csv \\
       --test-input test.csv --output results/model
       on whole texts, without preprocessing; a second run reuses the texts
-      that the first one read
+      that the first run read
   shoal train --deployment fasttext --model fasttext \\
       --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
 """,
-    notes={**NOTES, INPUT: f"Instead of --data: texts to learn from, with all their words. {NOTES[INPUT]}"},
+    notes={**NOTES, INPUT: f"Instead of --data: texts to learn from. Training uses all their words. {NOTES[INPUT]}"},
 )
 @where_options
 @hosts_option
@@ -69,8 +71,8 @@ Examples:
     "--data",
     group="Data",
     metavar="DATASET",
-    help="dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
-    "(default with --deployment: its newest dataset)",
+    help="dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... (default with "
+    "--deployment: the deployment's newest dataset)",
 )
 @input_options
 @reading_options
@@ -97,7 +99,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
     """Return the source of rows: a dataset, or texts to read. Raises UsageError for contradictory options."""
     if not any(options[name] for name in _FILES):
         if needless := [name for name in typed if name in READING_NAMES]:
-            raise UsageError(f"{flag(needless[0])} requires --input; the texts of a dataset were already read")
+            raise UsageError(f"{flag(needless[0])} requires --input, because the texts of a dataset were already read")
         if local and data is None:
             raise UsageError(
                 "--local requires --data FILE, a dataset made by `shoal preprocess`, or --input FILE... with texts"
@@ -111,7 +113,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
     if (classes := len(options["classes"])) > MOST_CLASSES:
         raise UsageError(
             f"--classes names {classes:,} classes, but training supports at most {MOST_CLASSES:,}; give the "
-            "most frequent ones, and raise --max-malformed to leave out the texts of all others"
+            f"most frequent classes, and raise --max-malformed, so that the texts of all other classes are left out"
         )
     try:
         settings = apply_labelling(Namespace(**options), DEFAULT)

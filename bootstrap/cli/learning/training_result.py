@@ -27,7 +27,7 @@ _ON_HOSTS: Rows = {
     "run": "{run} continues without this command; to follow it, or to stop it by Ctrl-C, run the same command again"
 }
 _ON_DEPLOYMENT: Rows = {
-    "run": "{run} continues without this command; its nodes end by themselves",
+    "run": "{run} continues without this command; its nodes are terminated when it ends",
     "to follow it": "shoal attach {deployment} {run}",
     "to stop it": "shoal stop {deployment} {run}",
     "its results": "shoal fetch {deployment} --run {run} --output results",
@@ -100,13 +100,13 @@ def _words(summary: Mapping[str, Any]) -> str | None:
     read = rows * summary["words_a_row"]
     words = read if summary["stopped"] else summary.get("words_seen", read)
     rate = words / rows * summary["samples_per_second"] if rows else 0.0
-    return f"{words:,.0f} in {summary['seconds']:.1f} s, {rate:,.0f} a second"
+    return f"{words:,.0f} in {summary['seconds']:.1f} s, {rate:,.0f} per second"
 
 
 def _rows(summary: Mapping[str, Any]) -> str | None:
     if "words_a_row" in summary:
         return None
-    return filled("{rows_seen:,} in {seconds:.1f} s, {samples_per_second:,.0f} a second", summary)
+    return filled("{rows_seen:,} in {seconds:.1f} s, {samples_per_second:,.0f} per second", summary)
 
 
 def _nodes(summary: Mapping[str, Any]) -> str | None:
@@ -124,7 +124,7 @@ def _text(summary: Mapping[str, Any]) -> str | None:
 
     read = Status(**summary["read"])
     return (
-        f"{read.words:,} words in {plural(read.lines, 'line')}, {read.malformed:,} malformed; waited "
+        f"{read.words:,} words in {plural(read.lines, 'line')}, {read.malformed:,} malformed; readers waited "
         f"{read.waiting_seconds:,.0f} s for the sources, and {read.paused_seconds:,.0f} s for the ranks"
     )
 
@@ -146,7 +146,8 @@ def _cost(summary: Mapping[str, Any]) -> str | None:
     if summary.get("cost") is None:
         return None
     spot = any(node["market"] == "spot" for node in (*summary["nodes"], *summary.get("readers", ())))
-    return f"{dollars(summary['cost'])}{', at most: spot nodes at on-demand prices' if spot else ', on demand'}"
+    basis = " at most, because spot nodes count at on-demand prices" if spot else ", on demand"
+    return f"{dollars(summary['cost'])}{basis}"
 
 
 def balanced_text(summary: Mapping[str, Any]) -> str | None:
@@ -171,7 +172,7 @@ def _stopped(summary: Mapping[str, Any]) -> str | None:
     return "with a checkpoint; to continue, run the same command with --resume" if summary["stopped"] else None
 
 
-_FINISHED: Rows = {"finished": lambda _: "before this command; to train again, use --force instead of --resume"}
+_FINISHED: Rows = {"finished": lambda _: "by an earlier command; to train again, use --force instead of --resume"}
 _ROWS: Rows = {
     "search": "{search.verdict}",
     "rows": _rows,

@@ -37,7 +37,7 @@ def config_of(
     except TrainingError as error:
         raise UsageError(str(error)) from error
     if config.resume and config.force:
-        raise UsageError("--resume continues a run, and --force starts a new one; give one of them")
+        raise UsageError("--resume continues a run, and --force starts a new run; give only one of them")
     return config
 
 
@@ -54,7 +54,10 @@ def place_of(
 
         return LocalPlace(ranks or 1)
     if ranks is not None:
-        raise UsageError("--nodes requires --local; a deployment uses all nodes of its topology, and --hosts all hosts")
+        raise UsageError(
+            "--nodes requires --local; a deployment uses all nodes of its topology, and --hosts "
+            "uses all hosts of the file"
+        )
     from bootstrap.training.places.launch import LaunchOptions
 
     if isinstance(target, Path):

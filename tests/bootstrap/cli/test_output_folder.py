@@ -50,7 +50,10 @@ def test_the_second_command_is_refused_and_changes_nothing(
     with held(output):
         assert main([*typed, "--output", str(output)]) == 1
     printed = " ".join(capsys.readouterr().err.split())
-    assert f"another command is writing to {output}; wait until it ends, or choose another --output" in printed
+    assert (
+        f"another command is writing to {output}; wait until that command has finished, or choose another --output"
+        in printed
+    )
     assert list(output.iterdir()) == []
 
 

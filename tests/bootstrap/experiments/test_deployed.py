@@ -38,7 +38,9 @@ def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path: Path) -> None
     where = Deployments({"demo": (topology.load("demo", TOPOLOGIES), fleet.deployment)})
     maker = Trainings(experiment, where, DatasetSource(DATASET))
     plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), maker, output=tmp_path, names=())
-    assert [(arm.name, why) for arm, why in plan.left_out] == [("there", "no --deployment has its topology starter")]
+    assert [(arm.name, why) for arm, why in plan.left_out] == [
+        ("there", "no given deployment has its topology starter")
+    ]
     ((_, price),) = plan.prices()
     require_price([price], 10.0)
     with Impatient() as bars:

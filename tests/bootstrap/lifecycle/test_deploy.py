@@ -143,7 +143,7 @@ def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deploy
 @pytest.mark.end_to_end
 def test_without_a_terminal_nothing_is_deployed_without_yes(user: CommandUser) -> None:
     errors = user.run("deploy", "pair", status=2)[1]
-    assert "no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes" in errors
+    assert "there is no terminal to ask for confirmation; check with `shoal plan`, then deploy with --yes" in errors
 
 
 @pytest.mark.end_to_end

@@ -189,7 +189,9 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
     assert command("costs", "forgotten", "--json") == 0
     assert json.loads(capsys.readouterr().out)["stays"] == [stays]
     assert command("status", "forgotten") == 0
-    line = f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 a month (it holds 1 run not fetched completely: {RUN}; "
+    line = (
+        f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (it holds 1 run not fetched completely: {RUN}; "
+    )
     assert line in " ".join(capsys.readouterr().out.split())
     with aws.faults.during(Denied(service="s3", operation="ListObjectVersions")):
         assert command("status", "forgotten", "--json") == 0
@@ -203,8 +205,8 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
         assert "Shoal cannot tell whether a bucket stays: AWS did not list it" in printed
     assert command("destroy", "forgotten", "--yes") == 0
     said = capsys.readouterr()
-    assert said.out == "nothing of 'forgotten' is left to destroy, except 1 bucket that stays\n"
-    assert f"stays: s3://{bucket}, 1 object, 7 bytes, less than $0.01 a month (" in said.err
+    assert said.out == "nothing of 'forgotten' is left to destroy, except 1 bucket that is kept\n"
+    assert f"kept: s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (" in said.err
     assert command("fetch", "forgotten", "--output", str(tmp_path)) == 0
     assert command("destroy", "forgotten", "--yes") == 0
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"

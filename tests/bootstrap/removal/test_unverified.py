@@ -139,7 +139,7 @@ def test_a_bucket_with_unreadable_tags_is_reported_and_the_rest_is_deleted(
     said = table()
     assert "s3 bucket shoal-hidden-data yes unknown its tags are unreadable" in said
     assert "(the tagging service) unknown" in said
-    assert "more may be left" in said
+    assert "more might be left" in said
     assert "subnet" in said
     assert (
         boto3.client("ec2").describe_subnets(Filters=[{"Name": "tag:shoal:deployment", "Values": ["hidden"]}])[

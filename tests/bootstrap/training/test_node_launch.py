@@ -272,7 +272,7 @@ def test_the_overview_has_progress_end_and_cost_of_a_run(
         assert unknown.outlook.done is None
     shown = describe_outlook(running.outlook)
     assert re.fullmatch(
-        r"75\.0% done; ends about .* UTC, in 30 minutes; \$0\.0\d so far, about \$1\.\d\d in total", shown
+        r"75\.0% done; ends at about .* UTC, in 30 minutes; \$0\.0\d so far, about \$1\.\d\d in total", shown
     )
 
 

@@ -59,7 +59,7 @@ UNKNOWN = r"progress unknown; end unknown; \$.* so far"
         (
             {},
             {"done": 0.25, "left": 60, **PAID, "in all": 3.0},
-            r"25\.0% done; ends about .*, in 60 minutes; \$.* in total",
+            r"25\.0% done; ends at about .*, in 60 minutes; \$.* in total",
         ),
         ({"until": HOUR / 2}, {"done": 0.25, "left": 30, **PAID, "in all": 2.5}, r".*, in 30 minutes; \$.* in total"),
         ({"status": {"ends": None}}, {"done": 0.25, **PAID}, r"25\.0% done; end unknown; \$.* so far"),

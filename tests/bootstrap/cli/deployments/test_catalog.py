@@ -38,7 +38,7 @@ def test_the_table_lists_each_type_and_the_price_list(printed: Run) -> None:
 def test_a_region_without_prices_shows_hardware_and_how_to_fetch_prices(printed: Run) -> None:
     shown, _ = printed("--region", "sa-east-1")
     assert "g5.xlarge" in shown
-    assert "none are known; `make prices REGION=sa-east-1` fetches them with AWS credentials" in shown
+    assert "none are known; `make prices REGION=sa-east-1` fetches current prices, with AWS credentials" in shown
     assert json.loads(printed("--region", "sa-east-1", "--json")[0])["source"] == "none are known"
 
 

@@ -104,12 +104,12 @@ def test_yes_does_not_end_a_running_training(aws: EmbeddedAws) -> None:
         refused = busy.destroy("--yes")
         printed = " ".join(refused.stderr.split())
         assert refused.returncode == 1
-        assert f"trainings that would be aborted: {busy.run}" in printed
+        assert f"training runs that would be aborted: {busy.run}" in printed
         assert f"because {busy.run} is running; add --stop-runs, or first run: shoal stop busy" in printed
         busy.put(RequestDocument(runs=(replace(busy.wanted, stop=True),)).to_json())
         assert json.loads(busy.destroy("--dry-run", "--json").stdout)["trains"] == []
         busy.put("{")
-        assert "because a training may be running" in " ".join(busy.destroy("--yes").stderr.split())
+        assert "because a training run might be active" in " ".join(busy.destroy("--yes").stderr.split())
         busy.put(RequestDocument(runs=(busy.wanted,)).to_json())
         assert busy.exists()
         assert f"{busy.run} did not stop: " in " ".join(busy.destroy("--yes", "--stop-runs").stderr.split())

@@ -147,7 +147,7 @@ def test_a_deployment_in_another_region_is_reported(before: dict[str, set[str]])
 def test_destroy_requires_a_terminal_or_yes(data: str) -> None:
     assert "check with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
     foreseen = shoal("destroy", NAME, "--dry-run")
-    assert f"stays: s3://{data}, " in foreseen.stderr
+    assert f"kept: s3://{data}, " in foreseen.stderr
     assert f"it holds 1 run not fetched completely: {RUN}; " in foreseen.stderr
     assert f"it holds 1 run not fetched completely: {RUN}; " in shoal("status", NAME).stdout
     assert "EMR cluster" in foreseen.stderr

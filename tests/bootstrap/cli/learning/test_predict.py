@@ -75,7 +75,7 @@ def test_standard_input_that_is_not_text_is_refused(
     status, out, err = predicted()
     assert (status, out) == (1, "")
     assert f"standard input {what}" in err
-    assert err.endswith("; save it to a file, and give the file's name\n")
+    assert err.endswith("; save the input to a file, and give the name of the file\n")
 
 
 def test_control_characters_are_replaced(predicted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
