@@ -37,7 +37,7 @@ def run(target: Target, hours: float) -> Result:
         )
     if now.guard is None:
         raise ShoalError(
-            f"'{name}' ({now.stack['StackStatus']}) has no guard, which could extend its life; wait until the "
+            f"'{name}' ({now.stack['StackStatus']}) has no guard that could extend its life; wait until the "
             f"stack is complete"
         )
     most, budget = None if now.most is None else now.most * hours, now.guard.budget
@@ -61,6 +61,6 @@ def run(target: Target, hours: float) -> Result:
         "end before": "{before:utc}",
         "end now": "{after:utc}",
         "these hours cost": "at most {at_most_dollars:dollars}, while everything runs",
-        **({"budget": "{budget:dollars}, unchanged; the deployment is deleted when it is spent"} if budget else {}),
+        **({"budget": "{budget:dollars}, unchanged; when it is spent, the deployment is deleted"} if budget else {}),
     }
     return Result(content, [rows])
