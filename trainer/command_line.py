@@ -107,7 +107,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
     """Parse a command line. For wrong usage, print an error and exit with status 2, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="python -m trainer",
-        description="Train a sentiment model on a dataset. Started by torchrun, it runs on all ranks; without, on one.",
+        description="Train a sentiment model on a dataset. torchrun starts one process per rank. Without "
+        "torchrun, the process is the only rank.",
         epilog="Several ranks on this machine: python -m torch.distributed.run --standalone --nproc-per-node 2 "
         "-m trainer --data dataset.h5 --output results",
     )

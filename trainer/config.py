@@ -88,7 +88,7 @@ class TrainConfig(
         if only and self.optimiser not in only:
             raise TrainingError(
                 f"--optimiser is {self.optimiser}, but --model {self.model} supports only {' or '.join(only)}; "
-                "leave it out"
+                "leave out --optimiser"
             )
         if self.local_steps and self.optimiser == "adam":
             raise TrainingError(
@@ -172,14 +172,14 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
             "text": f"start from the settings of another system: {systems}. Options that are given take precedence",
         },
         "global_batch": {
-            "text": f"rows of a step, over all ranks together (default: {step_rows}; otherwise {GLOBAL_BATCH}; with "
-            "--resume: the run's)"
+            "text": f"rows per step, over all ranks together (default: {step_rows}; otherwise {GLOBAL_BATCH}; with "
+            "--resume: unchanged)"
         },
     }
     if auto:
         changed["minutes"] = {
-            "text": f"with --model {AUTO}: time limit of the search and the final training, approximately; at least "
-            f"one trial is made (default: {SEARCH_MINUTES:g})",
+            "text": f"with --model {AUTO}: approximate time limit of the search and the final training, in minutes; at "
+            f"least one trial is run (default: {SEARCH_MINUTES:g})",
             "group": ModelOptions.title,  # in this command the option limits a search, not training on a stream
             "advanced": False,
         }

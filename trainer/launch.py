@@ -204,16 +204,16 @@ def _failures_of(error: ChildFailedError, reported: dict[int, Failure]) -> list[
 
 
 def _failure_of(rank: int, failed: ProcessFailure, start: float) -> Failure:
-    kind, what, then = FailureKind.FINAL, f"{failures.rank_name(rank)} ended with status {failed.exitcode}", ""
+    kind, what, then = FailureKind.FINAL, f"{failures.rank_name(rank)} exited with status {failed.exitcode}", ""
     if failed.exitcode < 0:
         ended_here = failed.exitcode == -signal.SIGTERM or failed.timestamp > start + _OWN_KILL_SECONDS
         kind = FailureKind.CONSEQUENCE if ended_here else FailureKind.CAUSE
-        what = f"{failures.rank_name(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
+        what = f"{failures.rank_name(rank)} was killed by signal {-failed.exitcode} ({failed.signal_name()})"
         then = "; restart with --resume"
         if failed.exitcode == -signal.SIGKILL:
             then = (
-                ", as the system does when memory is full; "
-                "restart with --resume, and with --rows-in disk or fewer ranks there"
+                ", as the operating system does when memory is full; "
+                "restart with --resume, and with --rows-in disk or with fewer ranks on this machine"
             )
     return Failure(kind=kind, time=failed.timestamp, what=what, then=then)
 

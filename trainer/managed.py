@@ -100,7 +100,7 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     except Exception as error:
-        _write_failure(base, f"{type(error).__name__}: {error}; the job's log has more")
+        _write_failure(base, f"{type(error).__name__}: {error}; see the job's log for details")
         raise
 
 
@@ -181,7 +181,7 @@ class _Job:
         return self._output / f"node-{hosts.rank}.log"
 
     def _failure(self, hosts: Hosts) -> TrainingError:
-        return failure_in(self._log(hosts).read_text("utf-8", "replace"), "the job's log has all that was printed")
+        return failure_in(self._log(hosts).read_text("utf-8", "replace"), "the whole output is in the job's log")
 
     def _stop(self, signum: int, frame: object) -> None:  # noqa: ARG002
         self._stopped = True
@@ -220,7 +220,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
         files = [each for each in files if not each.endswith(".answers")]  # answers of an analogy set
         if folder.name == DATA:
             if len(files) != 1:
-                raise DataError(f"the channel {DATA} must have one dataset, and has {len(files)} files")
+                raise DataError(f"the channel {DATA} must contain one dataset, but contains {len(files)} files")
             data = Path(files[0])
         elif folder.name in named:
             option = named[folder.name]
@@ -230,7 +230,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
                 f"the channel {folder.name} does not have the name of a training option; rename it to {DATA}"
             )
     if data is None:
-        raise DataError(f"the job has no channel {DATA} with a dataset; add it to its input")
+        raise DataError(f"the job has no channel {DATA} with a dataset; add this channel to the job's input")
     cache = Path(tempfile.gettempdir()) / "shoal-rows"
     cache.mkdir(mode=0o700, exist_ok=True)
     config = from_option_values(words, endless=False, data=data, output=output, cache=cache)

@@ -80,12 +80,13 @@ def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: 
         for name, value in config.plain().items():
             if name not in _SETTINGS_OF_NODES and value != plain[name]:
                 raise TrainingError(
-                    f"{flag(name)} is {value} here and {plain[name]} on the first rank; start all ranks alike"
+                    f"{flag(name)} is {value} on this rank and {plain[name]} on the first rank; start all ranks "
+                    "with equal options"
                 )
         if data.digest != digest:
             raise TrainingError(
-                f"{config.data} is another dataset than the first rank's (digest {data.digest}, not {digest}); "
-                "give every node the same file"
+                f"{config.data} differs from the dataset of the first rank (digest {data.digest}, not {digest}); "
+                "copy the same file to every node"
             )
     return data
 
@@ -164,7 +165,7 @@ def _latest_checkpoint(config: TrainConfig) -> tuple[dict[str, Any] | None, list
         if passed.whole and newest is None:  # usually hours of work, although a different version wrote it
             raise TrainingError(
                 f"{passed.path} {passed.why}, and it is the only checkpoint; resume with the version that wrote it, "
-                "or start in another --output"
+                "or choose another --output"
             )
     for passed in unusable:
         checkpoint.set_aside(passed.path)
@@ -172,7 +173,7 @@ def _latest_checkpoint(config: TrainConfig) -> tuple[dict[str, Any] | None, list
         path, state = newest
         return state, [f"{passed.path} {passed.why}; resuming from {path.name}" for passed in unusable]
     require_free_output(config.output, force=config.force)
-    missing = [] if unusable else [f"{folder} holds no checkpoint; starting from the beginning"]
+    missing = [] if unusable else [f"{folder} contains no checkpoint; starting from the beginning"]
     return None, missing + [f"{passed.path} {passed.why}; starting from the beginning" for passed in unusable]
 
 
@@ -226,9 +227,9 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
 
 def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> None:
     made = f"the checkpoints in {config.output / CHECKPOINTS} were made"
-    otherwise = "resume with the original setting, or start in another --output"
+    otherwise = "resume with the original setting, or choose another --output"
     if state["digest"] != digest:
-        raise TrainingError(f"{made} with another dataset than {config.data}; {otherwise}")
+        raise TrainingError(f"{made} with a different dataset than {config.data}; {otherwise}")
     now = config.plain()
     free = {*_MAY_CHANGE, *_MAY_CHANGE_AFTER_DIVERGENCE}
     free |= {name for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if now[name] is None}

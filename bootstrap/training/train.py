@@ -114,7 +114,7 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
             stages = node_stages(nodes, work, shared=place.shares)
         except ExperimentError as error:
             raise ExperimentError(
-                f"{error}" + (f"; its nodes cost ${hourly:,.2f} an hour" if hourly else "")
+                f"{error}" + (f"; its nodes cost ${hourly:,.2f} per hour" if hourly else "")
             ) from error
     except (BotoCoreError, ClientError, DataError, ExperimentError, ShoalError, TopologyError) as error:
         bars.note(f"not predicted: {error}")
@@ -135,7 +135,7 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
 def _require_known(run: Run) -> None:
     """Raise ExperimentError if Shoal cannot predict the duration of the run."""
     if run.config.resume:
-        raise ExperimentError("Shoal does not predict the rest of a resumed training")
+        raise ExperimentError("Shoal does not predict the remaining time of a resumed run")
     if run.config.model == AUTO:
         minutes = run.config.search_seconds / 60
         raise ExperimentError(

@@ -152,7 +152,7 @@ def test_damaged_checkpoints_are_noted_in_the_record(dataset: Path, tmp_path: Pa
 
 def test_a_folder_without_checkpoints_is_noted(dataset: Path, tmp_path: Path) -> None:
     status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
-    sentence = f"{tmp_path / 'checkpoints'} holds no checkpoint; starting from the beginning"
+    sentence = f"{tmp_path / 'checkpoints'} contains no checkpoint; starting from the beginning"
     assert (status, errors.strip(), notes(tmp_path)) == (0, sentence, [sentence])
 
 
@@ -163,7 +163,7 @@ def test_a_run_of_another_version_is_never_restarted_from_the_beginning(dataset:
         "step-000000007.pt is not a checkpoint of this version of Shoal "
         f"(it is not of format {checkpoint.FORMAT}), and it is the only checkpoint; resume with the version that "
         "wrote it, "
-        "or start in another --output",
+        "or choose another --output",
         *("--data", dataset, "--output", tmp_path, "--resume"),
     )
     assert (tmp_path / "checkpoints" / "step-000000007.pt").exists()
@@ -308,5 +308,5 @@ def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path: Path
     ):
         load_data(task, replace(config, learning_rate=0.5), ranks, lambda: False)
     first[0] = "b"
-    with pytest.raises(TrainingError, match=r"d\.h5 is another dataset than the first rank's \(digest a, not b\)"):
+    with pytest.raises(TrainingError, match=r"d\.h5 differs from the dataset of the first rank \(digest a, not b\)"):
         load_data(task, config, ranks, lambda: False)

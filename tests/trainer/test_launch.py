@@ -90,7 +90,7 @@ def test_the_cause_is_reported_and_not_its_consequences(launched) -> None:
 def test_a_killed_rank_is_reported_with_the_step_of_its_peers(launched) -> None:
     status, reported, _ = launched({0: LOST, 1: killed(signal.SIGKILL, 6), 2: killed(signal.SIGTERM, 6)}, {})
     assert status == 0
-    assert reported[0].short == "rank 1 was ended by signal 9 (SIGKILL) at step 7"
+    assert reported[0].short == "rank 1 was killed by signal 9 (SIGKILL) at step 7"
     assert "memory is full" in str(reported[0])
 
 
@@ -225,7 +225,7 @@ def assert_resumed(output: Path, lost: str) -> None:
 @pytest.mark.parametrize(
     ("how", "lost"),
     [
-        ("kill", "rank 1 was ended by signal 9 (SIGKILL)"),
+        ("kill", "rank 1 was killed by signal 9 (SIGKILL)"),
         ("error", "rank 1 failed by KeyError ('a missing key')"),
     ],
 )
@@ -248,7 +248,7 @@ def test_ranks_of_two_machines_restart_together(
         nodes.append(ranks(dataset, tmp_path, "kill", launcher=(*place, "--max-restarts=3")))
     errors = [node.communicate()[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], errors
-    assert_resumed(tmp_path, "rank 1 on i-1 was ended by signal 9 (SIGKILL)")
+    assert_resumed(tmp_path, "rank 1 on i-1 was killed by signal 9 (SIGKILL)")
 
 
 @pytest.mark.soak

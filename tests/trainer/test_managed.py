@@ -227,7 +227,7 @@ def test_channels_contain_the_files_of_options(tmp_path: Path) -> None:
     ("files", "sentence"),
     [
         ([], "no channel data"),
-        (["data/a.h5", "data/b.h5"], "must have one dataset, and has 2 files"),
+        (["data/a.h5", "data/b.h5"], "must contain one dataset, but contains 2 files"),
         (["data/a.h5", "validation/b.h5"], "channel validation does not have the name of a training option"),
     ],
 )

@@ -41,7 +41,9 @@ class ClassifierOptions(Section):
     title: ClassVar[str] = "model"
 
     embedding: int | None = option(
-        "dimensions of a word vector (with --embeddings: those of its vectors)", default=64, must=from_1_to(_WIDEST)
+        "dimensions of a word vector (with --embeddings: the dimensions of the pretrained vectors)",
+        default=64,
+        must=from_1_to(_WIDEST),
     )
     embeddings: str | None = option(
         "start from pretrained word embeddings in word2vec format, text or binary: a path or s3://..., or a folder "
@@ -51,26 +53,27 @@ class ClassifierOptions(Section):
         metavar="FILE_OR_DIR",
     )
     vocabulary: int = option(
-        "number of words with a vector, the most frequent ones; all others are unknown; 2000000: all",
+        "number of words with a vector: the most frequent words of the dataset; all other words are unknown; 2000000: "
+        "every word has a vector",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
     )
     hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
     layers: int = option("number of LSTM layers", default=1, must=from_1_to(_DEEPEST))
     pooling: str = option(
-        "parts of a text's vector, joined by +: mean and max of the states of its words, and words, the mean of the"
-        " word vectors; or last, the state after the last word",
+        "components of a text's vector, joined with +. mean: mean of the states of its words; max: "
+        "maximum of these states; words: mean of the word vectors; last: state after the last word",
         default="mean+max+words",
         choices=("mean+max+words", "mean+words", "mean", "last"),
     )
     ngrams: int = option(
-        "largest number of words in an n-gram; 1: single words only",
+        "largest number of words in an n-gram; 1: only single words",
         default=2,
         must=from_1_to(_MOST_NGRAMS),
     )
     char_ngrams: str | None = option(
-        "fewest and most characters of the n-grams of a word's characters, such as 3-6, by which similar words "
-        "share weights (default of linear: 2-5; of fasttext: none)",
+        "fewest and most characters in the n-grams of a word's characters, such as 3-6. Similar words have common "
+        "n-grams, and so share weights (default for linear: 2-5; for fasttext: no such n-grams)",
         default=None,
         must=_CHARS,
         metavar="MIN-MAX",
@@ -89,7 +92,7 @@ class ClassifierOptions(Section):
     )
     embedding_dropout: float = option("share of dimensions to drop from a text's word vectors", default=0.5, must=SHARE)
     word_dropout: float = option(
-        "share of words to drop from a text each time it is seen; at least four words are kept", default=0.5, must=SHARE
+        "share of words to drop from a text each time it is used; at least four words are kept", default=0.5, must=SHARE
     )
     loss: str = option(
         "loss. cross-entropy: of the ratings, or of the labels if the dataset has no ratings; bce: of labels, with "

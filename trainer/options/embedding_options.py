@@ -26,41 +26,43 @@ class EmbeddingOptions(Section):
     title: ClassVar[str] = "word embeddings"
 
     window: int = option(
-        "largest context window; the window of each word is drawn from 1 to this",
+        "largest context window: number of words; the window of each word is drawn at random from 1 to this number",
         default=5,
         must=from_1_to(1000),
     )
     negatives: int = option(
-        "negative samples for each pair of words; neighbouring words share them",
+        "number of negative samples per pair of words; neighbouring words share negative samples",
         default=5,
         must=from_1_to(1000),
     )
     subsample: float = option(
-        "subsampling threshold: words with a higher share of the text are dropped at random, the more frequent the "
-        "more often; 0: no subsampling",
+        "subsampling threshold: words with a higher share of the text are dropped at random, more frequent words more "
+        "often; 0: no subsampling",
         default=1e-3,
         must=AT_LEAST_0,
     )
-    min_count: int = option("fewest occurrences of a word with an embedding", default=5, must=from_1_to(1 << 40))
+    min_count: int = option(
+        "minimum number of occurrences of a word with an embedding", default=5, must=from_1_to(1 << 40)
+    )
     words: int | None = option(
-        "stop after this number of running words, at the end of a part or an epoch (default: after --epochs; on an "
-        "unbounded stream: never)",
+        "stop after training on this number of words of running text, at the end of a part or an epoch (default: stop "
+        "after --epochs; on an unbounded stream: never stop)",
         default=None,
         must=AT_LEAST_1,
     )
     minutes: float | None = option(
-        "on an unbounded stream: stop this number of minutes after the run started to wait for its first words",
+        "on an unbounded stream: stop this number of minutes after the run has started to wait for its first words",
         default=None,
         must=ABOVE_0,
     )
     vocabulary_words: int = option(
-        "on an unbounded stream: number of first words from which the vocabulary is made. Fewer are used if readers"
-        " pause or half of --minutes has passed",
+        "on an unbounded stream: number of words, from its beginning, from which the vocabulary is built. Fewer words "
+        "are used if the readers pause or half of --minutes has passed",
         default=1_000_000,
         must=AT_LEAST_1,
     )
     character_embedding: int = option(
-        "dimensions of a character's embedding; --hidden and --layers set the size of its LSTM",
+        "dimensions of a character's embedding; --hidden and --layers set the size of the LSTM",
         default=128,
         must=from_1_to(8192),
     )

@@ -37,21 +37,23 @@ class OptimisationOptions(Section):
 
     epochs: int | None = option(
         f"passes over the training rows (default: enough for {TARGET_STEPS} steps, from {MIN_EPOCHS} to "
-        f"{MAX_EPOCHS}, or more if {MAX_EPOCHS} are fewer than {MIN_STEPS} steps; with --resume: the run's)",
+        f"{MAX_EPOCHS} epochs, or more if {MAX_EPOCHS} epochs have fewer than {MIN_STEPS} steps; with --resume: "
+        "unchanged)",
         default=None,
         must=AT_LEAST_1,
         advanced=False,
     )
     global_batch: int | None = option(
-        f"rows of a step, over all ranks together (default: {GLOBAL_BATCH}, or the model's; with --resume: the run's)",
+        f"rows per step, over all ranks together (default: {GLOBAL_BATCH}, or the model's default; with --resume: "
+        "unchanged)",
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,
         advanced=False,
     )
     rank_batch: int | None = option(
-        "rows of a step on each rank, instead of --global-batch: more ranks make larger steps. A resumed run keeps "
-        "its steps",
+        "rows per step on each rank, instead of --global-batch. With more ranks, a step then has more rows. A resumed "
+        "run keeps its global batch",
         default=None,
         must=AT_LEAST_1,
     )
@@ -65,7 +67,7 @@ class OptimisationOptions(Section):
     )
     rate_scaling: str = option(
         "scaling of --learning-rate, which is meant for a global batch of 256. linear: multiply it by batch / 256, "
-        "for sgd; root: by the square root of that, for adam; none: do not scale it",
+        "for sgd; root: multiply it by the square root of batch / 256, for adam; none: do not scale it",
         default="root",
         choices=("root", "linear", "none"),
     )
@@ -87,9 +89,10 @@ class OptimisationOptions(Section):
     )
     clip_norm: float = option("clip gradients to this norm; 0: no clipping", default=1.0, must=AT_LEAST_0)
     mode: str = option(
-        "how ranks learn together. sync: sum their gradients at each step; average:K: synchronise their vectors "
-        "after K steps of each rank on --global-batch or --rank-batch rows of its own; async:K: after K steps, send"
-        " the changes to the ranks that own the words, without waiting for other ranks",
+        "how ranks learn together. sync: sum the gradients of all ranks at each step; average:K: each rank takes K "
+        "steps on --global-batch or --rank-batch rows of its own, and then the ranks synchronise their vectors; "
+        "async:K: each rank takes K steps, and then sends the changes to the ranks that own the words, without "
+        "waiting for other ranks",
         default="sync",
         must=Bound(
             "sync, or average:K or async:K with a number of steps, such as average:20",
@@ -103,7 +106,7 @@ class OptimisationOptions(Section):
         if self.global_batch is not None and self.rank_batch is not None:
             raise TrainingError(
                 "--global-batch and --rank-batch contradict each other: the first sets the rows of a step over all "
-                "ranks, the second those of each rank; give one"
+                "ranks, the second sets the rows of each rank; give only one of them"
             )
 
     @property

@@ -51,7 +51,7 @@ class DataOptions(Section):
 
     title: ClassVar[str] = "data"
 
-    data: Path = field(metadata=option_metadata("dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
+    data: Path = field(metadata=option_metadata("dataset: an HDF5 file that `shoal preprocess` wrote", metavar="FILE"))
     train_share: float = option(
         "share of the training rows to learn from, the same rows in every run; validation and test rows do not change",
         default=1.0,
@@ -59,15 +59,15 @@ class DataOptions(Section):
     )
     rows_in: str = option(
         "where ranks keep the rows: memory, device (also on the GPU), or disk (unpacked on each machine). auto: "
-        "disk if the rows of all ranks would fill half of a machine's free memory, else memory; also on a GPU if "
-        "the rows fill at most half of its free memory",
+        "disk if the rows of all ranks would fill half of a machine's free memory, else memory; rows are also kept on "
+        "a GPU if they fill at most half of its free memory",
         default="auto",
         choices=("auto", "device", "memory", "disk"),
     )
     cache: Path | None = field(
         default=None,
         metadata=option_metadata(
-            "folder for data that later runs reuse: datasets made from texts, and unpacked rows (default: a private"
+            "folder for data that later runs reuse: datasets of raw texts, and unpacked rows (default: a private"
             " folder below the system's folder for temporary files)",
             metavar="DIR",
         ),
@@ -120,13 +120,15 @@ class BalanceOptions(Section):
     title: ClassVar[str] = "balance"
 
     balance: str = option(
-        "how to split each step's rows over ranks. steps: by their speeds, measured during the run; epoch:X: by "
-        "their speeds over the last X epochs, like the reference system; off: equally; 3,1,1: fixed shares, one for"
-        " each rank",
+        "how to split each step's rows over ranks. steps: in proportion to their speeds, measured during the run; "
+        "epoch:X: in proportion to their speeds over the last X epochs, like the reference system; off: equally; "
+        "3,1,1: in fixed shares, one for each rank",
         default="steps",
         metavar="HOW",
     )
-    rebalance_every: int = option("steps between two rebalances", default=10, must=AT_LEAST_1)
+    rebalance_every: int = option(
+        "number of steps after which the split is computed again", default=10, must=AT_LEAST_1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,14 +150,14 @@ class OutputOptions(Section):
         )
     )
     record_every: int = option(
-        "steps between two lines of record.jsonl; 1: every step. Otherwise lines are at least half a second apart, "
-        "and at most five seconds if steps are slow",
+        "steps between two lines of record.jsonl; 1: record every step. If not 1, lines are at least half a second "
+        "apart, and at most five seconds apart if steps are slow",
         default=10,
         must=AT_LEAST_1,
     )
     checkpoint_minutes: float = option(
-        "minutes between two checkpoints; 0: about a hundredth of the time is spent on writing them, at intervals "
-        "of 15 seconds to 5 minutes",
+        "minutes between two checkpoints; 0: an interval of 15 seconds to 5 minutes, so that writing checkpoints "
+        "takes about a hundredth of the time",
         default=0.0,
         must=AT_LEAST_0,
     )

@@ -78,7 +78,7 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
 
     Returns the path of the checkpoint. Raises TrainingError if writing fails; the earlier checkpoints then still exist.
     """
-    with explain_os_error(TrainingError, f"cannot make the folder {folder}", "remove the file with this name"):
+    with explain_os_error(TrainingError, f"cannot create the folder {folder}", "remove the file with this name"):
         folder.mkdir(exist_ok=True)
     path = folder / f"step-{steps:09}.pt"
     buffer = io.BytesIO()
@@ -108,7 +108,7 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
             passed_over.append(UnusableCheckpoint(path, "is a folder", whole=False))
             continue
         with explain_os_error(
-            TrainingError, f"cannot read {path}", "make it readable, or remove it to use the previous one"
+            TrainingError, f"cannot read {path}", "make it readable, or remove it to use the previous checkpoint"
         ):
             content = path.read_bytes()
         body = content[:-_DIGEST_BYTES]
@@ -137,7 +137,7 @@ def require_state(state: dict[str, Any]) -> None:
         raise DamagedError(f"it is not of format {FORMAT}")
     for name, kind in _KINDS.items():
         if not isinstance(state.get(name), kind):
-            raise DamagedError(f"it holds no {name}")
+            raise DamagedError(f"it does not contain {name}")
     known = {entry.name for entry in fields(TrainConfig)}
     if not state["config"].keys() <= known or state["global_batch"] < 1:
         raise DamagedError("it has unknown options")
@@ -180,7 +180,7 @@ def restore(
     except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise TrainingError(
-            f"the checkpoints in {where} are not of this run: {reason}; start in another --output"
+            f"the checkpoints in {where} do not belong to this run: {reason}; choose another --output"
         ) from error
     return progress
 

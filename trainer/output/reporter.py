@@ -202,7 +202,7 @@ class Reporter:
         if most is not None and not self._apart:
             self.note(
                 f"the ranks' weights differed by up to {most:.1e}, because different processors round differently; all "
-                "ranks took those of rank 0, as they do after each epoch"
+                "ranks now have the weights of rank 0, as after each epoch"
             )
             self._apart = True
 

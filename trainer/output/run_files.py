@@ -46,7 +46,7 @@ def require_free_output(output: Path, *, force: bool) -> None:
     checkpoints = output / CHECKPOINTS
     if any(checkpoints.glob(CHECKPOINT_PATTERN)) and not _has_ended(output):
         raise TrainingError(
-            f"{checkpoints} holds checkpoints of a run that has not ended; continue with --resume, or remove that "
+            f"{checkpoints} contains checkpoints of a run that has not ended; continue with --resume, or remove that "
             "folder, or choose another --output"
         )
     _require_replaceable(output / MODEL)

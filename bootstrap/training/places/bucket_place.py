@@ -156,7 +156,7 @@ class BucketPlace(Place):
         if address is None:
             if (newest := self.newest_dataset()) is None:
                 by = f"shoal preprocess --deployment {self.name} --input FILE..."
-                how = "pass the reviews: --input FILE..." if self.preprocesses else f"make a dataset: {by}"
+                how = "pass the reviews: --input FILE..." if self.preprocesses else f"create a dataset: {by}"
                 raise ShoalError(f"the deployment '{self.name}' has no dataset yet; {how}")
             return newest
         if not is_s3(address):
@@ -182,7 +182,7 @@ class BucketPlace(Place):
         with open_dataset(path) as opened:
             digest = opened.digest
         if path.name != DATASET_NAME:
-            raise ShoalError(f"{path} must have the name {DATASET_NAME} for an upload; rename it")
+            raise ShoalError(f"Shoal uploads only datasets with the name {DATASET_NAME}; rename {path}")
         folder = s3.S3Path(self._bucket, f"{topology.DATASETS_PREFIX}{digest}/")
         return objects.upload(self._s3, [path], folder, bars)[0]
 

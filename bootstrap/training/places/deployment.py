@@ -36,12 +36,12 @@ class DeploymentPlace(BucketPlace):
 
     pause = 1.0
     continuation = (
-        "after all nodes have booted, the training continues and the nodes end without them, but no command follows "
-        "the training; renew them, and follow it with"
+        "after all nodes have booted, the run needs no credentials, and the nodes are terminated at its end, but no "
+        "command shows its progress; renew the credentials, and follow the run with"
     )
     reads_only_s3 = True
 
-    busy_message = "the nodes of '{name}' do {run}; leave out --managed"
+    busy_message = "the nodes of '{name}' execute {run}; leave out --managed"
 
     def __init__(
         self, deployment: Deployment, launch_options: LaunchOptions = DEFAULT, *, others: Sequence[BucketPlace] = ()
@@ -198,7 +198,9 @@ class _NodesTraining(TrainingHandle):
                 launch.forget()
         fleet.scale_to_zero(self.deployment, groups, unless=launch.keeps_nodes)
         if end is None:
-            raise ShoalError(f"the nodes did not stop in time, so Shoal ends them; their files are in {launch.folder}")
+            raise ShoalError(
+                f"the nodes did not stop in time, so Shoal terminates them; the files of the run are in {launch.folder}"
+            )
         return end.outcome, end.error
 
     def _run(self, config: TrainConfig, launch_options: LaunchOptions) -> tuple[DeploymentPlace, DeploymentRun]:

@@ -113,8 +113,8 @@ class DeploymentRun(AgentRun):
         seconds = (most - spent) / hourly * 3600 - LONGEST_STOP_SECONDS
         if seconds <= 0:
             raise ShoalError(
-                f"{self.deployment.limit_of(most)}, but the start of the nodes cost ${spent:.2f}, and they cost "
-                f"${hourly:.2f} an hour; set a higher --max-dollars"
+                f"{self.deployment.limit_of(most)}, but the start of the nodes cost ${spent:.2f}, and the nodes cost "
+                f"${hourly:.2f} per hour; set a higher --max-dollars"
             )
         return time.time() + seconds
 
@@ -165,7 +165,7 @@ class DeploymentRun(AgentRun):
         elif not any(group.desired for group in retrying(partial(fleet.groups, self.deployment))):
             raise ShoalError(f"somebody stopped the nodes of '{name}'{RESUME_HINT}")
         elif time.monotonic() - self._seen > LONGEST_READY_SECONDS:
-            raise ShoalError(f"no node of '{name}' is left, and AWS starts no others{RESUME_HINT}")
+            raise ShoalError(f"no node of '{name}' is left, and AWS does not start new nodes{RESUME_HINT}")
 
     def stop(self, bars: Bars) -> None:
         """Request a stop. While AWS does not answer, the nodes do not receive the request."""

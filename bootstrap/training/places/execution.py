@@ -92,4 +92,6 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
             stop_request = interrupt
             mark_handled(stop_request)
             if run.can_detach:
-                bars.note("stopping with a checkpoint; with --detach a training continues without its command")
+                bars.note(
+                    "stopping the run with a checkpoint; a run started with --detach continues without its command"
+                )

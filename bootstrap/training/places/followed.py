@@ -289,7 +289,7 @@ class AgentRun(RemoteRun):
         if self._end is None:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise ShoalError(
-                    f"the nodes did not stop in time, so Shoal ends them; their files are in {self.launch.left_in}"
+                    f"the nodes did not stop in time, so Shoal ends the run; its files are in {self.launch.left_in}"
                 )
             self._look(bars)
         return self._end is not None

@@ -58,7 +58,7 @@ class HostsPlace(Place):
         """
         if address is None:
             raise UsageError(
-                "--hosts needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
+                "--hosts needs --data FILE, a dataset that `shoal preprocess` wrote, or --input FILE... with texts"
             )
         with open_dataset(Path(address)):
             return address
@@ -81,7 +81,7 @@ class HostsPlace(Place):
 class HostsLaunch(Launch):
     """Launch of a run on hosts."""
 
-    when_silent = "its log is agent.log, in a folder with that name in ~/.shoal of its host"
+    when_silent = "the log of the agent is agent.log on its host, in the folder of ~/.shoal with the name of the node"
     are_working = False
     """True if ranks are running on a host."""
 
@@ -148,7 +148,7 @@ class HostsRun(AgentRun):
                 yield
         except (KeyboardInterrupt, ShoalError) as error:
             if isinstance(error, LostError) and launch.request.ready:
-                raise Detached(f"{error}; the run continues, and the same command follows it") from error
+                raise Detached(f"{error}; the run continues; to follow it, repeat the command") from error
             if not launch.already_started:  # without the request, the agents end the run of this command
                 with suppress(ShoalError):
                     launch.forget()
@@ -184,14 +184,14 @@ class HostsRun(AgentRun):
             answer = {}
         if isinstance(missing := answer.get("missing"), list) and missing:
             raise ShoalError(
-                f"{host.label}: {host.python} has no {missing[0]}; install PyTorch and "
-                "bootstrap/nodes/gpu/requirements.txt there, or name another Python in "
+                f"{host.label}: {host.python} has no module {missing[0]}; install PyTorch and "
+                "bootstrap/nodes/gpu/requirements.txt on this host, or name a different Python in "
                 f"{self._place.file.path}: python=/path"
             )
         if unable := answer.get("unable"):
             raise ShoalError(
                 f"{host.label} cannot use {self.store.name}: {str(unable).rstrip('.')}; the host needs its own AWS "
-                "credentials, from a role or in its ~/.aws, that may list, read, write and delete there"
+                "credentials, from a role or in its ~/.aws, with permission to list, read, write and delete its objects"
             )
         if (other := answer.get("other")) not in (None, self.store.name):
             raise ShoalError(f"{host.label}: a training in another folder, {other}, uses this host; wait until it ends")
@@ -224,7 +224,7 @@ class HostsRun(AgentRun):
                     self.start_agent(self.hosts.connect(host))
                 except ShoalError as error:
                     if pause == _SILENT_SECONDS:
-                        bars.note(f"{error}; Shoal tries again until it answers")
+                        bars.note(f"{error}; Shoal tries again until the host answers")
                 self._heartbeats[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
 
     def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
@@ -260,7 +260,7 @@ def _explained(address: str) -> Iterator[None]:
         cause = error.__cause__
         if isinstance(cause, BotoCoreError | ClientError) and is_credentials_error(cause):
             why = f"AWS does not accept the credentials of this command for {address} ({cause})"
-            raise LostError(f"{why}; renew them, or set AWS_PROFILE to others") from error
+            raise LostError(f"{why}; renew them, or set AWS_PROFILE to a profile with valid ones") from error
         raise LostError(str(error)) from error
 
 

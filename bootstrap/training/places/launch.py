@@ -57,7 +57,7 @@ DEFAULT = LaunchOptions()
 
 def needs_prices(region: str) -> str:
     return (
-        f"--max-dollars needs prices, but Shoal does not know those of {region}; `make prices REGION={region}` "
+        f"--max-dollars needs prices, but Shoal does not know the prices of {region}; `make prices REGION={region}` "
         "downloads them"
     )
 
@@ -80,7 +80,7 @@ class RequestedRuns:
             summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
             if summary is None or '"stopped": true' in summary.text:
                 return name
-        raise ShoalError(f"'{self._group}' has no stopped training to resume; start a new one without --resume")
+        raise ShoalError(f"'{self._group}' has no stopped run to resume; start a new run without --resume")
 
     def read(self) -> RunRequest | None:
         """Return the request, or None if there is no request. Raises ShoalError if it is unreadable."""
@@ -104,7 +104,7 @@ class RequestedRuns:
             runs = (changed,) if changed else ()
             if changed == found or self.store.write_if(self._key, RequestDocument(runs=runs).to_json(), known):
                 return changed
-        raise ShoalError(f"other commands change {self._place} all the time; repeat the command")
+        raise ShoalError(f"other commands keep changing {self._place}; repeat the command")
 
     def end(self, request: RunRequest) -> RunEnd | None:
         """Return how a launch ended; None while it has not ended."""
@@ -304,7 +304,7 @@ class Launch:
             return known
         if end is None:
             self.require_free(known.run)
-            self.requests.write_end(known, "no node ran for it, and another training started")
+            self.requests.write_end(known, "no node executed it, and a different run was started")
         return new
 
 

@@ -54,7 +54,7 @@ class ManagedPlace(BucketPlace):
     """Place of a deployment with managed training."""
 
     pause = 1.0
-    continuation = "the job continues without them; renew them, and follow it with"
+    continuation = "the job continues without credentials; renew them, and follow the job with"
     busy_message = "SageMaker trains {run}; add --managed"
 
     def __init__(
@@ -64,7 +64,9 @@ class ManagedPlace(BucketPlace):
         super().__init__(deployment, launch_options, others=others)
         if launch_options.keep or launch_options.min_nodes > 1:
             name = flag("keep" if launch_options.keep else "min_nodes")
-            raise ShoalError(f"{name} is an option of nodes, but SageMaker trains for '{deployment.name}'; remove it")
+            raise ShoalError(
+                f"{name} applies only to nodes, but SageMaker trains for '{deployment.name}'; remove {name}"
+            )
 
     @classmethod
     def serves(cls, deployment: Deployment) -> bool:
@@ -112,7 +114,7 @@ class ManagedPlace(BucketPlace):
             raise ShoalError(needs_prices(str(self.deployment.session.region_name)))
         if (paid := int(most / hourly * 3600)) < 60:
             raise ShoalError(
-                f"{self.deployment.limit_of(most)}, but a job costs ${hourly:.2f} an hour; set a higher --max-dollars"
+                f"{self.deployment.limit_of(most)}, but a job costs ${hourly:.2f} per hour; set a higher --max-dollars"
             )
         return min(longest, paid)
 
@@ -294,8 +296,8 @@ class ManagedRun(RemoteRun):
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:
         limits = {
-            "MaxRuntimeExceeded": f"it reached its limit of {self.job.limit_hours:.3g} h",
-            "MaxWaitTimeExceeded": "SageMaker had no capacity for it in time",
+            "MaxRuntimeExceeded": f"it reached its limit of {self.job.limit_hours:.3g} hours",
+            "MaxWaitTimeExceeded": "SageMaker had no capacity for the job in time",
         }
         return f"{limits.get(self.job.phase) or super().why_stopped(summary)}{RESUME_HINT}"
 

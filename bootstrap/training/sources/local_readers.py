@@ -58,7 +58,7 @@ class Readers:
             if not self._restarts[number].may_restart(newest):
                 log = self._log(number)
                 raise ShoalError(f"reader {number} died {processes.MAX_RESTARTS + 1} times; see its log {log}")
-            self._bars.note(f"reader {number} ended with status {process.returncode}; Shoal restarts it")
+            self._bars.note(f"reader {number} exited with status {process.returncode}; Shoal restarts it")
             self._start(number)
 
     def wait(self) -> None:

@@ -50,7 +50,9 @@ class TextsSource(Source):
             path = dataset_of_texts(self, output=config.output, cache=config.cache, bars=bars)
             return PreparedDataset(access.dataset(str(path), bars), addresses if access.reads_only_s3 else ())
         if local:
-            raise ShoalError(f"{local[0]} is on this machine, but other input is in S3; copy all input to one of them")
+            raise ShoalError(
+                f"{local[0]} is on this machine, but other input is in S3; copy all input to S3, or all to this machine"
+            )
         for address in addresses:
             access.require_readable(address)
         return PreparedTexts(understand_texts(self, config.output, bars), addresses)

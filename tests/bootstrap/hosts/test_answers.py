@@ -13,7 +13,7 @@ from common.errors import ShoalError
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ({"missing": ["torch"]}, "/python has no torch; install"),
+        ({"missing": ["torch"]}, "/python has no module torch; install"),
         ({"missing": 5}, "its agent does not start: {.missing.: 5}"),
         ({"missing": {"torch": 1}}, "its agent does not start"),
         ({"works": 1}, "its agent does not start"),

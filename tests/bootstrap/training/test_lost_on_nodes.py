@@ -67,7 +67,7 @@ def test_after_the_loss_of_a_rank_all_ranks_restart(two: Fleet, aws: EmbeddedAws
     assert len(starts) == 2
     node = finished["nodes"][1]["instance_id"]
     notes = [line["text"] for line in record if line["kind"] == "note"]
-    (note,) = (each for each in notes if each.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)"))
+    (note,) = (each for each in notes if each.startswith(f"rank 1 on {node} was killed by signal 9 (SIGKILL)"))
     assert note.endswith(f"; resuming from step {starts[1]}")
 
 

@@ -102,11 +102,11 @@ def test_a_job_without_a_run_folder_is_refused(more: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("launch_options", "sentence"),
     [
-        (LaunchOptions(keep=True), "--keep is an option of nodes, but SageMaker trains for 'demo'; remove it"),
-        (LaunchOptions(min_nodes=2), "--min-nodes is an option of nodes"),
+        (LaunchOptions(keep=True), "--keep applies only to nodes, but SageMaker trains for 'demo'; remove --keep"),
+        (LaunchOptions(min_nodes=2), "--min-nodes applies only to nodes"),
         (
             LaunchOptions(max_dollars=0.001),
-            r"--max-dollars is 0.001, but a job costs \$1.41 an hour; set a higher --max-doll",
+            r"--max-dollars is 0.001, but a job costs \$1.41 per hour; set a higher --max-doll",
         ),
     ],
 )

@@ -293,7 +293,7 @@ def test_a_run_without_nodes_is_replaced_and_its_end_is_written(
     claim(other, config=OTHER)
     ended = launch.end()
     assert ended is not None
-    assert ended.error == "no node ran for it, and another training started"
+    assert ended.error == "no node executed it, and a different run was started"
     assert asked(other) == other.request
 
 

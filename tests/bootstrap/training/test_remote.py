@@ -58,7 +58,7 @@ def test_unreadable_vectors_are_refused_before_any_node_starts(aws, tmp_path: Pa
     [
         ({"model": "fasttext"}, "the speed of GPUs with --model fasttext is unknown; its nodes cost $"),
         ({"model": "auto", "minutes": 2.0}, "--model auto searches for at most 2 minutes, and then trains"),
-        ({"resume": True}, "does not predict the rest of a resumed training"),
+        ({"resume": True}, "does not predict the remaining time of a resumed run"),
     ],
 )
 def test_an_impossible_prediction_is_noted_and_not_an_error(

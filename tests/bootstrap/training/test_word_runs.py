@@ -163,7 +163,7 @@ def test_a_run_ends_after_repeated_kills_of_all_ranks_and_is_resumed(stream: Pat
             for rank in (*rank_processes(0), *rank_processes(1)):
                 rank.kill()
         said = " ".join(run.ends(1).split())
-    assert "was ended by signal 9 (SIGKILL)" in said
+    assert "was killed by signal 9 (SIGKILL)" in said
     assert "restart with --resume" in said
     with WordRun(stream, tmp_path / "run", "--nodes", "2", "--mode", "async:3", "--words", WORDS, "--resume") as run:
         run.ends()

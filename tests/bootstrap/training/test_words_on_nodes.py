@@ -82,7 +82,7 @@ def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(
     for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
         assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS), bars) is None
     assert "the speed of GPUs with --model skipgram is unknown; its nodes cost $" in notes[0]
-    said = re.findall(r"its nodes cost \$(\S+) an hour", str(notes))
+    said = re.findall(r"its nodes cost \$(\S+) per hour", str(notes))
     hourly, less = map(float, said)
     assert hourly > less + 2 * 0.15
 

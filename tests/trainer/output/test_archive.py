@@ -94,12 +94,12 @@ def test_a_checkpoint_of_the_same_model_is_restored() -> None:
     ("harm", "sentence"),
     [
         *(
-            (lambda state, name=name: state.pop(name), f"it holds no {name}")
+            (lambda state, name=name: state.pop(name), f"it does not contain {name}")
             for name in ("config", "digest", "global_batch", "progress", "model", "optimiser")
         ),
         (lambda state: state.update(format=checkpoint.FORMAT + 1), "it is not of format"),
         (lambda state: state.update(format=torch.zeros(2)), "it is not of format"),
-        (lambda state: state.update(global_batch="8"), "it holds no global_batch"),
+        (lambda state: state.update(global_batch="8"), "it does not contain global_batch"),
         (lambda state: state.update(global_batch=0), "unknown options"),
         (lambda state: state["config"].update(colour="red"), "unknown options"),
         (lambda state: state["config"].update(rank_batch="8"), "rank_batch is not of type"),
@@ -124,7 +124,7 @@ def test_an_invalid_state_is_recognised(harm: Callable[[dict[str, Any]], Any], s
     [
         (lambda state: state["model"].popitem(), "its tensors do not match"),
         (lambda state: state["model"].update({"head.1.bias": torch.ones(7)}), "head.1.bias is not of the shape"),
-        (lambda state: state["optimiser"].clear(), "are not of this run"),
+        (lambda state: state["optimiser"].clear(), "do not belong to this run"),
         (lambda state: state["optimiser"].update({"first.0": torch.ones(3)}), "first.0 is not of the shape"),
     ],
 )
@@ -133,8 +133,8 @@ def test_a_checkpoint_of_another_run_is_one_sentence(harm: Callable[[dict[str, A
     harm(state)
     with pytest.raises(TrainingError, match=sentence) as caught:
         restored(state)
-    assert str(caught.value).startswith("the checkpoints in there are not of this run: ")
-    assert str(caught.value).endswith("; start in another --output")
+    assert str(caught.value).startswith("the checkpoints in there do not belong to this run: ")
+    assert str(caught.value).endswith("; choose another --output")
 
 
 def test_a_file_in_another_format_is_damaged() -> None:

@@ -71,7 +71,7 @@ def test_a_folder_in_place_of_a_checkpoint_is_renamed(tmp_path: Path) -> None:
 
 OTHERWISE: dict[str, Any] = {
     "it is not of format": {"format": checkpoint.FORMAT - 1},
-    "it holds no model": {"model": None},
+    "it does not contain model": {"model": None},
     "step is not of type int": {"progress": {"step": 1.5}},
 }
 
@@ -150,7 +150,7 @@ def test_a_folder_without_checkpoints_has_no_latest_one(tmp_path: Path) -> None:
 
 def test_a_failed_write_is_an_error_and_keeps_earlier_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(TrainingError, match=r"cannot make the folder .*taken: File exists"):
+    with pytest.raises(TrainingError, match=r"cannot create the folder .*taken: File exists"):
         checkpoint.save(tmp_path / "taken", state(1), steps=1)
     checkpoint.save(tmp_path, state(1), steps=1)
     (tmp_path / "step-000000002.pt").mkdir()
