@@ -46,7 +46,7 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
 The malloc settings make glibc keep the memory of each step instead of returning it to the system. Without these
 settings, ranks on CPUs are up to twice as slow, and their time per step is no longer linear in the number of rows.
 PyTorch uses one thread, because a rank has its own threads (threads.py). `PYTHONSAFEPATH` prevents imports from the
-working directory, which may contain untrusted files.
+working directory, which can contain untrusted files.
 """
 
 
@@ -160,7 +160,7 @@ def options_for(learns: str, *, auto: bool = False) -> list[Option]:
 def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
     """Return the options of a run that trains one of these models. The first model is the default.
 
-    `auto`: the run trains on a dataset and may start with a search.
+    `auto`: the run trains on a dataset and can start with a search.
     """
     presets = {name: each.system for model in models for name, each in MODELS[model].presets.items()}
     systems = "; ".join(f"{name}, {system}" for name, system in presets.items())

@@ -59,7 +59,7 @@ def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess
 
 def launcher(config: TrainConfig, *meeting: str) -> list[str]:
     """Return the command line that starts this machine's ranks. `meeting`: torchrun's rendezvous options."""
-    # -P: import no module from the working directory, which may contain untrusted files.
+    # -P: import no module from the working directory, which can contain untrusted files.
     program = [sys.executable, "-P", "-m", "trainer.launch", *meeting, *OPTIONS]
     return [*program, "-m", "trainer", *as_arguments(config)]
 

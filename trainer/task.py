@@ -85,7 +85,8 @@ class Task(ABC, Generic[DataT]):
     tables: Sequence[Tensor]
     """Parameters (rows, ...) in which a batch touches only few rows."""
     sparse_tables: Sequence[Tensor] = ()
-    """Very large parameters (rows, columns). No operation must take time proportional to the number of all rows.
+    """Very large parameters (rows, columns). An operation must not take time proportional to the number of all their
+    rows.
 
     Their gradients contain only touched rows (computing/row_gradients.py). Parameters that are neither in `tables` nor
     in `sparse_tables` have dense gradients.
@@ -98,7 +99,7 @@ class Task(ABC, Generic[DataT]):
     @staticmethod
     @abstractmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> DataT:
-        """Load the data that `config` names. This rank may use `memory` bytes.
+        """Load the data that `config` names. This rank is allowed to use `memory` bytes.
 
         `stop`: returns whether this rank was asked to stop, for tasks that wait for data. Raises TrainingError or
         DataError, possibly on one rank only. The caller informs the other ranks.
@@ -162,7 +163,7 @@ class Task(ABC, Generic[DataT]):
         del state
 
     def checkpoint_written(self) -> None:
-        """Act on a checkpoint of the latest state that was just written. Called only on the first rank."""
+        """Handle the end of writing a checkpoint of the latest state. Called only on the first rank."""
         return
 
     def share(self, rows: IntArray, split: IntArray, rank: int) -> IntArray:

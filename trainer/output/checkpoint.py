@@ -1,7 +1,7 @@
 """Checkpoints: the whole state that is needed to resume a run, on any number of ranks.
 
 Do not trust a file because it can be loaded. A checkpoint is a torch archive followed by the digest of its bytes. The
-digest is checked first, because bits may have flipped. The content is checked next, because a different program or
+digest is checked first, because bits might have flipped. The content is checked next, because a different program or
 version might have written it. start.py checks whether a checkpoint belongs to the run to resume.
 """
 

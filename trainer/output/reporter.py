@@ -90,7 +90,7 @@ class StepSampling:
     def takes(self, step: int, *, last: bool, now: float) -> bool:
         """Return whether to record a step.
 
-        `step`: its number in the run, from 0. `now`: the current time in seconds.
+        `step`: the number of the step in the run, from 0. `now`: the current time in seconds.
         """
         since = math.inf if self._latest is None else now - self._latest
         due = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)

@@ -32,9 +32,9 @@ class Efficiency:
     The ideal time is the least time in which ranks of the measured speeds can compute these steps.
 
     A rank's rate is its rows divided by its own compute seconds in a window of steps. In single steps, noise would
-    appear as speed. The ideal time of a window is its rows divided by the sum of the rates. Most of a rank's time in
-    the all-reduce is the wait for slower ranks. So the communication time is the all-reduce time of the rank with the
-    least all-reduce time, minus the wait of this rank for slower ranks, summed over steps.
+    appear as a difference in speed. The ideal time of a window is its rows divided by the sum of the rates. Most of a
+    rank's time in the all-reduce is the wait for slower ranks. So the communication time is the all-reduce time of the
+    rank with the least all-reduce time, minus the wait of this rank for slower ranks, summed over steps.
     """
 
     def __init__(self, rates: Sequence[float]) -> None:

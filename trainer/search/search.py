@@ -1,9 +1,9 @@
-"""Runs the search of `--model auto` on all ranks: runs trials until the time limit, or until no candidates are left.
+"""Search of `--model auto`. All ranks run trials together until the time limit, or until no candidates are left.
 
 A trial trains a model with the usual loop on the same ranks, but only on a part of the training rows. The model is
-evaluated on the other training rows. The search does not use validation and test rows. After the search, the chosen
-model is trained and calibrated like a model with given settings. Only the first rank reads the clock, and broadcasts
-its decisions.
+evaluated on the other training rows. The search uses neither validation rows nor test rows. After the search, the
+chosen model is trained and calibrated like a model with given settings. Only the first rank reads the clock. It
+broadcasts its decisions.
 """
 
 import time

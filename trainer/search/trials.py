@@ -1,4 +1,4 @@
-"""Trials of a search: settings, and the scores of their models on held-out rows. Functions compare trials.
+"""Trials of a search: settings, the scores of their models on held-out rows, and comparisons of trials.
 
 Rows are held out in folds, and each fold consists of blocks. Two trials are compared through the differences of their
 scores on common blocks. A hard block is hard for both models. So the standard error of the mean difference is much
