@@ -48,7 +48,7 @@ def option_values(config: TrainConfig) -> dict[str, tuple[str, ...]]:
 
     An option is left out if its value has the same effect as the default.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    option_words: dict[str, tuple[str, ...]] = {}
     for each in options(TrainConfig):
         if config.model not in models_by_option().get(each.name, (config.model,)):
             continue
@@ -60,12 +60,12 @@ def option_values(config: TrainConfig) -> dict[str, tuple[str, ...]]:
         if value is None or value is False or value in ((), {}):
             continue
         if value is True:
-            found[each.name] = ()
+            option_words[each.name] = ()
         elif each.name == "slow":
-            found[each.name] = tuple(f"{rank}:{slowed}" for rank, slowed in value.items())
+            option_words[each.name] = tuple(f"{rank}:{slowed}" for rank, slowed in value.items())
         else:
-            found[each.name] = tuple(map(str, value)) if each.several else (str(value),)
-    return found
+            option_words[each.name] = tuple(map(str, value)) if each.several else (str(value),)
+    return option_words
 
 
 def from_option_values(words: Mapping[str, Sequence[str]], *, endless: bool, **places: Path) -> TrainConfig:
@@ -113,9 +113,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
         "-m trainer --data dataset.h5 --output results",
     )
     add_arguments(parser)
-    asked = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     try:
-        return from_args(asked, endless=_is_endless(asked.data))
+        return from_args(parsed, endless=_is_endless(parsed.data))
     except (DataError, TrainingError) as error:
         parser.error(str(error))
 

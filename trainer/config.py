@@ -107,8 +107,8 @@ class TrainConfig(
         If the user gave no batch size, use the model's default for a run of this size.
         """
         declared = MODELS[self.model].step_rows
-        found = declared and declared.of(size._replace(optimiser=self.optimiser))
-        return self if self.requested_batch(1) or not found else replace(self, global_batch=found)
+        step_rows = declared and declared.of(size._replace(optimiser=self.optimiser))
+        return self if self.requested_batch(1) or not step_rows else replace(self, global_batch=step_rows)
 
     def with_model(self, model: str, values: Settings) -> "TrainConfig":
         """Return this configuration for a different model, with that model's defaults.
@@ -123,13 +123,13 @@ class TrainConfig(
 def models_by_option() -> Mapping[str, tuple[str, ...]]:
     """Return the names of the models that have an option, for each option that not all models have."""
     kinds = {ClassifierOptions.title: "classes", EmbeddingOptions.title: "words"}
-    found = {}
+    models_of = {}
     for each in options(TrainConfig):
         named = tuple(of for of, model in MODELS.items() if each.name in (*model.settings, *model.options))
         learns = kinds.get(each.group)
         if models := named or tuple(of for of, model in MODELS.items() if learns == model.learns):
-            found[each.name] = models
-    return found
+            models_of[each.name] = models
+    return models_of
 
 
 def _unsupported_option(model: str, name: str) -> TrainingError:
@@ -183,7 +183,7 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
             "group": ModelOptions.title,  # in this command the option limits a search, not training on a stream
             "advanced": False,
         }
-    found = []
+    adapted = []
     for each in options(TrainConfig):
         having = [name for name in models_by_option().get(each.name, models) if name in models]
         named = [name for name in having if name != AUTO]
@@ -192,8 +192,8 @@ def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
         if {*named, AUTO} != {*models, AUTO}:
             shown["text"] = f"{', '.join(named)}: {each.text}"
         if having:
-            found.append(replace(each, **{**shown, **changed.get(each.name, {})}))
-    return found
+            adapted.append(replace(each, **{**shown, **changed.get(each.name, {})}))
+    return adapted
 
 
 def _model_help(models: Sequence[str]) -> str:

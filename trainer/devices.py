@@ -34,8 +34,8 @@ def copy_to_device(array: npt.NDArray[Any], device: torch.device) -> Tensor:
     The array is first copied to pinned memory, so that the host does not wait for the copy to the GPU. Without pinned
     memory, the host would wait until the GPU has finished its queue.
     """
-    found = torch.from_numpy(array)
-    return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
+    tensor = torch.from_numpy(array)
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 def no_gpu_message() -> str:

@@ -108,15 +108,15 @@ class _LocalRendezvous(StaticTCPRendezvous):
         return RendezvousInfo(store, 0, 1, info)
 
 
-def _use_local_rendezvous(asked: Namespace) -> None:
+def _use_local_rendezvous(parsed: Namespace) -> None:
     """Configure the communication of this machine's ranks so that no other machine can reach them."""
-    asked.standalone, asked.rdzv_backend, asked.rdzv_endpoint = False, _LOCAL, f"{_LOOPBACK}:0"
+    parsed.standalone, parsed.rdzv_backend, parsed.rdzv_endpoint = False, _LOCAL, f"{_LOOPBACK}:0"
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(f"{library}_SOCKET_IFNAME", "lo")
 
 
-def _create_local_rendezvous(asked: RendezvousParameters) -> _LocalRendezvous:
-    return _LocalRendezvous(_LOOPBACK, 0, 0, 1, asked.run_id, int(collectives.RENDEZVOUS_TIMEOUT.total_seconds()))
+def _create_local_rendezvous(parameters: RendezvousParameters) -> _LocalRendezvous:
+    return _LocalRendezvous(_LOOPBACK, 0, 0, 1, parameters.run_id, int(collectives.RENDEZVOUS_TIMEOUT.total_seconds()))
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -136,29 +136,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
     processes._terminate_process_handler = _stop
     rendezvous_handler_registry.register(_LOCAL, _create_local_rendezvous)
-    asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
-    if asked.standalone:
-        _use_local_rendezvous(asked)
+    parsed = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
+    if parsed.standalone:
+        _use_local_rendezvous(parsed)
     previous: Failure | None = None
     end_with_starter()
     handlers = {number: signal.getsignal(number) for number in _STOP_SIGNALS}
     try:
-        for attempt in range(asked.max_restarts + 1):
-            ended, started = _attempt(asked, attempt)
+        for attempt in range(parsed.max_restarts + 1):
+            ended, started = _attempt(parsed, attempt)
             if not ended:
                 return 0
             failure = failures.root_cause(ended)
             _report(failure.line())
             repeated = previous is not None and _is_repeated(failure, previous)
-            if failure.kind is FailureKind.FINAL or repeated or not started or attempt == asked.max_restarts:
+            if failure.kind is FailureKind.FINAL or repeated or not started or attempt == parsed.max_restarts:
                 break
             previous = failure
             # Torchrun's own signal handlers would act only after the rendezvous.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            _report(f"{failure.short}; starting again ({attempt + 1} of {asked.max_restarts})")
+            _report(f"{failure.short}; starting again ({attempt + 1} of {parsed.max_restarts})")
             os.environ[failures.LOST] = failure.line()
-            asked.training_script_args = [*asked.training_script_args, "--resume"]
+            parsed.training_script_args = [*parsed.training_script_args, "--resume"]
     except SignalException as stop:
         return 128 + stop.sigval
     return 1
@@ -173,25 +173,25 @@ def _is_repeated(failure: Failure, previous: Failure) -> bool:
     return at_a_step and failure.kind is FailureKind.CAUSE and failure.short == previous.short
 
 
-def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
+def _attempt(parsed: Namespace, attempt: int) -> tuple[list[Failure], bool]:
     """Run this machine's ranks until they exit. Return their failures, and whether they had started training steps."""
     with temporary_folder("shoal-launch-") as folder:
-        own = Namespace(**vars(asked))
-        own.max_restarts, own.log_dir = 0, str(folder)
+        adapted = Namespace(**vars(parsed))
+        adapted.max_restarts, adapted.log_dir = 0, str(folder)
         os.environ[failures.FOLDER] = str(folder)
-        if own.master_port is not None:
-            own.master_port += attempt
+        if adapted.master_port is not None:
+            adapted.master_port += attempt
             seconds = _RESTART_RENDEZVOUS_SECONDS if attempt else int(collectives.RENDEZVOUS_TIMEOUT.total_seconds())
-            own.rdzv_conf = ",".join(filter(None, (f"timeout={seconds}", own.rdzv_conf)))
+            adapted.rdzv_conf = ",".join(filter(None, (f"timeout={seconds}", adapted.rdzv_conf)))
         ended: list[Failure] = []
         try:
-            run.run(own)  # type: ignore[no-untyped-call]
+            run.run(adapted)  # type: ignore[no-untyped-call]
         except ChildFailedError as error:
             ended = _failures_of(error, failures.read_failures(folder))
         except (RendezvousError, dist.DistError) as error:
             node = os.environ.get(failures.NODE)
             sentence = collectives.rendezvous_message(
-                node or f"node {own.node_rank}", f"{own.master_addr}:{own.master_port}", error
+                node or f"node {adapted.node_rank}", f"{adapted.master_addr}:{adapted.master_port}", error
             )
             kind = FailureKind.CONSEQUENCE if attempt else FailureKind.FINAL
             ended = [Failure(kind=kind, time=time.time(), what=sentence)]

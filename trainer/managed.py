@@ -81,8 +81,10 @@ class Hosts:
 
         Raises DataError if the file is not a resource configuration.
         """
-        found = _read_config(path)
-        names, current, interface = (found.get(key) for key in ("hosts", "current_host", "network_interface_name"))
+        configuration = _read_config(path)
+        names, current, interface = (
+            configuration.get(key) for key in ("hosts", "current_host", "network_interface_name")
+        )
         if not isinstance(names, list) or not names or not all(isinstance(each, str) for each in names):
             raise DataError(f"{path} has no hosts")
         if current not in names:
@@ -130,10 +132,12 @@ class _Job:
         """
         config = self._base / "input" / "config"
         hosts = Hosts.read(config / "resourceconfig.json")
-        asked = read_options(_read_config(config / "hyperparameters.json"), self._base / "input" / "data", self._output)
+        options = read_options(
+            _read_config(config / "hyperparameters.json"), self._base / "input" / "data", self._output
+        )
         first = hosts.rank == 0
         if not self._has_finished():
-            self._run(asked, hosts)
+            self._run(options, hosts)
         if (summary := read_json(self._output / SUMMARY)) is None and first and not self._stopped:
             raise self._failure(hosts)
         if first and summary is not None and not summary["stopped"]:
@@ -242,12 +246,12 @@ def _option_value(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, str):
         raise DataError(f"the hyperparameter {name} must be a string")
     with suppress(ValueError):
-        if isinstance(found := json.loads(value), list) and all(isinstance(each, str) for each in found):
-            return tuple(found)
-        if found is True:
+        if isinstance(parsed := json.loads(value), list) and all(isinstance(each, str) for each in parsed):
+            return tuple(parsed)
+        if parsed is True:
             return ()
-        if isinstance(found, str):  # the SageMaker SDK encodes strings as JSON
-            return (found,)
+        if isinstance(parsed, str):  # the SageMaker SDK encodes strings as JSON
+            return (parsed,)
     return (value,)
 
 
@@ -284,10 +288,10 @@ def _gpus() -> int:
     A child process counts them, so that this process does not import PyTorch.
     """
     counting = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
-    found = subprocess.run(counting, capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise TrainingError(f"PyTorch does not start: {(found.stderr.splitlines() or ['without a message'])[-1]}")
-    return int(found.stdout.split()[-1])
+    process = subprocess.run(counting, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise TrainingError(f"PyTorch does not start: {(process.stderr.splitlines() or ['without a message'])[-1]}")
+    return int(process.stdout.split()[-1])
 
 
 def _copy_lines(lines: IO[str] | None, log: IO[str]) -> None:

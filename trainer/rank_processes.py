@@ -66,8 +66,8 @@ def launcher(config: TrainConfig, *meeting: str) -> list[str]:
 
 def split_rank_prefix(line: str) -> tuple[int | None, str]:
     """Return the rank that printed a line (None for the launcher), and the line without its prefix."""
-    found = _OF_RANK.fullmatch(line)
-    return (int(found[1]), found[2]) if found else (None, line)
+    match = _OF_RANK.fullmatch(line)
+    return (int(match[1]), match[2]) if match else (None, line)
 
 
 def failure_in(output: str, where: str) -> TrainingError:

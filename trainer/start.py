@@ -42,19 +42,19 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
         task = task_class(config.model)
         data = load_data(task, config, ranks, lambda: stop.requested)
         saved, config, notes = load_checkpoint(config, ranks, data)
-        found = saved["search"] if saved else {}
+        search_summary = saved["search"] if saved else {}
         if config.model == AUTO:
             search = Search(config, ranks, data, stop)
             with clock.during(Activity.SEARCH):
                 if stopped := search.run():
                     return stopped
-            config, found = search.chosen()
-            notes.append(found["verdict"])
+            config, search_summary = search.chosen()
+            notes.append(search_summary["verdict"])
         if saved is None:
             config, data, notes_of_task = task.resolve_config(config, ranks, data)
             notes += notes_of_task
         order = make_order(config, ranks, data, saved=saved)
-        run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop, search=found)
+        run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop, search=search_summary)
         return run.train(notes)
 
 
@@ -214,13 +214,13 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
     if config.preset:
         left: dict[str, Any] = {name: None for name in KEPT_ON_RESUME if name not in config.fixed}
         config = replace(config, **left)
-    made = state["config"]
+    saved = state["config"]
     _require_same(state, config, digest)
-    kept = {name: made[name] for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if name in made}
+    kept = {name: saved[name] for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if name in saved}
     notes = [
-        f"continuing with {flag(name)} {getattr(config, name)}; it was {made[name]}"
+        f"continuing with {flag(name)} {getattr(config, name)}; it was {saved[name]}"
         for name in _MAY_CHANGE_AFTER_DIVERGENCE
-        if name in made and getattr(config, name) != made[name]
+        if name in saved and getattr(config, name) != saved[name]
     ]
     return replace(config, **kept), notes
 

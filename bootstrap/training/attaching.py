@@ -38,14 +38,14 @@ def current_trainings(deployment: Deployment) -> list[TrainingHandle]:
 
 def listed_trainings(deployment: Deployment) -> list[TrainingHandle]:
     """Return the same runs as `current_trainings`, but ignore a data bucket that was deleted with its stack."""
-    found: list[TrainingHandle] = []
+    trainings: list[TrainingHandle] = []
     for place in _places(deployment):
         try:
-            found += place.current_trainings()
+            trainings += place.current_trainings()
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchBucket":
                 raise
-    return found
+    return trainings
 
 
 def overview(deployment: Deployment, reports: Reports) -> list[RunOverview]:
@@ -62,7 +62,7 @@ def find_training(deployment: Deployment, run: str | None) -> TrainingHandle:
     named = [each for each in wanted if run in (None, each.name)]
     if at_work := next((each for each in named if not each.has_ended), None):
         return at_work
-    ended = [found for place in _places(deployment) if (found := place.newest_ended(run))]
+    ended = [newest for place in _places(deployment) if (newest := place.newest_ended(run))]
     if not (ended or named):
         which = f"the run {run}" if run else "a run"
         known = f"; its runs: {', '.join(each.name for each in wanted)}" if wanted else ""

@@ -25,8 +25,8 @@ def char_lengths(text: str) -> range:
 
     For example, `3-6` returns 3, 4, 5 and 6. For an invalid value, the range is empty.
     """
-    found = re.fullmatch("([1-9])-([1-9])", text)
-    return range(int(found[1]), int(found[2]) + 1) if found else range(0)
+    match = re.fullmatch("([1-9])-([1-9])", text)
+    return range(int(match[1]), int(match[2]) + 1) if match else range(0)
 
 
 _CHARS = Bound(

@@ -25,8 +25,8 @@ _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
 def local_steps(mode: str) -> int:
     """Return K, the number of local steps in the value of `--mode`; 0 for `sync`."""
-    found = _MODE.fullmatch(mode)
-    return int(found[1] or 0) if found else 0
+    match = _MODE.fullmatch(mode)
+    return int(match[1] or 0) if match else 0
 
 
 @dataclass(frozen=True, kw_only=True)

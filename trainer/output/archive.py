@@ -21,15 +21,15 @@ def read(content: bytes) -> dict[str, Any]:
     that the file is damaged.
     """
     try:
-        found = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
+        loaded = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
     except MemoryError:
         raise
     except Exception as error:
         # torch raises errors of various types, such as pickle, zip, type and key errors.
         raise DamagedError("it is not a torch file, or is damaged") from error
-    if not isinstance(found, dict):
+    if not isinstance(loaded, dict):
         raise DamagedError("it is not a dictionary")
-    return found
+    return loaded
 
 
 def require_finite(tensors: Any) -> None:

@@ -25,13 +25,13 @@ def candidate_config(config: TrainConfig, settings: Settings) -> TrainConfig:
     return config.with_model(settings["model"], {**settings, **kept, "fixed": ()})
 
 
-def resumed_candidate_config(config: TrainConfig, made: Mapping[str, Any]) -> TrainConfig:
+def resumed_candidate_config(config: TrainConfig, saved: Mapping[str, Any]) -> TrainConfig:
     """Return the configuration for resuming a run with the settings that its search has chosen.
 
-    `made`: the configuration in the checkpoint (output/checkpoint.py). Options that the user gives again take
+    `saved`: the configuration in the checkpoint (output/checkpoint.py). Options that the user gives again take
     precedence.
     """
-    return candidate_config(config, {name: made[name] for name in ("model", "char_ngrams", *SEARCHED)})
+    return candidate_config(config, {name: saved[name] for name in ("model", "char_ngrams", *SEARCHED)})
 
 
 def next_candidate(

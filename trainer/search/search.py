@@ -79,9 +79,9 @@ class Search:
     @property
     def _best(self) -> Settings:
         """Settings of the best trial, or the first candidate if there was no trial."""
-        found = best_of(self._trials).settings if self._trials else self._next_settings()
-        assert found is not None
-        return found
+        settings = best_of(self._trials).settings if self._trials else self._next_settings()
+        assert settings is not None
+        return settings
 
     @property
     def _trials_end(self) -> float:
@@ -204,12 +204,12 @@ def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut
     chosen = f"chosen: {shown_options(best)}"
     if not trials:
         return f"{chosen}, without a trial: there are too few rows of a class to compare models"
-    found = next(trial for trial in trials if trial.settings == best)
-    assert found.score is not None
+    best_trial = next(trial for trial in trials if trial.settings == best)
+    assert best_trial.score is not None
     seconds = sum(trial.seconds for trial in trials)
-    worth = f"{chosen}, with {config.metric} {found.score.metric:.3f} on held-out training rows"
-    if found is not trials[0]:
-        score, loss, _ = differences(found, trials[0])
+    worth = f"{chosen}, with {config.metric} {best_trial.score.metric:.3f} on held-out training rows"
+    if best_trial is not trials[0]:
+        score, loss, _ = differences(best_trial, trials[0])
         gain = f"log loss {-loss.mean:+.3f} ± {loss.error:.3f}"
         if best != CAUTIOUS:
             gain = f"score {score.mean:+.3f} ± {score.error:.3f}"

@@ -86,8 +86,8 @@ def advantage(one: Trial, other: Trial) -> float:
         [theirs.log_loss - mine.log_loss for mine, theirs in pairs],
     ]
     spreads = [max(stdev(each), _TINY) for each in better]
-    found = _difference([sum(map(truediv, block, spreads)) for block in zip(*better, strict=True)])
-    return found.mean / max(found.error, _TINY)
+    combined = _difference([sum(map(truediv, block, spreads)) for block in zip(*better, strict=True)])
+    return combined.mean / max(combined.error, _TINY)
 
 
 def is_better(challenger: Trial, holder: Trial) -> bool:
@@ -100,9 +100,9 @@ def is_better(challenger: Trial, holder: Trial) -> bool:
     metric must not be significantly worse. The reason is a bias: if labels do not depend on texts, a class that is
     frequent in the training part is rarer in the held-out part. So the metric of a constant model is biased downwards.
     """
-    if not (found := differences(challenger, holder)):
+    if not (advantages := differences(challenger, holder)):
         return False
-    _, loss, metric = found
+    _, loss, metric = advantages
     least, error = _least_advantage(len(_pairs(challenger, holder))), max(metric.error, _TINY)
     if challenger.settings == CAUTIOUS:
         whole = len(challenger.folds) == len(holder.folds)

@@ -174,8 +174,8 @@ class BucketPlace(Place):
             each["Key"].rpartition("/")[0]: each["LastModified"]
             for each in sorted(below, key=lambda each: each["LastModified"])
         }
-        made = [each for each in below if names.is_dataset(each["Key"])]
-        newest = max(made, key=lambda each: changed[each["Key"].rpartition("/")[0]], default=None)
+        datasets = [each for each in below if names.is_dataset(each["Key"])]
+        newest = max(datasets, key=lambda each: changed[each["Key"].rpartition("/")[0]], default=None)
         return str(s3.S3Path(self._bucket, newest["Key"])) if newest else None
 
     def _upload(self, path: Path, bars: Bars) -> str:
@@ -239,8 +239,8 @@ def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bar
 
 
 def _vectors(config: TrainConfig) -> str | None:
-    found = config.embeddings
-    return vectors_file(found) if found is not None and not is_s3(found) else found
+    vectors = config.embeddings
+    return vectors_file(vectors) if vectors is not None and not is_s3(vectors) else vectors
 
 
 def _address(address: str, folder: s3.S3Path) -> str:

@@ -124,8 +124,8 @@ class DeploymentPlace(BucketPlace):
         Raises ShoalError if the deployment has no nodes.
         """
         groups = scaling_groups(self.deployment, readers=readers)
-        found = [(each.node_group, each.instance_types) for each in groups]
-        return [node for group, types in found for node in group_nodes(types, group.size, group.gpus, group.efa)]
+        group_types = [(each.node_group, each.instance_types) for each in groups]
+        return [node for group, types in group_types for node in group_nodes(types, group.size, group.gpus, group.efa)]
 
     def hourly(self, nodes: Sequence[Node]) -> float | None:
         """Return the cost of these nodes in dollars per hour, at the prices that `Spending` uses; None if a price is

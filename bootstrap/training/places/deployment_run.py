@@ -185,10 +185,10 @@ class DeploymentRun(AgentRun):
         """Copy the results to the output, and add the line counts of the readers to the summary."""
         read: dict[str, Any] = {}
         if self.prepared.readers:
-            found = read_so_far(self.store, self.launch.run, self.prepared.readers)
-            if found.malformed:
-                bars.note(f"{describe_malformed(found.malformed, found.lines)}; see reader-N.log")
-            read = {"read": asdict(found)}
+            progress = read_so_far(self.store, self.launch.run, self.prepared.readers)
+            if progress.malformed:
+                bars.note(f"{describe_malformed(progress.malformed, progress.lines)}; see reader-N.log")
+            read = {"read": asdict(progress)}
         if self.launch.request.keep:
             read["kept"] = True
         if self.prepared.inputs:
@@ -205,10 +205,10 @@ class DeploymentRun(AgentRun):
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:
         """Return why the run stopped (its cost limit or a user) and what finishing the run would cost."""
-        asked = self.launch.request
+        request = self.launch.request
         why = "somebody stopped it"
-        if asked.max_dollars is not None and not asked.stop and asked.at(time.time()).stop:
-            why = f"it would have cost more than ${asked.max_dollars:g}"
+        if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
+            why = f"it would have cost more than ${request.max_dollars:g}"
         done, spent = summary["rows_seen"], self.spent()
         rows = summary.get("rows", 0) * (self.config.epochs or 0)
         more = (
@@ -224,12 +224,12 @@ def read_so_far(store: Store, run: str, readers: int) -> Status:
 
     Invalid progress documents are ignored, because other programs can also write to the run's folder.
     """
-    found = []
+    statuses = []
     for reader in range(readers):
         with suppress(DataError):
             document = store.read(f"{RUNS}{run}/reader-{reader}.json")
-            found += [Status.from_json(document.text)] if document else []
-    return sum_of(found)
+            statuses += [Status.from_json(document.text)] if document else []
+    return sum_of(statuses)
 
 
 class ReadingProgress:

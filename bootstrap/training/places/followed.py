@@ -95,23 +95,23 @@ def copy_results(
     """
     folder, copied = f"{RUNS}{run}/", Copied(output=output)
     if files is None:
-        files = {key.removeprefix(folder): found for key, found in store.list(folder).items()}
-    for name, found in files.items():
-        if is_marker(f"{folder}{name}", found.size):
+        files = {key.removeprefix(folder): stored for key, stored in store.list(folder).items()}
+    for name, stored in files.items():
+        if is_marker(f"{folder}{name}", stored.size):
             continue
         try:
             path = path_below(output, f"{into}{names.result(name)}")
         except ShoalError as error:
             copied.refused.append(str(error))
             continue
-        if skip and _is_there(path, found):
-            count(found.size)
+        if skip and _is_there(path, stored):
+            count(stored.size)
         else:
             with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
-                store.get(f"{folder}{name}", path, changed=found.changed, count=count)
-            copied.sizes.append(found.size)
+                store.get(f"{folder}{name}", path, changed=stored.changed, count=count)
+            copied.sizes.append(stored.size)
         copied.files.append(path)
-        copied.tags[name] = found.tag
+        copied.tags[name] = stored.tag
     return copied
 
 

@@ -75,8 +75,8 @@ class RequestedRuns:
 
     def unfinished(self) -> str:
         """Return the name of the newest unfinished run. Raises ShoalError if all runs have finished."""
-        found = {key.split("/")[1] for key in self.store.list(f"{documents.RUNS}{self._group}.")}
-        for name in sorted(filter(names.is_run, found), reverse=True):
+        runs = {key.split("/")[1] for key in self.store.list(f"{documents.RUNS}{self._group}.")}
+        for name in sorted(filter(names.is_run, runs), reverse=True):
             summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
             if summary is None or '"stopped": true' in summary.text:
                 return name
@@ -88,8 +88,8 @@ class RequestedRuns:
 
     def active_request(self) -> RunRequest | None:
         """Return the request if its run is active, else None. Raises ShoalError if it is unreadable."""
-        found = self.read()
-        return found if found and self.end(found) is None else None
+        request = self.read()
+        return request if request and self.end(request) is None else None
 
     def change(self, change: Callable[[RunRequest | None], RunRequest | None]) -> RunRequest | None:
         """Replace the request with the result of `change`, and return this result.
@@ -99,36 +99,36 @@ class RequestedRuns:
         Raises ShoalError if the request is unreadable.
         """
         for _ in range(_CHANGES_AT_ONCE):
-            found, known = self._read()
-            changed = change(found)
+            current, known = self._read()
+            changed = change(current)
             runs = (changed,) if changed else ()
-            if changed == found or self.store.write_if(self._key, RequestDocument(runs=runs).to_json(), known):
+            if changed == current or self.store.write_if(self._key, RequestDocument(runs=runs).to_json(), known):
                 return changed
         raise ShoalError(f"other commands keep changing {self._place}; repeat the command")
 
     def end(self, request: RunRequest) -> RunEnd | None:
         """Return how a launch ended; None while it has not ended."""
-        found = self.store.read(request.end_key)
-        return RunEnd.of_launch(request.token, found.text) if found else None
+        document = self.store.read(request.end_key)
+        return RunEnd.of_launch(request.token, document.text) if document else None
 
     def write_end(self, request: RunRequest, error: str = "") -> None:
         """Write the end of a launch for which no node is left to write it. An end that a node has written is kept.
 
         `error` says why the launch failed; empty if it was stopped.
         """
-        found = self.store.read(request.end_key)
-        if found is None or RunEnd.of_launch(request.token, found.text) is None:
+        document = self.store.read(request.end_key)
+        if document is None or RunEnd.of_launch(request.token, document.text) is None:
             end = RunEnd(token=request.token, outcome="failed" if error else "stopped", error=error)
-            self.store.write_if(request.end_key, end.to_json(), found)
+            self.store.write_if(request.end_key, end.to_json(), document)
 
     @property
     def _place(self) -> str:
         return f"{self.store.name}/{self._key}"
 
     def _read(self) -> tuple[RunRequest | None, Document | None]:
-        found = self.store.read(self._key)
+        document = self.store.read(self._key)
         try:
-            return (RequestDocument.from_json(found.text).request if found else None), found
+            return (RequestDocument.from_json(document.text).request if document else None), document
         except DataError as error:
             raise ShoalError(
                 f"{self._place} is not a request of this version of Shoal: {error}; delete it, and repeat the command"
@@ -236,8 +236,8 @@ class Launch:
 
         The command that fetches the results removes the request.
         """
-        found = self.requests.read()
-        return found is not None and found.token == self.request.token
+        request = self.requests.read()
+        return request is not None and request.token == self.request.token
 
     def forget(self) -> None:
         """Remove the request if it was written. Nodes that are still running then become idle."""
@@ -252,9 +252,9 @@ class Launch:
         """Return all attempts of this launch so far, oldest first."""
         while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
             self._number += 1
-            found = Attempt.of_launch(self.request.token, text)
-            if found is not None and found.number == self._number:
-                self._attempts.append(found)
+            attempt = Attempt.of_launch(self.request.token, text)
+            if attempt is not None and attempt.number == self._number:
+                self._attempts.append(attempt)
         return self._attempts
 
     def end(self) -> RunEnd | None:
@@ -281,11 +281,11 @@ class Launch:
     def _change(self, new: RunRequest | None) -> None:
         """Replace this launch's request with `new`, or remove it for None. A request of a different launch is kept."""
         token = self.request.token
-        self.requests.change(lambda found: new if found is not None and found.token == token else found)
+        self.requests.change(lambda current: new if current is not None and current.token == token else current)
 
     def _read(self, key: str) -> str | None:
-        found = self.requests.store.read(key)
-        return found.text if found else None
+        document = self.requests.store.read(key)
+        return document.text if document else None
 
     @property
     def _copy_key(self) -> str:

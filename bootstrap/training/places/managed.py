@@ -235,15 +235,15 @@ class ManagedRun(RemoteRun):
         The channels are the dataset, the files of options and, for AWS's own image, Shoal's code.
         """
         given, shared = self._config, self._place.settings
-        found: dict[str, str] = {DATA: str(self.prepared.request()["dataset"])}
+        channels: dict[str, str] = {DATA: str(self.prepared.request()["dataset"])}
         for name in FILES:
             value = getattr(given, name)
             addresses = list(value) if isinstance(value, tuple) else [value] if value else []
             if len(addresses) > 1:
                 raise ShoalError(f"{flag(name)} accepts only one file for SageMaker; pass one file")
-            found |= {name: self._prefix(addresses[0])} if addresses else {}
-        found |= {name: address for name in ("code", "wheels", "script") if (address := getattr(shared, name))}
-        return found
+            channels |= {name: self._prefix(addresses[0])} if addresses else {}
+        channels |= {name: address for name in ("code", "wheels", "script") if (address := getattr(shared, name))}
+        return channels
 
     def _prefix(self, address: str) -> str:
         """Return a channel's S3 prefix: of a file, a folder, or the two files of an analogy set in MSR's format."""

@@ -126,8 +126,8 @@ class Job:
 
     @property
     def created(self) -> datetime:
-        found: datetime = self._shown["CreationTime"]
-        return found.astimezone(UTC)
+        created: datetime = self._shown["CreationTime"]
+        return created.astimezone(UTC)
 
     @property
     def dataset(self) -> str:
@@ -223,9 +223,9 @@ def jobs(deployment: Deployment, run: str | None = None, *, active: bool = False
         return
     prefix = job_name(run) if run else cleanup.job_prefix(deployment.name)
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    asked = {"NameContains": prefix, "SortBy": "CreationTime", "SortOrder": "Descending"}
+    filters = {"NameContains": prefix, "SortBy": "CreationTime", "SortOrder": "Descending"}
     sagemaker: Any = deployment.session.client("sagemaker")
-    pages = sagemaker.get_paginator("list_training_jobs").paginate(**asked)
+    pages = sagemaker.get_paginator("list_training_jobs").paginate(**filters)
     for each in retrying(lambda: [job for page in pages for job in page["TrainingJobSummaries"]]):
         name, ended = each["TrainingJobName"], each["TrainingJobStatus"] in ENDED
         if cleanup.is_job(name, deployment.name) and name.startswith(prefix) and not (active and ended):
