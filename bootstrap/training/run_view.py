@@ -186,7 +186,7 @@ class RecordView:
                 fed = True
             self._known = size
         if not fed:
-            self._view.feed(b"")  # to show the time, because the ranks may be waiting for text
+            self._view.feed(b"")  # to show the time, because the ranks might be waiting for text
 
 
 def _measured(validation: Mapping[str, Any]) -> dict[str, str]:

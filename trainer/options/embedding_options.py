@@ -26,7 +26,7 @@ class EmbeddingOptions(Section):
     title: ClassVar[str] = "word embeddings"
 
     window: int = option(
-        "largest context window: number of words; the window of each word is drawn at random from 1 to this number",
+        "largest context window, a number of words; the window of each word is drawn at random from 1 to this number",
         default=5,
         must=from_1_to(1000),
     )
@@ -90,10 +90,12 @@ def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
     stream.
     """
     if endless and options.pip:
-        raise TrainingError("--pip needs finite text, with which it compares the embeddings; leave it out")
+        raise TrainingError(
+            "--pip needs finite text, because it compares the embeddings with the whole text; leave out --pip"
+        )
     if not endless and options.minutes is not None:
         raise TrainingError("--minutes needs an unbounded stream (--follow); use --words or --epochs")
     if not endless and options.vocabulary_words != EmbeddingOptions.vocabulary_words:
         raise TrainingError(
-            "--vocabulary-words needs an unbounded stream (--follow); on other text all words are counted: leave it out"
+            "--vocabulary-words needs an unbounded stream (--follow); on finite text, all words are counted; leave it out"
         )

@@ -80,7 +80,7 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
                 except (DataError, ShoalError):
                     record.update()
                     raise
-                record.update()  # also after the end of the run, because the record may have new lines
+                record.update()  # also after the end of the run, because the record can have new lines
                 if over:
                     return stop_request
                 time.sleep(place.pause)

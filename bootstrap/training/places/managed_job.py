@@ -77,8 +77,8 @@ def settings(deployment: Deployment) -> Settings:
         return from_json(Settings, parse_json_object(text))
     except DataError as error:
         raise ShoalError(
-            f"the output {topology.OUTPUT_MANAGED} of the deployment '{deployment.name}' is of another version of "
-            "Shoal; deploy it again"
+            f"a different version of Shoal wrote the output {topology.OUTPUT_MANAGED} of the deployment "
+            f"'{deployment.name}'; deploy it again"
         ) from error
 
 
@@ -142,7 +142,7 @@ class Job:
 
     @property
     def options(self) -> dict[str, tuple[str, ...]]:
-        """Options of the run: the words of each option's value, by name. Files have their S3 addresses.
+        """Options of the run: the words of each option's value, by name. Files are given by their S3 addresses.
 
         Raises ShoalError if Shoal did not start the job.
         """

@@ -134,5 +134,5 @@ def running_readers(stream: Path, settings: StreamSettings, bars: Bars) -> Itera
 def delete_stream(stream: Path) -> None:
     """Delete the text that an earlier run read. Raises DataError if the folder is not a stream."""
     if stream.exists():
-        read_settings(stream)  # never delete another kind of folder
+        read_settings(stream)  # never delete a different kind of folder
         shutil.rmtree(stream)
