@@ -304,7 +304,7 @@ def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path: Path
     task: Any = SimpleNamespace(load=lambda *_, **__: SimpleNamespace(digest="a"))
     load_data(task, replace(config, threads=7, data=Path("e.h5")), ranks, lambda: False)
     with pytest.raises(
-        TrainingError, match=r"--learning-rate is 0.5 here and 0.008 on the first rank; start all ranks"
+        TrainingError, match=r"--learning-rate is 0.5 on this rank and 0.008 on the first rank; start all ranks"
     ):
         load_data(task, replace(config, learning_rate=0.5), ranks, lambda: False)
     first[0] = "b"

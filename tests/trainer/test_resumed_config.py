@@ -45,7 +45,9 @@ def test_settings_derived_from_the_rows_are_kept() -> None:
 
 def test_another_dataset_or_setting_is_refused() -> None:
     assert resume(state(), threads=8)[1] == []
-    with pytest.raises(TrainingError, match=r"made with a different dataset than d\.h5; resume with the original setting"):
+    with pytest.raises(
+        TrainingError, match=r"made with a different dataset than d\.h5; resume with the original setting"
+    ):
         resumed_config(state(), config(), digest="b")
     assert_refused(state(), "the checkpoints in out/checkpoints were made with --seed 0, not with --seed 1", seed=1)
     assert_refused(state(), "made without --positive-weight, not with --positive-weight 2", positive_weight=2.0)

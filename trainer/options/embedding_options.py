@@ -97,5 +97,6 @@ def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
         raise TrainingError("--minutes needs an unbounded stream (--follow); use --words or --epochs")
     if not endless and options.vocabulary_words != EmbeddingOptions.vocabulary_words:
         raise TrainingError(
-            "--vocabulary-words needs an unbounded stream (--follow); on finite text all words are counted; leave it out"
+            "--vocabulary-words needs an unbounded stream (--follow); on finite text, Shoal counts all words; leave "
+            "out --vocabulary-words"
         )
