@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE, until
 pytestmark = pytest.mark.end_to_end
 
 LAST_LINE = re.compile(
-    r"shoal: demo passed: accuracy (\d+\.\d)% \(majority (\d+\.\d)%\), (\d+) resources created, 0 left"
+    r"shoal: demo passed: accuracy (\d+\.\d)% \(majority class: (\d+\.\d)%\), (\d+) resources created, 0 left"
 )
 
 
