@@ -115,8 +115,8 @@ class Settings:
             ),
             (
                 3 <= count <= MAX_CLASSES,
-                f"there are {count:,} class names, but must be 3 to {MAX_CLASSES:,}; for two classes, give only the "
-                "positive label, or nothing",
+                f"there are {count:,} class names, but must be 3 to {MAX_CLASSES:,}; for two classes, leave out "
+                "--classes, and name the positive label with --positive-label",
             ),
             (
                 all(name and name.isprintable() for name in self.classes),

@@ -50,9 +50,9 @@ TOPOLOGY = "demo"
 _TEXTS = 12_000
 _GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 10, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12}
-_MODEL, _MARK, _DATA = "model", ".demo", "data"
+_MODEL, _MARK, _DATA, _REVIEWS = "model", ".demo", "data", "generated-reviews.json"
 """Names in the output folder: the run's folder, which each demo replaces; the file that marks a folder as created by a
-demo; and the folder of the dataset's counts."""
+demo; the folder of the dataset's counts; and the file of generated reviews."""
 SLOWED = {1: 2.0}
 """Slowdown factor by rank. The second node emulates an older GPU, which the balancer must detect."""
 _MARGIN = 0.05
@@ -132,7 +132,7 @@ def run(
                 limits = f"permissions_boundary={policies.arn(account, BOUNDARY)}"
                 cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "-c", limits, "--require-approval", "never")
                 result.created = {kind: len(found) for kind, found in left_over(before, inventory()).items()}
-            _preprocess_and_train(result, files, folder, output, announce)
+            _preprocess_and_train(result, files, output, announce)
             with ThreadPoolExecutor(1) as pool:
                 used = pool.submit(_predict_and_report, result, output, announce)
                 with announce(f"cdk destroy -c topology={TOPOLOGY}"):
@@ -169,14 +169,12 @@ def _require_own(model: Path) -> None:
         )
 
 
-def _preprocess_and_train(
-    result: DemoResult, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]
-) -> None:
+def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, announce: Callable[[str], Any]) -> None:
     """Preprocess and train on the deployment."""
     written: WrittenReviews | None = None
     if not files:
         with announce("write reviews"):
-            files = [folder / "reviews.json"]
+            files = [output / _REVIEWS]
             written = write_reviews(files[0], texts=_TEXTS)
     deployment = find_deployment(TOPOLOGY)
     result.dollars_an_hour = cost.hourly(topology.load(TOPOLOGY, cdk.TOPOLOGIES))

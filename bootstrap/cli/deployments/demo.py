@@ -49,7 +49,7 @@ _END: Rows = {
 @command(
     help="Run a deployment from start to end against an AWS emulator on this machine: deploy the topology 'demo' with "
     "the real CDK, preprocess reviews, train a model on two nodes of different speed, label some texts, destroy "
-    "everything, and verify that nothing is left. It needs no AWS account and takes about two minutes.",
+    "everything, and verify that nothing is left. It needs no AWS account and takes two minutes on two idle cores.",
     epilog="Example: shoal demo --input reviews/*.json.gz",
 )
 @option(
@@ -65,7 +65,8 @@ _END: Rows = {
     type=click.Path(path_type=Path),
     default=Path("results/demo"),
     metavar="DIR",
-    help="folder for logs, the trained model and its record (model/), and report.html (default: results/demo). "
+    help="folder for the generated reviews, logs, the trained model and its record (model/), and report.html (default: "
+    "results/demo). "
     "Files of an earlier demo are replaced; other files are kept",
 )
 def run(inputs: tuple[Path, ...], output: Path) -> Result:

@@ -127,7 +127,7 @@ def require_files_for(options: dict[str, Any]) -> None:
     """Raise UsageError for options about files, because standard input is plain text without ratings or labels."""
     for name, value in options.items():
         if value not in (None, (), False):
-            raise UsageError(f"--{name.replace('_', '-')} requires input files")
+            raise UsageError(f"--{name.replace('_', '-')} requires input files; give the files before this option")
 
 
 def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:

@@ -168,6 +168,11 @@ def _evaluation(summary: Mapping[str, Any]) -> str | None:
     return ", ".join(found) or None
 
 
+def _threshold(summary: Mapping[str, Any]) -> str | None:
+    two = len((summary.get("confusion") or {}).get("classes", ())) == 2
+    return filled("{threshold:.3f}", summary) if two else None
+
+
 def _stopped(summary: Mapping[str, Any]) -> str | None:
     return "with a checkpoint; to continue, run the same command with --resume" if summary["stopped"] else None
 
@@ -190,7 +195,7 @@ _ROWS: Rows = {
     "share of ideal": "{share_of_ideal:.1%} of the sum of the ranks' speeds, measured before and after the run",
     "staleness": "{staleness.mean:.1f} steps on average, {staleness.most} at most",
     **SCORES,
-    "positive above": "{threshold:.3f}",
+    "positive above": _threshold,
     "uncalibrated": "log loss {uncalibrated_log_loss:.3f} (temperature {temperature:.2f})",
     "loss per pair": lambda summary: filled("{loss:.3f}", summary) if "words_a_row" in summary else None,
     "evaluation": _evaluation,
