@@ -57,7 +57,9 @@ def explain_full_disk(path: Path, option: str = "--output") -> Iterator[None]:
     except (OSError, RuntimeError) as error:
         if not is_full_disk(error):
             raise
-        raise DataError(f"no space left on the device of {path}; free some, or choose another {option}") from error
+        raise DataError(
+            f"no space left on the device of {path}; free some space, or choose another {option}"
+        ) from error
 
 
 @contextmanager

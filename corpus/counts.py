@@ -97,7 +97,7 @@ def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
             raise _contradiction(f"{name} is {counts[name]}, but its parts add up to {parts}")
     rows, by_length = counts["train"] + counts["test"], sum(counts["lengths"].values())
     if rows != by_length:
-        raise _contradiction(f"train and test have {rows} rows, but the lengths count {by_length}")
+        raise _contradiction(f"train and test have {rows} rows, but the histogram of lengths counts {by_length}")
     if "positive_train" in counts:
         positive, after = counts["positive_train"] + counts["positive_test"], labels["after"]
         least, most = rows - after["0"], after["1"]  # wordless texts have labels, but no rows

@@ -90,8 +90,8 @@ class Settings:
             ),
             (
                 self.labelled or low < self.positive_from <= high,
-                f"positive ratings start at {self.in_units(self.positive_from)}, which leaves only one class in "
-                f"{self.in_units(low)} to {self.in_units(high)}",
+                f"positive ratings start at {self.in_units(self.positive_from)}, so all ratings from "
+                f"{self.in_units(low)} to {self.in_units(high)} are of one class",
             ),
             (0 <= self.test_share < 1, f"the test share is {self.test_share}, but must be at least 0 and below 1"),
             (

@@ -96,7 +96,8 @@ def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
     chunk_bytes = rows * int(np.prod(column.row, dtype=np.int64)) * column.dtype.itemsize
     if tuple(row) != column.row or chunk_bytes > _MAX_CHUNK_BYTES:
         raise DataError(
-            f"{found.name} has chunks of {found.chunks}; chunks have whole rows and up to {_MAX_CHUNK_BYTES} bytes"
+            f"{found.name} has chunks of {found.chunks}; chunks must have whole rows and at most "
+            f"{_MAX_CHUNK_BYTES} bytes"
         )
     filters = tuple(layout.get_filter(number)[0] for number in range(layout.get_nfilters()))
     if filters not in _PIPELINES:

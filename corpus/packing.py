@@ -169,7 +169,7 @@ class StoredArray:
     def _stored(self, first: int) -> bytes:
         skipped, stored = self._array.id.read_direct_chunk((first, *(0 for _ in self.shape[1:])))
         if skipped:
-            raise OSError("a chunk did not go through all filters")
+            raise OSError("a chunk is stored without one of its filters")
         return bytes(stored)
 
 

@@ -94,10 +94,10 @@ def encode_texts(
 @contextmanager
 def _folder_next_to(output: Path, place: str) -> Iterator[Path]:
     """Yield a temporary folder next to `output`. The folder and its content are removed afterwards."""
-    with ExitStack() as made:
+    with ExitStack() as stack:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
-            folder = made.enter_context(temporary_folder(".texts-", output.parent))
+            folder = stack.enter_context(temporary_folder(".texts-", output.parent))
         except OSError as error:
             if is_full_disk(error):
                 raise

@@ -115,7 +115,7 @@ def load_stopwords(choice: str = "nltk", rule: str = "letters") -> frozenset[str
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise DataError(
             f"cannot read the stopword file {choice}: {reason}; give {', '.join(STOPWORD_LISTS)}, or a text file with "
-            "one word a line"
+            "one word per line"
         ) from error
     chosen = [line.strip() for line in listed if line.strip()]
     for word in chosen:

@@ -92,7 +92,7 @@ class ReadingOptions:
             (self.separator != "", "--separator is empty; give the text between two columns"),
             (
                 self.separator is None or "\n" not in self.separator,
-                "--separator contains a newline, which ends a record; give another one",
+                "--separator contains a newline, which ends a record; give another separator",
             ),
             (
                 self.kind not in ("text", "fasttext") or not fields,

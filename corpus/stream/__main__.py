@@ -16,12 +16,13 @@ from corpus.stream.reader import read_stream
 from corpus.stream.stream_settings import SETTINGS_NAME
 
 _EPILOG = f"""
-{SETTINGS_NAME} in the folder has the sources and the options for reading them. The reader writes parts, which are files
-of rows of words, to the folder reader-I below it. After a stop or a crash, the same command resumes after the newest
-part. The reader ends when its sources end (end.json) or when it fails (error.json). status.json has its progress.
+DIR/{SETTINGS_NAME} contains the sources and the options for reading them. Reader I writes parts, which are files with
+rows of words, to DIR/reader-I. After a stop or a crash, the same command resumes after the newest part. The reader
+exits when its sources end (it writes end.json) or when it fails (it writes error.json). status.json contains its
+progress.
 
-two readers that share the sources:  python -m corpus.stream --stream DIR --reader 0/2 &
-                                     python -m corpus.stream --stream DIR --reader 1/2
+two readers of the same stream:  python -m corpus.stream --stream DIR --reader 0/2 &
+                                 python -m corpus.stream --stream DIR --reader 1/2
 """
 
 
@@ -38,7 +39,7 @@ def main() -> int:
         type=_reader,
         default=(0, 1),
         metavar="I/N",
-        help="index of this reader, and number of readers (default: 0/1)",
+        help="index I of this reader, from 0, and number N of readers (default: 0/1)",
     )
     arguments = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -157,7 +157,10 @@ def _violated_rule(part: Part, version: Any, path: Path) -> str | None:
         (0 < len(tokens) <= _MAX_ROWS, f"it has {len(tokens):,} rows"),
         (part.counts.shape == (len(part.words),), "its words and their counts differ in number"),
         (len(set(part.words)) == len(part.words), "it repeats a word"),
-        (all(0 < len(word) <= _MAX_WORD_CHARACTERS for word in part.words), "it has an empty or a too long word"),
+        (
+            all(0 < len(word) <= _MAX_WORD_CHARACTERS for word in part.words),
+            "it has an empty word or a word that is too long",
+        ),
     )
     for holds, sentence in rules:
         if not holds:

@@ -118,7 +118,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
     except DataError as error:
-        raise DataError(f"cannot use {path}: {error}; remove it") from error
+        raise DataError(f"cannot use {path}: {error}; remove the file") from error
 
 
 def ended(folder: Path) -> bool:

@@ -54,7 +54,7 @@ def read_stream(
             f"{last}/{settings.readers}"
         )
     folder = reader_folder(stream, reader)
-    what, advice = f"cannot read or write {folder}", "correct that, and start the reader again"
+    what, advice = f"cannot read or write {folder}", "correct the cause, and start the reader again"
     with explain_os_error(DataError, what, advice):
         folder.mkdir(exist_ok=True)
         with _lock_folder(folder, clock, sleep):

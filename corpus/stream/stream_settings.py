@@ -117,7 +117,7 @@ def read_settings(stream: Path) -> StreamSettings:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
     except DataError as error:
-        raise DataError(f"{path} has no valid settings of a stream: {error}; write it again") from error
+        raise DataError(f"{path} has no valid settings of a stream: {error}; write the file again") from error
 
 
 def describe_difference(there: StreamSettings, wanted: StreamSettings) -> str | None:

@@ -84,8 +84,8 @@ def detect_format(
         return DetectedFormat(Format(kind="fasttext"), True, _fasttext_labels(lines))
     if code is None:
         raise DataError(
-            f"{name} is plain text, which has no class; give it with --positive-input or --negative-input, not with "
-            "--input"
+            f"{name} is plain text, which has no class; give the file with --positive-input or --negative-input, not "
+            "with --input"
         )
     return DetectedFormat(Format(kind="text"), True, Counter())
 

@@ -82,7 +82,7 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
         listed, kind = printable(" ".join(text)), "label" if is_labelled(value) else "rating"
         notes = (
             f"{listed!r} is read as the text and {printable(value)!r} as the {kind}, because of their names; name "
-            "others with --text-field and --rating-field or --label-field",
+            "other fields with --text-field and --rating-field or --label-field",
         )
     return FieldChoice(text, value, is_labelled(value), notes)
 

@@ -76,8 +76,10 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
                     continue
                 _refuse_table(name)
                 named = name == whole
-                own = _class_of_folder(name) if code is None and not named else code
-                found.append(InputFile(address=name, size=size, identity=identity, test=test, code=own, named=named))
+                class_code = _class_of_folder(name) if code is None and not named else code
+                found.append(
+                    InputFile(address=name, size=size, identity=identity, test=test, code=class_code, named=named)
+                )
     if inputs.positive and (unknown := next((each for each in found if each.code is None), None)):
         raise DataError(
             f"{unknown.address} has no class; with --positive-input, --test-input needs texts (.txt) in folders named "
@@ -89,7 +91,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     found, notes = _without_skipped(found)
     if not sum(each.size for each in found):
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
-        raise DataError(f"{which} empty; download again, or give other files")
+        raise DataError(f"{which} empty; download the input again, or give other files")
     return Listing(
         files=tuple(each for each in found if each.size),
         warnings=(
@@ -147,7 +149,7 @@ def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
     skipped = [
         each.address for each in found if not each.named and _SKIPPED_NAMES.fullmatch(each.address.rpartition("/")[2])
     ]
-    notes = [f"{each} was skipped because of its name; give its own name to read it" for each in skipped]
+    notes = [f"{each} was skipped because of its name; give the path of the file itself to read it" for each in skipped]
     if len(skipped) == len(found):
         raise DataError(f"the input has no files to read: {notes[0]}")
     return [each for each in found if each.address not in skipped], notes
@@ -181,7 +183,7 @@ def _local_files(given: str, leave_out: str | None) -> list[Entry]:
 
 
 def _unreadable(name: str, error: OSError) -> DataError:
-    return DataError(f"cannot read {name}: {error.strerror}; correct that, or leave it out of the input")
+    return DataError(f"cannot read {name}: {error.strerror}; correct the cause, or leave the path out of the input")
 
 
 def _entry(path: Path) -> Entry:

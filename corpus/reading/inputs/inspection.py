@@ -109,8 +109,8 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     if absent:
         listed = ", ".join(absent[:_CLASSES_SHOWN]) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(
-            f"no text of the sample has the label {listed}, but {list_values(values)}; check --positive-label or "
-            "--classes"
+            f"no text of the sample has the label {listed}: the labels are {list_values(values)}; check "
+            "--positive-label or --classes"
         )
     if positive is not None and len(values) > 2:
         notes.append(f"the labels are {list_values(values)}: all but {positive!r} are negative")
@@ -228,7 +228,7 @@ def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
         for sentence in known.notes:
             files.setdefault(sentence, []).append(found.address)
     more = {each: f" and {plural(len(of) - 1, 'more file')}" if of[1:] else "" for each, of in files.items()}
-    return [f"in {of[0]}{more[each]} {each}" for each, of in files.items()]
+    return [f"in {of[0]}{more[each]}, {each}" for each, of in files.items()]
 
 
 def _detect_among(files: Sequence[InputFile], found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
@@ -242,7 +242,7 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
         if found.named or len(files) == 1:
             raise
         name = shlex.quote(found.address.rpartition("/")[2])
-        raise type(error)(f"{error}; if it is not input, skip it with --exclude {name}") from error
+        raise type(error)(f"{error}; if the file is not input, skip it with --exclude {name}") from error
 
 
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:

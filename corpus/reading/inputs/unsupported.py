@@ -47,7 +47,7 @@ def check_signature(address: str, beginning: bytes) -> None:
     packed = compression(address)
     found = next((suffix for suffix, magic in _SIGNATURES.items() if beginning.startswith(magic)), None)
     if found and found != packed:
-        raise DataError(f"{address} holds {found.lstrip('.')} data, but its name does not end in {found}; rename it")
+        raise DataError(f"{address} contains {found.lstrip('.')} data, but its name does not end in {found}; rename it")
     cut = packed and _SIGNATURES[packed].startswith(beginning)
     if packed and not found and not cut and not (packed == ".zst" and _SKIPPABLE.match(beginning)):
         raise DataError(

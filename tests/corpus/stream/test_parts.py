@@ -65,7 +65,7 @@ def test_a_part_with_damage_at_any_byte_is_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:place])
         with pytest.raises(DataError, match="remove its folder"):
             read_part(path)
-    # The archive has a checksum over each byte of the arrays.
+    # The checksums of the archive cover each byte of the arrays.
     for place in range(whole.index(b"fish"), whole.index(b"fish") + 9):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(DataError, match="remove its folder"):
@@ -91,7 +91,7 @@ def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: P
         ({"tokens": np.full((1, ROW_TOKENS), -1, np.int32)}, "it has tokens without words"),
         ({"words": ("fish", "fish")}, "it repeats a word"),
         ({"words": ("fish",)}, "its words and their counts differ in number"),
-        ({"words": ("fish", "x" * 1001)}, "an empty or a too long word"),
+        ({"words": ("fish", "x" * 1001)}, "an empty word or a word that is too long"),
         ({"counts": np.array([1, 0], np.int64)}, "it has words that do not occur"),
         ({"after": Position(lines=-1)}, "lines is -1, but must be 0 to"),
         ({"after": Position(begun={"/a": -1})}, "begun has a key or value that is -1, but must be 0 to"),

@@ -1,4 +1,4 @@
-"""A reader of a stream writes parts for trainers, waits for trainers, and ends."""
+"""A reader of a stream writes parts for trainers, waits for trainers, and exits when its sources end."""
 
 import json
 import random
@@ -67,7 +67,7 @@ def test_lines_become_a_part_after_a_silence(tmp_path: Path) -> None:
 
 
 def waiting(stream: Path, taken: int) -> int:
-    """Return the number of parts that wait for trainers; then trainers report parts as taken, if there are any."""
+    """Report `taken` parts as taken, at most all written parts. Return how many written parts are not taken."""
     written = part_numbers(stream / "reader-0")[-1] + 1
     (stream / "taken.json").write_text(json.dumps({"reader-0": min(taken, written)}))
     return written - min(taken, written)
@@ -88,7 +88,7 @@ def test_a_reader_waits_for_trainers_and_removes_taken_parts(tmp_path: Path, mon
     status = content_of(stream, "status.json")
     assert 190 < status["paused_seconds"] < 201
     assert status["waiting_seconds"] == 0
-    # The newest part remains even when it was taken: it has the position to resume from.
+    # The newest part is kept even after it was taken, because it has the position to resume from.
     (stream / "taken.json").write_text('{"reader-0": 25}')
     monkeypatch.setattr(reader, "write_part", Mock(side_effect=Stopped))
     with pytest.raises(Stopped):
@@ -121,7 +121,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("corpus.stream.reader.write_part", full)
     stream = begin(tmp_path / "stream", source(tmp_path))
-    with pytest.raises(DataError, match=r"cannot read or write .*reader-0: No space left on device; correct that"):
+    with pytest.raises(DataError, match=r"cannot read or write .*reader-0: No space left on device; correct the cause"):
         read(stream)
 
 

@@ -1,4 +1,4 @@
-"""Known datasets are recognised by their field names in any spelling, and any beginning is detected or refused."""
+"""Known datasets are recognised by their field names in any spelling. The format of any file is detected or refused."""
 
 import re
 from contextlib import suppress
@@ -27,7 +27,7 @@ PREFIXES = st.sampled_from(["", "reviews.", "Reviews.", "data.reviews.", "my rev
 
 @st.composite
 def spelled(draw: st.DrawFn, name: str, prefix: str) -> str:
-    """Draw a spelling of the name: any case, and separators anywhere between two letters."""
+    """Draw a spelling of a field name: any case, with separators between any two letters."""
     between = [draw(SPELLINGS) if draw(st.integers(0, 4)) == 0 else "" for _ in name[1:]] + [""]
     letters = "".join(letter + mark for letter, mark in zip(name.replace("_", " "), between, strict=True))
     return prefix + draw(CASES)(letters)
@@ -46,7 +46,7 @@ def test_unknown_combinations_of_fields_are_reported_as_a_guess() -> None:
     assert found[:3] == (("text",), "sentiment", True)
     assert found.notes == (
         "'text' is read as the text and 'sentiment' as the label, because of their names; name "
-        "others with --text-field and --rating-field or --label-field",
+        "other fields with --text-field and --rating-field or --label-field",
     )
 
 
