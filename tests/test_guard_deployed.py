@@ -119,7 +119,7 @@ def test_at_the_end_of_life_a_run_stops_with_a_checkpoint_and_only_its_bucket_is
     (stays,) = now["stays"]
     assert (now["state"], stays["bucket"]) == (None, bucket)
     assert min(stays["objects"], stays["bytes"], stays["monthly"]) > 0
-    assert f"it holds 1 run not fetched completely: {run}; " in stays["why"]
+    assert f"these runs were not fetched completely: {run}; " in stays["why"]
     assert run_json("destroy", "guarded", "--dry-run")["stays"] == [stays]
     assert run_json("destroy", "guarded", "--yes", "--delete-runs")["destroyed"] is True
     assert left_over(before, inventory()) == {}

@@ -29,7 +29,7 @@ from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 
 ACTIVITY_SECONDS = 60.0
-"""Seconds between writes of the sign of activity. The guard stops nodes without a recent sign of activity."""
+"""Seconds between writes of a node's sign of activity. The guard stops nodes without a recent sign of activity."""
 TICK_SECONDS, _URGENT_TICK_SECONDS = 1.0, 0.2
 """Seconds between ticks: usual value, and value while other nodes wait for this node."""
 _MAX_STUCK_SECONDS = 120.0
@@ -102,10 +102,10 @@ class Agent:
     def _read_request(self) -> None:
         """Read the request, and update `_launch`. A launch is set while its nodes are ready and its run has not
         ended."""
-        found = self._channel.read(self._key, self._document)
-        if found is not self._document:
-            self._document = found
-            self._request = self._read(found) if found else None
+        document = self._channel.read(self._key, self._document)
+        if document is not self._document:
+            self._document = document
+            self._request = self._read(document) if document else None
         request = self._request
         if request is None or not request.ready or request.token == self._ended_token:
             self._launch = None
@@ -144,7 +144,8 @@ class Agent:
         return ended
 
     def _report_activity(self) -> None:
-        """Write the sign of activity if it is due, and if this node has a launch or any process uses its GPUs."""
+        """Write the sign of activity for the guard if it is due and this node is busy: it has a launch, or a process
+        uses its GPUs."""
         if self._clock() - self._activity_reported < self._activity_seconds:
             return
         self._activity_reported = self._clock()

@@ -39,11 +39,11 @@ class Launch:
         """Return whether this launch was cancelled. If S3 does not answer, return False, and the next call asks
         again."""
         try:
-            found = self._channel.read(self._cancellation.key, self._known)
-            if found is None or found is self._known:
+            document = self._channel.read(self._cancellation.key, self._known)
+            if document is None or document is self._known:
                 return False
-            self._known = found
-            return Cancellation.from_json(found.text) == self._cancellation
+            self._known = document
+            return Cancellation.from_json(document.text) == self._cancellation
         except DataError as error:
             _say(f"Shoal cannot read the cancellation {self._cancellation.key}, and the step continues: {error}")
         except _UNANSWERED as error:

@@ -59,7 +59,7 @@ _LAUNCH_FIELDS = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until
 """Fields of a request that do not describe the training itself."""
 
 Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
-"""Identifier of one launch of a run."""
+"""Identifier of one launch: the request to start or resume a run. A launch can take several attempts."""
 Instance = Annotated[str, matching("the id of an instance", INSTANCE)]
 Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
 Count = Annotated[int, within(0, MAX_COUNT)]
@@ -104,7 +104,7 @@ class JsonDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchDocument(JsonDocument):
-    """Document that belongs to one launch of a run."""
+    """Document that belongs to one launch of a run, which the token identifies."""
 
     token: Token
 
@@ -116,8 +116,8 @@ class LaunchDocument(JsonDocument):
         Invalid text is not an error here, because other nodes and earlier launches write to the same keys.
         """
         with suppress(DataError):
-            found = cls.from_json(text or "")
-            return found if found.token == token else None
+            document = cls.from_json(text or "")
+            return document if document.token == token else None
         return None
 
 

@@ -59,7 +59,7 @@ class _LocalFiles:
         return Path(path).stat()
 
     def listdir_attr(self, path: str) -> list[_Entry]:
-        return [found for each in Path(path).iterdir() if (found := _entry(each))]
+        return [entry for each in Path(path).iterdir() if (entry := _entry(each))]
 
     def mkdir(self, path: str, mode: int) -> None:
         Path(path).mkdir(mode)
@@ -121,20 +121,20 @@ class Folder(Store):
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
         if known is None:
             return self._write_new(key, text)
-        lock, own = f"{key}.lock", uuid4().hex
-        self._lock(lock, own)
+        lock, owner = f"{key}.lock", uuid4().hex
+        self._lock(lock, owner)
         try:
             current = self.read(key)
             if current is None or current.tag != known.tag:
                 return False
-            return self._write(key, text, lock, own)
+            return self._write(key, text, lock, owner)
         finally:
-            if (held := self.read(lock)) is not None and held.text == own:
+            if (current_lock := self.read(lock)) is not None and current_lock.text == owner:
                 self.remove(lock)
 
     def list(self, prefix: str) -> Mapping[str, StoredFile]:
         def walk(files: Files) -> dict[str, StoredFile]:
-            found, folders = dict[str, StoredFile](), [prefix.rpartition("/")[0]]
+            stored, folders = dict[str, StoredFile](), [prefix.rpartition("/")[0]]
             while folders:
                 above = folders.pop()
                 for each in _listed(files, self._path(above)):
@@ -143,8 +143,8 @@ class Folder(Store):
                         folders.append(key)
                     elif key.startswith(prefix):
                         tag = f"{each.st_size}-{each.st_mtime}-{getattr(each, 'st_ino', '')}"
-                        found[key] = StoredFile(each.st_size, each.st_mtime, tag)
-            return dict(sorted(found.items()))
+                        stored[key] = StoredFile(each.st_size, each.st_mtime, tag)
+            return dict(sorted(stored.items()))
 
         return self._with(walk)
 
@@ -187,8 +187,8 @@ class Folder(Store):
         self._with(remove)
 
     def _with(self, work: Callable[[Files], Result]) -> Result:
-        found: Result = self._use(work)
-        return found
+        result: Result = self._use(work)
+        return result
 
     def _path(self, key: str) -> str:
         return posixpath.join(self.name, key)
@@ -236,8 +236,8 @@ class Folder(Store):
 
         if self._with(write):
             return True
-        found = self.read(key)  # with equal content, this call wrote it, and only the answer was lost
-        return found is not None and found.text == text
+        document = self.read(key)  # with equal content, this call wrote it, and only the answer was lost
+        return document is not None and document.text == text
 
     def _lock(self, key: str, own: str) -> None:
         """Acquire a lock by creating a document.
@@ -246,11 +246,11 @@ class Folder(Store):
         """
         since, seen = time.monotonic(), ""
         while not self._write_new(key, own):
-            held = self.read(key)
-            if held is not None and held.text != seen:
-                since, seen = time.monotonic(), held.text
-            elif held is not None and time.monotonic() - since > _STALE_LOCK_SECONDS:
-                self._remove_stale_lock(key, held.text)
+            current = self.read(key)
+            if current is not None and current.text != seen:
+                since, seen = time.monotonic(), current.text
+            elif current is not None and time.monotonic() - since > _STALE_LOCK_SECONDS:
+                self._remove_stale_lock(key, current.text)
             time.sleep(_PAUSE_SECONDS)
 
     def _remove_stale_lock(self, key: str, stale: str) -> None:

@@ -43,14 +43,14 @@ def main() -> int:
     from bootstrap.agent.machine import run_command  # imports packages that can be missing
     from common.errors import DataError
 
-    found = 0
+    gpu_count = 0
     with suppress(DataError):
         listed = run_command(("nvidia-smi", "--list-gpus")).stdout if shutil.which("nvidia-smi") else ""
-        found = sum(line.startswith("GPU ") for line in listed.splitlines())
-    root, gpus = Path.home() / ".shoal" / arguments.instance, arguments.gpus or found or 1
+        gpu_count = sum(line.startswith("GPU ") for line in listed.splitlines())
+    root, gpus = Path.home() / ".shoal" / arguments.instance, arguments.gpus or gpu_count or 1
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.environ["NODE_ROOT"] = str(root)
-    own = {
+    description = {
         "store": arguments.store,
         "address": arguments.address,
         "gpus": gpus,
@@ -61,7 +61,7 @@ def main() -> int:
     runs = not _try_lock(lock)
     running = _description(lock) if runs else {}
     training = running.get("busy") is True or _is_training()
-    other = runs and any(running.get(name) != value for name, value in own.items())
+    other = runs and any(running.get(name) != value for name, value in description.items())
     if arguments.ask or (runs and (training or not other)):
         return _say(gpus=gpus, works=training, other=str(running.get("store")) if other and training else None)
     if runs and not _has_ended(running.get("process"), lock):
@@ -72,14 +72,14 @@ def main() -> int:
     if os.fork():
         return 0
     _leave_session(root / "agent.log")
-    own["process"] = os.getpid()
+    description["process"] = os.getpid()
 
     def on_busy_change(busy: bool) -> None:
-        content = json.dumps({**own, "busy": busy}).encode()
+        content = json.dumps({**description, "busy": busy}).encode()
         os.pwrite(lock, content.ljust(_DESCRIPTION_BYTES), 0)
 
     on_busy_change(False)
-    _serve(arguments, gpus, on_busy_change, needs_gpu=found > 0)
+    _serve(arguments, gpus, on_busy_change, needs_gpu=gpu_count > 0)
     return 0
 
 

@@ -65,11 +65,11 @@ class Launch:
                 return
             self._leaves = self._notice()
             self._read_nodes()
-        own = self._latest is not None and self._instance in self._latest.instances and not self._has_lost_files()
+        is_member = self._latest is not None and self._instance in self._latest.instances and not self._has_lost_files()
         patience = _STOP_AFTER_LOSS_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
-        name = self._latest.name if self._latest and own else self._early_programs
+        name = self._latest.name if self._latest and is_member else self._early_programs
         ended = stop_others(name, patience)
-        if self._latest is not None and own:
+        if self._latest is not None and is_member:
             if self._run is None and ended:
                 self._run = NodeRun(self.request, self._latest, self._node, self._reported_for(self._latest))
             if self._run is not None:
@@ -152,9 +152,9 @@ class Launch:
             if self._number:
                 self._take(self._channel.read(documents.attempt_key(self.request.run, self._number)))
         before = self._latest
-        while found := self._channel.read(documents.attempt_key(self.request.run, self._number + 1)):
+        while document := self._channel.read(documents.attempt_key(self.request.run, self._number + 1)):
             self._number += 1
-            self._take(found)
+            self._take(document)
         return self._latest is not before and before is not None
 
     def _take(self, document: Document | None) -> None:
@@ -184,8 +184,8 @@ class Launch:
                 if known is None or known[0] != tag:
                     self._tags[instance] = (tag, now, known is not None)
             elif kind == "run" and tag != getattr(self._documents.get(instance), "tag", None):
-                found = self._channel.read(key)
-                self._documents |= {instance: found._replace(tag=tag)} if found else {}
+                document = self._channel.read(key)
+                self._documents |= {instance: document._replace(tag=tag)} if document else {}
 
     def _seconds_since_heartbeat(self) -> Mapping[str, float]:
         """Return the seconds from the last heartbeat of each known node to this node's last check.
@@ -194,16 +194,16 @@ class Launch:
         gone before it could send a heartbeat.
         """
         now = self._last_read
-        found = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
+        ages = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
         for name in self._latest.instances if self._latest else ():
-            found[name] = min(found.get(name, _NEVER), now - self._since)
-        return {**found, self._instance: 0.0}
+            ages[name] = min(ages.get(name, _NEVER), now - self._since)
+        return {**ages, self._instance: 0.0}
 
     def _statuses(self) -> Mapping[str, NodeStatus]:
         token = self.request.token
-        found = {name: NodeStatus.of_launch(token, document.text) for name, document in self._documents.items()}
-        own = {self._instance: self._reported} if self._reported else {}
-        return {**{name: status for name, status in found.items() if status}, **own}
+        statuses = {name: NodeStatus.of_launch(token, document.text) for name, document in self._documents.items()}
+        reported = {self._instance: self._reported} if self._reported else {}
+        return {**{name: status for name, status in statuses.items() if status}, **reported}
 
     def _others(self) -> Mapping[str, NodeStatus]:
         """Return the statuses that the other members reported for the latest attempt."""
@@ -254,8 +254,8 @@ class Launch:
         """Return whether this launch has written its finished model, even if a node was lost afterwards."""
         if self._latest is None:
             return False
-        found = self._channel.read(f"{documents.RUNS}{self.request.run}/{SUMMARY}")
-        return found is not None and '"stopped": false' in found.text
+        summary = self._channel.read(f"{documents.RUNS}{self.request.run}/{SUMMARY}")
+        return summary is not None and '"stopped": false' in summary.text
 
     def _newest_step(self) -> int:
         folder = f"{documents.RUNS}{self.request.run}/{CHECKPOINTS}/step-"
@@ -273,8 +273,8 @@ class Launch:
     def _reported_for(self, attempt: Attempt) -> NodeStatus | None:
         """Return the status that this node reported for the attempt before its agent restarted."""
         document = self._channel.read(documents.status_key(self._instance))
-        found = NodeStatus.of_launch(attempt.token, document and document.text)
-        return found if found and found.attempt == attempt.number else None
+        status = NodeStatus.of_launch(attempt.token, document and document.text)
+        return status if status and status.attempt == attempt.number else None
 
     def _report(self, status: NodeStatus) -> None:
         if status != self._reported:
@@ -291,5 +291,5 @@ class Launch:
 
 
 def has_ended(channel: Store, request: RunRequest) -> bool:
-    found = channel.read(request.end_key)
-    return found is not None and RunEnd.of_launch(request.token, found.text) is not None
+    document = channel.read(request.end_key)
+    return document is not None and RunEnd.of_launch(request.token, document.text) is not None

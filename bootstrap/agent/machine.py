@@ -32,7 +32,7 @@ _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,nohead
 _GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
 _COMMAND_SECONDS = 120
 CHECK_SECONDS = 5.0
-"""Time limit of a check in seconds. The check delays the node's heartbeat."""
+"""Time limit in seconds for a command that checks the GPUs. The command delays the node's heartbeat."""
 _FULL = 0.98
 """A disk counts as full if at least this fraction of it is used."""
 _GET_ADDRESS = 0x8915
@@ -54,8 +54,8 @@ class Machine:
     def disks(self) -> Path | None:
         """Folder on the node's own disks, which bootstrap/nodes/gpu/boot.sh mounts. None if the node has no such
         disks."""
-        found = self.root / "mnt" / "local"
-        return found if found.is_dir() else None
+        folder = self.root / "mnt" / "local"
+        return folder if folder.is_dir() else None
 
     @property
     def cache(self) -> Path:
@@ -115,10 +115,10 @@ class Machine:
         if not shutil.which(_GPU_PROCESSES[0]):
             return False
         try:
-            found = run_command(_GPU_PROCESSES, CHECK_SECONDS)
+            result = run_command(_GPU_PROCESSES, CHECK_SECONDS)
         except DataError:
             return True  # an unknown state counts as busy
-        return any(line[:1].isdigit() for line in found.stdout.splitlines())
+        return any(line[:1].isdigit() for line in result.stdout.splitlines())
 
     def gpu_use(self) -> int | None:
         """Return the mean utilization of the GPUs in percent, or None if nvidia-smi does not report it."""

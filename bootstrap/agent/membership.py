@@ -42,7 +42,7 @@ class ClusterView:
     waited: float
     """Seconds since this node first read the latest attempt or, before the first attempt, the launch."""
     failed: float = 0.0
-    """Seconds since a node of the latest attempt first reported a failure."""
+    """Seconds since a node of the latest attempt first reported a failure; 0 without a failure."""
     step: int = 0
     """Step of the newest checkpoint."""
     finished: bool = False
@@ -177,15 +177,15 @@ def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
 def _has_lost_files(instance: str, view: ClusterView) -> bool:
     """Return whether a member of the attempt reports that it waits for an attempt. Such a member was replaced, and its
     files are lost."""
-    found = view.statuses.get(instance)
-    return found is not None and found.attempt == 0 and view.waited >= GONE_SECONDS
+    status = view.statuses.get(instance)
+    return status is not None and status.attempt == 0 and view.waited >= GONE_SECONDS
 
 
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
     """Return whether all `members` have reported a status for the latest attempt, and `holds` is true for each
     status."""
-    found = [view.statuses.get(each.instance) for each in members]
-    return all(each is not None and each.attempt == latest.number and holds(each) for each in found)
+    statuses = [view.statuses.get(each.instance) for each in members]
+    return all(each is not None and each.attempt == latest.number and holds(each) for each in statuses)
 
 
 def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Selection:
@@ -203,13 +203,15 @@ def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> 
 
 def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
     """Return the nodes of the latest attempt that are about to terminate."""
-    found = ((name, view.statuses.get(name)) for name in latest.instances)
-    return [name for name, each in found if each and each.attempt == latest.number and each.leaves]
+    statuses = ((name, view.statuses.get(name)) for name in latest.instances)
+    return [name for name, each in statuses if each and each.attempt == latest.number and each.leaves]
 
 
 def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
-    of = {when: [name for name in leaving if view.statuses[name].leaves == when] for when in _LEAVING}
-    return "; ".join(f"{_nodes_and_verb(names, 'is', 'are')} {_LEAVING[when]}" for when, names in of.items() if names)
+    by_reason = {when: [name for name in leaving if view.statuses[name].leaves == when] for when in _LEAVING}
+    return "; ".join(
+        f"{_nodes_and_verb(names, 'is', 'are')} {_LEAVING[when]}" for when, names in by_reason.items() if names
+    )
 
 
 def _any_failed(latest: Attempt, view: ClusterView) -> bool:

@@ -56,8 +56,8 @@ class NodeRun:
             token=attempt.token, phase="stage", attempt=attempt.number, address=me.address, gpus=me.gpus
         )
         self._folder = node.machine.run(request)
-        own = node.machine.programs / attempt.name
-        self._meeting_file = own / "meeting"
+        folder = node.machine.programs / attempt.name
+        self._meeting_file = folder / "meeting"
         newer = documents.attempt_key(request.run, attempt.number + 1)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
@@ -289,13 +289,13 @@ class NodeRun:
         # Without this variable, a rank that finds no GPU would compute on the CPU of an expensive GPU node. Emulated
         # nodes have no GPU.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
-        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting_file)}
+        node_environment = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting_file)}
         if len(self.attempt.trainers) > 1 and (device := device_of(self._me.address)):
             # Gloo binds to the address of the host name. That address can belong to the loopback interface or to
             # Docker's bridge, which other nodes cannot reach (nss-myhostname(8)). NCCL ignores both interfaces by
             # itself.
-            own |= {f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")}
-        return {**RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **own, **needs_gpu}
+            node_environment |= {f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")}
+        return {**RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **node_environment, **needs_gpu}
 
     # Results
 
@@ -368,8 +368,8 @@ class NodeRun:
 
 
 def _has_reached(statuses: Statuses, member: Member, phase: str, *, failed: bool = False) -> bool:
-    found = statuses.get(member.instance)
-    return found is not None and ((failed and found.phase == "failed") or found.has_reached(phase))
+    status = statuses.get(member.instance)
+    return status is not None and ((failed and status.phase == "failed") or status.has_reached(phase))
 
 
 def stage_arguments(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:

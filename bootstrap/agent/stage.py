@@ -2,7 +2,8 @@
 
 REQUEST is a file with the run's request, and STORE is the address of the store with the run's documents. The program
 writes the number of text bytes read so far to the file PROGRESS. With a shared folder, the first node runs the program
-before all other nodes do. On a node with its own disks, the program copies the dataset to them.
+before all other nodes do. On a node with its own disks, the program copies the dataset to them. With --ahead, it copies
+only the dataset, before the node joins an attempt.
 """
 
 import argparse
@@ -124,8 +125,8 @@ def _make_dataset(texts: TextRequest, folder: Path, report: Callable[[int], None
 
     if texts.settings.stopwords not in STOPWORD_LISTS:
         raise DataError(f"{texts.settings.stopwords!r} is not a list of stopwords")
-    own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed")}
-    work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
+    text_options = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed")}
+    work = PreparedWork(**text_options, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
     try:
         return run_prepared_work(work, str(folder), progress=_Steps(report)).counts
     except (DataError, JobError) as error:

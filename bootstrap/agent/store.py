@@ -107,8 +107,8 @@ class Bucket(Store):
 
     def _call_s3(self, call: Callable[["S3Client", S3Path], Result], key: str) -> Result:
         with self._explained():
-            found: Result = self._call(partial(call, self._client, S3Path(self._bucket, key)))
-            return found
+            result: Result = self._call(partial(call, self._client, S3Path(self._bucket, key)))
+            return result
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
         return self._call_s3(partial(_read_object, known), key)
@@ -125,16 +125,17 @@ class Bucket(Store):
 
     def list(self, prefix: str) -> Mapping[str, StoredFile]:
         def list_files(client: "S3Client", place: S3Path) -> dict[str, StoredFile]:
-            found = s3.list_objects(client, place)
+            objects = s3.list_objects(client, place)
             return {
-                each["Key"]: StoredFile(each["Size"], each["LastModified"].timestamp(), each["ETag"]) for each in found
+                each["Key"]: StoredFile(each["Size"], each["LastModified"].timestamp(), each["ETag"])
+                for each in objects
             }
 
         return self._call_s3(list_files, prefix)
 
     def size(self, key: str) -> int | None:
-        found = self._call_s3(s3.head_or_none, key)
-        return None if found is None else found["ContentLength"]
+        head = self._call_s3(s3.head_or_none, key)
+        return None if head is None else head["ContentLength"]
 
     def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +155,7 @@ class Bucket(Store):
 def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> Document | None:
     condition: Any = {"IfNoneMatch": known.tag} if known else {}
     try:
-        found = client.get_object(Bucket=place.bucket, Key=place.key, **condition)
+        response = client.get_object(Bucket=place.bucket, Key=place.key, **condition)
     except ClientError as error:
         code = error.response["Error"]["Code"]
         if code in _NOT_MODIFIED:
@@ -162,5 +163,5 @@ def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> D
         if code in _MISSING:
             return None
         raise
-    with found["Body"] as body:
-        return Document(body.read(MAX_DOCUMENT_BYTES + 1).decode("utf-8", "replace"), found["ETag"])
+    with response["Body"] as body:
+        return Document(body.read(MAX_DOCUMENT_BYTES + 1).decode("utf-8", "replace"), response["ETag"])

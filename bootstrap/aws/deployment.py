@@ -40,7 +40,8 @@ class Deployment:
             return self.outputs[name]
         except KeyError:
             raise ShoalError(
-                f"the deployment '{self.name}' has no {name}: its topology '{self.topology}' leaves that part out"
+                f"the deployment '{self.name}' has no stack output {name}, because its topology "
+                f"'{self.topology}' leaves that resource out"
             ) from None
 
     @property
@@ -51,8 +52,8 @@ class Deployment:
     @property
     def share(self) -> Literal["efs", "nfs"] | None:
         """File system of the folder that all GPU nodes share. None if each node has its own folder."""
-        held = self.outputs.get(topology.OUTPUT_SHARE_ID)
-        return None if held is None else "nfs" if held == "nfs" else "efs"
+        share_id = self.outputs.get(topology.OUTPUT_SHARE_ID)
+        return None if share_id is None else "nfs" if share_id == "nfs" else "efs"
 
     @property
     def max_dollars(self) -> float | None:
@@ -136,13 +137,13 @@ def _names(cloudformation: Any, *, deleted: bool = False) -> list[str]:
     """Return the names of the deployments in a region. With `deleted`, return the names of deployments that were
     deleted in the last 90 days instead."""
     pages = cloudformation.get_paginator("list_stacks").paginate()
-    found = {
+    names = {
         each["StackName"].removeprefix(topology.STACK_PREFIX)
         for page in pages
         for each in page["StackSummaries"]
         if each["StackName"].startswith(topology.STACK_PREFIX) and (each["StackStatus"] == "DELETE_COMPLETE") == deleted
     }
-    return sorted(name for name in found if parts.NAME.fullmatch(name))
+    return sorted(name for name in names if parts.NAME.fullmatch(name))
 
 
 def was_deleted(deployment: str, account: Account) -> bool:
@@ -154,13 +155,13 @@ def no_such_deployment(deployment: str, account: Account) -> ShoalError:
     """Return an error for a missing deployment. Its message names the existing deployments in all regions."""
     missing = f"there is no deployment '{deployment}' in {account.region}"
     try:
-        found, unchecked = list_deployments(account)
+        existing, unchecked = list_deployments(account)
     except (BotoCoreError, ClientError) as error:
-        return ShoalError(f"{missing}; Shoal cannot list the existing ones ({reason_of(error)})")
-    if elsewhere := next((region for name, region in found if name == deployment), None):
-        return ShoalError(f"{missing}, but one in {elsewhere}: add --region {elsewhere}")
-    similar = difflib.get_close_matches(deployment, [name for name, _region in found], 1)
-    listed = ", ".join(name if region == account.region else f"{name} ({region})" for name, region in found)
+        return ShoalError(f"{missing}; Shoal cannot list the existing deployments ({reason_of(error)})")
+    if elsewhere := next((region for name, region in existing if name == deployment), None):
+        return ShoalError(f"{missing}, but {elsewhere} has one of this name: add --region {elsewhere}")
+    similar = difflib.get_close_matches(deployment, [name for name, _region in existing], 1)
+    listed = ", ".join(name if region == account.region else f"{name} ({region})" for name, region in existing)
     return ShoalError(
         missing
         + (f"; did you mean {similar[0]}?" if similar else ";")

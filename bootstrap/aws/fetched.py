@@ -32,13 +32,16 @@ def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], s
 
     If the bucket is not writable, the run still counts as not fetched, and `say` is called with a message.
     """
-    for run, found in runs.items():
+    for run, etags in runs.items():
         key = f"{topology.FETCHED_PREFIX}{run}.json"
         try:
-            recorded = {**cleanup.fetched_etags(s3, bucket, key), **found}
+            recorded = {**cleanup.fetched_etags(s3, bucket, key), **etags}
             s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(recorded).encode())
         except (BotoCoreError, ClientError) as error:
-            say(f"{run} was fetched, but Shoal cannot record that in s3://{bucket}, which keeps the run: {error}")
+            say(
+                f"{run} was fetched, but Shoal cannot record that in s3://{bucket}, so the run still counts as not "
+                f"fetched: {error}"
+            )
 
 
 def remove_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None]) -> None:

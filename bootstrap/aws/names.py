@@ -66,8 +66,8 @@ def address(text: str) -> str:
 def run(name: str) -> str:
     """Check the name of a training run, and return it."""
     if not is_run(name):
-        rule = "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it"
-        raise ShoalError(f"{name!r} cannot name a training run: it must be {rule}")
+        rule = "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` prints it"
+        raise ShoalError(f"{name!r} is not a valid name for a training run: it must be {rule}")
     return name
 
 
@@ -96,5 +96,5 @@ def dataset(key: str) -> str:
 
 def _matching(pattern: re.Pattern[str], text: str, what: str, rule: str) -> str:
     if not pattern.fullmatch(text):
-        raise ShoalError(f"{text!r} cannot name {what}: it must be {rule}")
+        raise ShoalError(f"{text!r} is not a valid name for {what}: it must be {rule}")
     return text

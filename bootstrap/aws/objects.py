@@ -41,7 +41,7 @@ _LAST_BLOCKS = (1 << 20) // BLOCK_BYTES
 
 def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
     """Return the size in bytes, by key, of all objects below `place`."""
-    return {found["Key"]: found["Size"] for found in s3.list_objects(client, place)}
+    return {each["Key"]: each["Size"] for each in s3.list_objects(client, place)}
 
 
 def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) -> list[str]:
@@ -63,8 +63,8 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         size = path.stat().st_size
         changed = str(path.stat().st_mtime_ns)
         place = S3Path(folder.bucket, key)
-        found = s3.head_or_none(client, place)
-        if found is None or (found["ContentLength"], found["Metadata"].get(_CHANGED)) != (size, changed):
+        head = s3.head_or_none(client, place)
+        if head is None or (head["ContentLength"], head["Metadata"].get(_CHANGED)) != (size, changed):
             s3.upload(client, path, place, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
             if (path.stat().st_size, str(path.stat().st_mtime_ns)) != (size, changed):
                 client.delete_object(Bucket=place.bucket, Key=place.key)

@@ -48,7 +48,7 @@ def _invalid_reason(folder: Path, name: str) -> str | None:
     try:
         lengths = [len(os.fsencode(part)) for part in parts]
     except UnicodeEncodeError:
-        return "this machine's encoding of file names does not have all its characters"
+        return "this machine's encoding of file names does not support all characters of the name"
     if max(lengths) > _MAX_PART_BYTES or len(os.fsencode(folder.absolute())) + len(os.fsencode(name)) > _MAX_PATH_BYTES:
         return "the name is too long"
     return None

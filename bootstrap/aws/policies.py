@@ -31,10 +31,10 @@ def present(account: Account, name: str) -> Mapping[str, Any] | None:
     iam, policy = account.client("iam"), arn(account, name)
     try:
         default = iam.get_policy(PolicyArn=policy)["Policy"]["DefaultVersionId"]
-        found = iam.get_policy_version(PolicyArn=policy, VersionId=default)["PolicyVersion"]["Document"]
+        document = iam.get_policy_version(PolicyArn=policy, VersionId=default)["PolicyVersion"]["Document"]
     except iam.exceptions.NoSuchEntityException:
         return None
-    return cast("Mapping[str, Any]", found)
+    return cast("Mapping[str, Any]", document)
 
 
 def _update(account: Account, policy: str, document: Mapping[str, Any]) -> None:

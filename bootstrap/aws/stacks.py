@@ -65,12 +65,12 @@ def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
 def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:
     """Return an error message if the stack has an owner other than `owner` or a topology other than `made_from`, else
     None."""
-    found = owner_and_topology(stack)
-    if found is None or found == (owner, made_from):
+    existing = owner_and_topology(stack)
+    if existing is None or existing == (owner, made_from):
         return None
     return (
-        f"the deployment '{deployment}' belongs to {found[0]} (topology {found[1]}); choose another name with "
-        f"--deployment NAME, or destroy that deployment first: shoal destroy {deployment}"
+        f"the deployment '{deployment}' belongs to {existing[0]} (topology {existing[1]}); choose a different name "
+        f"with --deployment NAME, or destroy that deployment first: shoal destroy {deployment}"
     )
 
 

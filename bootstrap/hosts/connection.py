@@ -35,12 +35,14 @@ class Connection:
         try:
             self._connect()
         except paramiko.BadHostKeyException as error:
-            self._refuse("has another key than in your known_hosts; it may be an impostor", error)
+            self._refuse("has a key that differs from your known_hosts; the host might be an impostor", error)
         except paramiko.SSHException as error:
             if isinstance(error, paramiko.AuthenticationException) or "authentication methods" in str(error):
-                self._refuse("accepts none of your keys; `ssh-add` the right one, or set it in ~/.ssh/config", error)
+                self._refuse(
+                    "accepts none of your keys; add the right key with `ssh-add`, or set it in ~/.ssh/config", error
+                )
             if "known_hosts" in str(error):
-                self._refuse("is not in your known_hosts; connect to it once by ssh, and verify its key", error)
+                self._refuse("is not in your known_hosts; connect to it once with ssh, and verify its key", error)
             self._lose(error)
         except (OSError, EOFError) as error:
             self._lose(error)
@@ -54,7 +56,7 @@ class Connection:
             jump = settings["proxyjump"]
             raise ShoalError(
                 f"{self.host.label} uses ProxyJump {jump} in ~/.ssh/config, which Shoal does not support; replace it "
-                f"by ProxyCommand ssh -W %h:%p {jump}"
+                f"with ProxyCommand ssh -W %h:%p {jump}"
             )
         self._client.load_system_host_keys()
         for known in settings.get("userknownhostsfile", "").split():

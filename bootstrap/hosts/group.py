@@ -29,10 +29,10 @@ class HostGroup:
     def connect(self, host: Host) -> Connection:
         """Return a connection to a host. Raises ShoalError if the connection is refused, and LostError if the host does
         not answer."""
-        found = self._connections.get(host)
-        if found is None or not found.is_open:
-            found = self._connections[host] = Connection(host)
-        return found
+        connection = self._connections.get(host)
+        if connection is None or not connection.is_open:
+            connection = self._connections[host] = Connection(host)
+        return connection
 
     def use_files(self, work: Callable[[Files], Any]) -> Any:
         """Call `work` with the files of a host that answers and can use the shared folder. Return the result of `work`.
@@ -53,8 +53,8 @@ class HostGroup:
                     self._drop(host)
                 except OSError as error:
                     raise LostError(
-                        f"{host.label} cannot use {self.file.folder}: {error.strerror or error}; give its user write "
-                        f"permission, free some space, or choose another folder in {self.file.path}"
+                        f"{host.label} cannot use {self.file.folder}: {error.strerror or error}; give the host's user "
+                        f"write permission, free some space, or choose a different folder in {self.file.path}"
                     ) from error
                 except BaseException:  # after an interrupt, the connection can contain an incomplete message
                     self._drop(host)
@@ -62,12 +62,12 @@ class HostGroup:
         raise LostError(f"no host of {self.file.path} answers; the last error: {lost}")
 
     def _is_connected(self, host: Host) -> bool:
-        found = self._connections.get(host)
-        return found is not None and found.is_open
+        connection = self._connections.get(host)
+        return connection is not None and connection.is_open
 
     def _drop(self, host: Host) -> None:
-        if found := self._connections.pop(host, None):
-            found.close()
+        if connection := self._connections.pop(host, None):
+            connection.close()
 
     def on_all(self, work: Callable[[Connection], Result]) -> list[Result]:
         """Call `work` with the connections to all hosts in parallel, and return the results in the order of the hosts.
@@ -77,7 +77,9 @@ class HostGroup:
             try:
                 return work(self.connect(host))
             except LostError as error:
-                raise ShoalError(f"{error}; check that it is running, or remove it from {self.file.path}") from error
+                raise ShoalError(
+                    f"{error}; check that the host is running, or remove it from {self.file.path}"
+                ) from error
 
         with ThreadPoolExecutor(min(32, len(self.file.hosts))) as pool:
             return list(pool.map(one, self.file.hosts))

@@ -80,7 +80,7 @@ def read_hosts(path: Path) -> HostsFile:
             common |= _options(words, _OF_ALL, where)
         else:
             named.append((number, start, _options(words[1:], _OF_ONE, where)))
-    hosts = tuple(_host(found, {**common, **own}, f"{path}, line {number}") for number, found, own in named)
+    hosts = tuple(_host(match, {**common, **options}, f"{path}, line {number}") for number, match, options in named)
     for host in hosts:
         if [each.label for each in hosts].count(host.label) > 1:
             raise ShoalError(f"{path} lists {host.label} twice; list it once, with gpus=N for several ranks")
@@ -95,7 +95,7 @@ def read_hosts(path: Path) -> HostsFile:
 
 
 def _options(words: list[str], known: tuple[str, ...], where: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name not in known:
@@ -108,8 +108,8 @@ def _options(words: list[str], known: tuple[str, ...], where: str) -> dict[str, 
             raise ShoalError(
                 f"{where}: folder must be an absolute path, or s3://BUCKET for a whole bucket, but is '{value}'"
             )
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 def _is_bucket(address: str) -> bool:

@@ -44,8 +44,8 @@ class CodePayload:
                     self._send(connection, folder)
         except OSError as error:
             raise ShoalError(
-                f"cannot copy Shoal's code to {connection.host.label}:{folder}: {error.strerror or error}; give its "
-                "user write permission, or free some space"
+                f"cannot copy Shoal's code to {connection.host.label}:{folder}: {error.strerror or error}; give the "
+                "host's user write permission, or free some space"
             ) from error
         return folder
 
@@ -78,10 +78,10 @@ def _packed() -> bytes:
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         sources = {"bootstrap/__init__.py": _ROOT / "bootstrap" / "__init__.py"}
         for package, root in _PACKAGES.items():
-            found = {path.relative_to(root).as_posix(): path for path in sorted((root / package).rglob("*.py"))}
-            if not found:
+            files = {path.relative_to(root).as_posix(): path for path in sorted((root / package).rglob("*.py"))}
+            if not files:
                 raise ShoalError(f"{root / package} has no Python files; install Shoal again")
-            sources |= found
+            sources |= files
         for name, path in sources.items():
             archive.writestr(zipfile.ZipInfo(name, _EARLY), path.read_bytes())
     return content.getvalue()

@@ -15,7 +15,7 @@ from infra import topology
 
 _COST_EXPLORER_REGION = "us-east-1"
 """Only region with a Cost Explorer endpoint. The endpoint returns the costs of all regions."""
-_NO_TAG = "nothing yet: bills lag by a day, and the tag must be active in Billing, Cost allocation tags"
+_NO_TAG = "nothing yet: bills lag by a day, and the tag must be active in the Billing console, Cost allocation tags"
 
 
 @dataclass(frozen=True, kw_only=True)

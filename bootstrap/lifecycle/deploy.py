@@ -109,9 +109,9 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     try:
         if not is_prepared(request.account):
             say(
-                f"preparing the account for the CDK: Shoal creates the stack {TOOLKIT_STACK} once in each region, and "
-                f"it stays; CloudFormation only gets the policies {' and '.join(EXECUTION)}. `cdk deploy` "
-                f"without Shoal then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
+                f"preparing the account for the CDK: Shoal creates the stack {TOOLKIT_STACK} once per region and does "
+                f"not delete it; CloudFormation gets only the policies {' and '.join(EXECUTION)}. Without Shoal, `cdk "
+                f"deploy` then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
             )
             bars.stage("cdk bootstrap", 0)
             policies.provide(request.account)
@@ -173,8 +173,8 @@ class _StackView:
 
     def all(self) -> list[Event]:
         """Return the stack's events since the start of the deployment, oldest first."""
-        found = stacks.events(self._cloudformation, self._name)
-        return [event for event in reversed(found) if event["EventId"] not in self._known]
+        events = stacks.events(self._cloudformation, self._name)
+        return [event for event in reversed(events) if event["EventId"] not in self._known]
 
     def look(self, total: int) -> None:
         """Show the number of complete resources. `total` is the number of all resources, or 0 if it is unknown."""
@@ -209,8 +209,8 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
     resources = request.account.items(
         "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
     )
-    made = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
-    if bucket in made and not why_kept(request.account, bucket)[0] and not is_empty(request.account, bucket):
+    created = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
+    if bucket in created and not why_kept(request.account, bucket)[0] and not is_empty(request.account, bucket):
         raise ShoalError(
             f"`data: bucket: {request.topology.data.bucket}` would delete the deployment's own bucket s3://{bucket} "
             "with its datasets and models; deploy with `data: {keep: true}` first, or empty the bucket"
@@ -227,8 +227,9 @@ def _refuse_during_training(request: DeployRequest) -> None:
     ]
     if running:
         raise ShoalError(
-            f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), perhaps for a training, and a "
-            f"deployment may replace them; wait until the training ends, or stop it: shoal stop {request.deployment}"
+            f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), perhaps for a training run, and "
+            "this deployment could replace them; wait until the run ends, or stop it: shoal stop "
+            f"{request.deployment}"
         )
 
 
@@ -279,7 +280,7 @@ def _interrupted_message(request: DeployRequest, stack: Stack | None) -> str:
     if stacks.owner_and_topology(stack) is None:
         return f"nothing was created; to start again: {again}"
     return (
-        f"CloudFormation continues with {request.stack_name}\n"
+        f"CloudFormation continues to work on {request.stack_name}\n"
         f"to see its state: shoal status {request.deployment}\n"
         f"to continue: {again}\n"
         f"to delete it: shoal destroy {request.deployment}"

@@ -70,16 +70,18 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
     now = _read_status(deployment, account, notes) if described else None
     keeping = measure_kept(account, things)
     buckets = [thing for thing in things if thing.kind == "s3 bucket"]
-    own = [thing.identifier for thing in buckets if thing.outcome != UNVERIFIED]
+    bucket_names = [thing.identifier for thing in buckets if thing.outcome != UNVERIFIED]
     data = stacks.outputs(described).get(topology.OUTPUT_DATA_BUCKET) if described else None
-    if data and data not in own:
+    if data and data not in bucket_names:
         if any(thing.outcome == UNVERIFIED for thing in buckets):
-            own.append(data)
-            notes.append(f"Shoal cannot tell whether s3://{data} stays")
+            bucket_names.append(data)
+            notes.append(f"Shoal cannot tell whether s3://{data} will be kept")
         elif _exists(account, data):
             keeping.append(kept_bucket(account, data, "it existed before the deployment"))
-    held = {thing.identifier: thing.runs for thing in buckets if thing.outcome == KEPT}
-    holding = {each: held[each] if each in held else _unfetched(account, each, notes) for each in own}
+    kept_runs = {thing.identifier: thing.runs for thing in buckets if thing.outcome == KEPT}
+    holding = {
+        each: kept_runs[each] if each in kept_runs else _unfetched(account, each, notes) for each in bucket_names
+    }
     bucket = next((each for each, runs in holding.items() if runs), None)
     gone = described is None and all(thing.outcome == UNVERIFIED for thing in things)
     owner, made_from = stacks.owner_and_topology(described) or ("unknown", "unknown")
@@ -116,11 +118,11 @@ def _trains(
     has_nodes = now is None or now.jobs or any(group.desired or group.running for group in now.groups)
     if not (has_nodes and topology.OUTPUT_DATA_BUCKET in outputs):
         return []
-    there = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
+    running = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
     try:
-        return [each.name for each in listed_trainings(there) if not (each.is_stopping or each.has_ended)]
+        return [each.name for each in listed_trainings(running) if not (each.is_stopping or each.has_ended)]
     except (BotoCoreError, ClientError, ShoalError) as error:
-        notes.append(f"Shoal cannot read which trainings run: {error}")
+        notes.append(f"Shoal cannot read which training runs are active: {error}")
         return None
 
 

@@ -53,7 +53,8 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
     if stack is None or stack["StackStatus"].endswith("ROLLBACK_COMPLETE"):
         return "CloudFormation rolled everything back; correct the cause and deploy again"
     if stack["StackStatus"].endswith("_IN_PROGRESS"):
-        return f"CloudFormation continues with it ({stack['StackStatus']}); to see its state: shoal status {deployment}"
+        state = stack["StackStatus"]
+        return f"CloudFormation still changes the stack ({state}); to see its state: shoal status {deployment}"
     if stack["StackStatus"] != _CREATION_FAILED:
         return _remaining(deployment, stack)
     try:
@@ -86,9 +87,8 @@ def _remaining(deployment: str, stack: Stack, reason: str = "") -> str:
     """Return the message about a stack that still exists. `reason` is the reason why its deletion failed, or empty if
     there was no deletion."""
     failed = f"The deletion of the created resources failed: {reason.rstrip('.')}. " if reason else ""
-    return (
-        f"{failed}The created resources still exist ({stack['StackStatus']}); delete them: shoal destroy {deployment}"
-    )
+    again = f"to delete them: shoal destroy {deployment}"
+    return f"{failed}The created resources still exist ({stack['StackStatus']}); {again}"
 
 
 def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = LOG_SECONDS) -> list[str]:
@@ -104,7 +104,7 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
     nodes = S3Path(parts.netloc, f"{parts.path.strip('/')}/{cluster['Id']}/node/".lstrip("/"))
     bars.stage("wait for the node's log", 0)
     end = time.monotonic() + seconds
-    while not (found := _logs(account, nodes)):
+    while not (logs := _logs(account, nodes)):
         if time.monotonic() > end:
             return [
                 f"the first boot of an EMR node failed, and its log did not arrive within {seconds:.0f} seconds; look "
@@ -112,7 +112,7 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
             ]
         bars.tick()
         time.sleep(_LOOK_SECONDS)
-    log, text = next(iter(found.items()))
+    log, text = next(iter(logs.items()))
     return [f"the first boot of an EMR node failed; the end of its log ({log}):", *text.splitlines()[-_LINES:]]
 
 
@@ -123,8 +123,8 @@ def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, s
     ended = list(clusters.ENDED)
     for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=ended, CreatedAfter=since):
         if each["Name"] == name and each["Status"].get("StateChangeReason", {}).get("Code") == _BOOT_FAILED:
-            found: dict[str, str] = emr.describe_cluster(ClusterId=each["Id"])["Cluster"]
-            return found if found.get("LogUri") else None
+            cluster: dict[str, str] = emr.describe_cluster(ClusterId=each["Id"])["Cluster"]
+            return cluster if cluster.get("LogUri") else None
     return None
 
 

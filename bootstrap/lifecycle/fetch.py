@@ -44,12 +44,12 @@ def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
         raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists your buckets") from None
-    found: dict[str, dict[str, StoredFile]] = {}
+    files_by_run: dict[str, dict[str, StoredFile]] = {}
     for key, file in listed.items():
         run, _, name = key.removeprefix(topology.RUNS_PREFIX).partition("/")
         if not (name.startswith(f"{CHECKPOINTS}/") or objects.is_marker(key, file.size)):
-            found.setdefault(run, {})[name] = file
-    return dict(sorted(found.items()))
+            files_by_run.setdefault(run, {})[name] = file
+    return dict(sorted(files_by_run.items()))
 
 
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
@@ -60,12 +60,12 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
 
     Raises ShoalError if `run` does not exist. If the bucket has no runs, the result is empty.
     """
-    found = runs(s3, bucket)
-    if run is not None and run not in found:
-        known = ", ".join(found) or "none"
-        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
+    existing = runs(s3, bucket)
+    if run is not None and run not in existing:
+        known = ", ".join(existing) or "none"
+        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; existing runs: {known}")
     copied, refused = dict[str, Copied](), list[str]()
-    wanted = {name: files for name, files in found.items() if run in (None, name)}
+    wanted = {name: files for name, files in existing.items() if run in (None, name)}
     bars.stage("fetch", sum(file.size for files in wanted.values() for file in files.values()))
     for name, files in wanted.items():
         fetched.remove_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"), bars.note)
@@ -96,15 +96,15 @@ def find_data_bucket(deployment: str, account: Account) -> str:
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if bucket:
         return bucket
-    found = find_buckets(deployment, account)
+    buckets = find_buckets(deployment, account)
     s3 = account.client("s3")
     kept = [
         each.identifier
-        for each in found
+        for each in buckets
         if each.outcome == KEPT or (each.outcome != UNVERIFIED and runs(s3, each.identifier))
     ]
     if not kept:
-        for resource in found:
+        for resource in buckets:
             if resource.outcome == UNVERIFIED:
                 raise ShoalError(
                     f"Shoal cannot tell whether '{deployment}' left a data bucket: {resource.identifier} "

@@ -61,18 +61,18 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     if function is None:
         return None
     try:
-        found = account.client("lambda").get_function_configuration(FunctionName=function)
+        configuration = account.client("lambda").get_function_configuration(FunctionName=function)
     except ClientError as error:
         if error.response["Error"]["Code"] == "ResourceNotFoundException":
             return None
         raise
-    settings = _settings(function, found)
+    settings = _settings(function, configuration)
     created: datetime = stack["CreationTime"].astimezone(UTC)
     kept = _read_parameters(account, deployment, created)
-    own, extension = topology.guard_parameter(deployment), topology.extension_parameter(deployment)
+    guard_parameter, extension = topology.guard_parameter(deployment), topology.extension_parameter(deployment)
     delete = "aws ssm delete-parameter --name"
-    again = f"delete it: {delete} {own}; the guard writes it again within five minutes"
-    spending = _read(kept, own, partial(read_account, now=datetime.now(UTC)), GuardState(), again)
+    again = f"delete it: {delete} {guard_parameter}; the guard writes it again within five minutes"
+    spending = _read(kept, guard_parameter, partial(read_account, now=datetime.now(UTC)), GuardState(), again)
     again = (
         f"no hours count as added. Delete it, then add them again: {delete} {extension}; shoal extend {deployment} "
         "--hours H"
@@ -119,8 +119,8 @@ def _read_parameters(account: Account, deployment: str, created: datetime) -> di
     """Return the values of the guard's SSM parameters by name. Parameters of an earlier stack are left out, because the
     guard ignores them, too."""
     names = [topology.extension_parameter(deployment), topology.guard_parameter(deployment)]
-    found = account.client("ssm").get_parameters(Names=names)["Parameters"]
-    return {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
+    parameters = account.client("ssm").get_parameters(Names=names)["Parameters"]
+    return {each["Name"]: each["Value"] for each in parameters if each["LastModifiedDate"] >= created}
 
 
 def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
@@ -142,5 +142,5 @@ def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], other
         return read(kept[name]) if name in kept else otherwise
     except ValueError as error:
         raise ShoalError(
-            f"the parameter {name} {error}: it holds {kept[name][:_QUOTED_CHARACTERS]!r}; {again}"
+            f"the parameter {name} {error}: its value is {kept[name][:_QUOTED_CHARACTERS]!r}; {again}"
         ) from None

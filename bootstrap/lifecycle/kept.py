@@ -31,10 +31,10 @@ class KeptBucket:
 
 def find_kept(deployment: str, account: Account) -> tuple[list[KeptBucket], list[str]]:
     """Return the buckets that outlive a deployment's stack, and a message for each bucket that Shoal cannot check."""
-    return measure_kept(account, found := find_buckets(deployment, account)), [
-        f"Shoal cannot tell whether {'a bucket' if each.identifier == ALL else f's3://{each.identifier}'} stays: "
+    return measure_kept(account, buckets := find_buckets(deployment, account)), [
+        f"Shoal cannot tell whether {'a bucket' if each.identifier == ALL else f's3://{each.identifier}'} is kept: "
         f"{each.why}"
-        for each in found
+        for each in buckets
         if each.outcome == UNVERIFIED
     ]
 

@@ -46,12 +46,14 @@ def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogE
     if now.cluster is None:
         return []
     try:
-        found = list(islice(account.items("emr", "list_steps", "Steps", ClusterId=now.cluster.identifier), newest))
+        newest_steps = list(
+            islice(account.items("emr", "list_steps", "Steps", ClusterId=now.cluster.identifier), newest)
+        )
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidRequestException":
             raise
         return []  # EMR no longer knows the cluster
-    return [_step(account, now, now.cluster.identifier, step, tail) for step in found]
+    return [_step(account, now, now.cluster.identifier, step, tail) for step in newest_steps]
 
 
 def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[LogExcerpt]:
@@ -74,15 +76,15 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     )
     if only is not None and only not in reported:
         known = ", ".join(reported) or "none"
-        raise ShoalError(f"the node '{only}' did not report; nodes with reports: {known}")
-    found = []
+        raise ShoalError(f"the node '{only}' has not reported its first boot; nodes with reports: {known}")
+    excerpts = []
     for instance in reported if only is None else [only]:
         report = boot_report.read_report(account, bucket, instance)
         lines = report.get("log", "").strip().splitlines()[-tail:]
         python = f", Python {report['python']}" if "python" in report else ""
         state = report.get("state", "unknown") + python
-        found.append(LogExcerpt(who=f"node {instance}", state=state, lines=lines))
-    return found
+        excerpts.append(LogExcerpt(who=f"node {instance}", state=state, lines=lines))
+    return excerpts
 
 
 class RunLogs:
@@ -130,12 +132,12 @@ def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
     if function is None:
         return None
     try:
-        found = account.client("lambda").get_function_configuration(FunctionName=function)
+        configuration = account.client("lambda").get_function_configuration(FunctionName=function)
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
         return None  # somebody deleted the function
-    name = found.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{function}"
+    name = configuration.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{function}"
     since = int(time.time() * 1000) - _DAY_MS
     try:
         events = list(account.items("logs", "filter_log_events", "events", logGroupName=name, startTime=since))

@@ -68,18 +68,18 @@ def make_plan(
     endpoint: str | None = None,
 ) -> DeploymentPlan:
     """Return the price and the preflight's findings for a topology. Without a session, the online rules are skipped."""
-    account, found = "not asked", list[Finding]()
+    account, findings = "not checked", list[Finding]()
     if session is not None:
         from bootstrap.lifecycle import preflight as online  # imports boto3, which loads slowly
 
-        account, found = online.online(topology, session, deployment=deployment, owner=owner)
+        account, findings = online.online(topology, session, deployment=deployment, owner=owner)
     return DeploymentPlan(
         topology=topology,
         hours=topology.guard.max_hours if hours is None else hours,
         bill=cost.rows(topology),
         by_use=cost.by_use(topology),
         offline=preflight.offline(topology, hours=hours),
-        online=found,
+        online=findings,
         account=account,
         emulated=caller.emulated(endpoint),
     )
@@ -91,21 +91,21 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
         *(["the EMR cluster"] if topology.preprocessing else []),
         *(["the nodes that train and read" if topology.readers else "the GPU nodes"] if topology.training else []),
     ]
-    rest = f"${standing:.2f} an hour remains" if standing else "nothing that costs by the hour remains"
+    rest = f"${standing:.2f} per hour remains" if standing else "nothing that is billed by the hour remains"
     if any(row.unit_price is None for row in cost.rows(topology) if row.since == "always"):
-        rest = "the remaining resources cost by the hour"
-    kept = ", and the data bucket with it; the bucket stays, and costs, if it holds runs that were not fetched"
+        rest = "the remaining resources are billed by the hour"
+    kept = ", and the data bucket with it, unless the bucket has runs that were not fetched (a kept bucket costs money)"
     if topology.data.keep is False:
         kept = ", and the data bucket with it; fetch the models first (`shoal fetch`)"
     elif topology.data.keep or topology.data.bucket:
-        kept = "; the data bucket stays, and you pay for its content"
+        kept = "; the data bucket is kept, and you pay for its content"
     most = cost.hourly(topology)
     hours = f"These hours cost at most ${guard.max_hours * most:.2f} without items charged by use"
     if unknown:
         hours = "The cost of these hours is unknown, because prices are missing"
     sentences = [
         *(
-            [f"It ends {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}."]
+            [f"It terminates {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}."]
             if working
             else []
         ),

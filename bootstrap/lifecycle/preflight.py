@@ -29,17 +29,17 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
-    ("error", account.may_not_start, "Whether GPU nodes may be started"),
+    ("error", account.may_not_start, "Whether GPU nodes can be started"),
     ("error", account.root_device_differs, "Whether the images of GPU nodes have the root device of Amazon Linux"),
     (
         "error",
         keys.key_unusable,
-        "Whether Auto Scaling may use the KMS key of volumes (a key of your own must allow the role "
+        "Whether Auto Scaling can use the KMS key of volumes (your own key must allow the role "
         f"AWSServiceRoleForAutoScaling {keys.USES})",
     ),
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
     ("error", network.subnet_unusable, "Whether the existing subnet can be used"),
-    ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
+    ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3 and, with `shell`, Systems Manager"),
     ("error", network.no_dns, "Whether the existing VPC assigns and resolves DNS names"),
     ("warning", account.not_prepared, "Whether the account is prepared for Shoal"),
 )
@@ -59,21 +59,21 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     Returns: A text that names the checked account, or says why no account was checked; and the findings, errors first.
     """
     if asking.get_credentials() is None:
-        return "not asked, because there are no credentials", []
+        return "not checked, because there are no credentials", []
     context = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
     try:
         number = context.account.number()
     except (BotoCoreError, ClientError) as error:
-        return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_unreachable(error) else ""), []
-    found = [finding for each in _RULES for finding in _run(*each, context)]
-    return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
+        return f"could not be checked ({error})" + (f"; {loopback.START}" if loopback.is_unreachable(error) else ""), []
+    findings = [finding for each in _RULES for finding in _run(*each, context)]
+    return f"account {number}, {topology.region}", sorted(findings, key=lambda finding: finding.level != "error")
 
 
 def _run(level: Level, rule: OnlineRule, about: str, context: PreflightContext) -> list[Finding]:
-    name, found = rule.__name__, list[Finding]()
+    name, findings = rule.__name__, list[Finding]()
     try:
         for sentence in rule(context):
-            found.append(Finding(level=level, rule=name, sentence=sentence))
+            findings.append(Finding(level=level, rule=name, sentence=sentence))
     except (BotoCoreError, ClientError) as error:
-        found.append(Finding(level="warning", rule=name, sentence=f"{about} could not be checked: {error}"))
-    return found
+        findings.append(Finding(level="warning", rule=name, sentence=f"{about} could not be checked: {error}"))
+    return findings

@@ -138,12 +138,12 @@ def read_status(deployment: str, account: Account, *, with_guard: bool = True) -
 
 def read_groups(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
     """Return the status of each node group of a deployment. The statuses of the nodes are read from the data bucket."""
-    found = []
+    statuses = []
     for group, tags in fleet.scaling_groups(account.client("autoscaling"), deployment):
         serving = [each for each in group["Instances"] if each["LifecycleState"] == "InService"]
         running = [each["InstanceId"] for each in serving]
         states = [boot_report.read_report(account, bucket, each).get("state") for each in running]
-        found.append(
+        statuses.append(
             GroupStatus(
                 name=tags[topology.TAG_GROUP],
                 role=fleet.role_of(tags),
@@ -156,7 +156,7 @@ def read_groups(account: Account, deployment: str, bucket: str | None) -> list[G
                 told={each: status for each in running if (status := _node_status(account, bucket, each))},
             )
         )
-    return sorted(found, key=lambda group: group.name)
+    return sorted(statuses, key=lambda group: group.name)
 
 
 def _node_status(account: Account, bucket: str | None, instance: str) -> NodeStatus | str | None:
@@ -196,5 +196,5 @@ def _cluster(account: Account, identifier: str | None) -> ClusterStatus | None:
 
 
 def _paid(account: Account, identifier: str) -> list[str]:
-    found = account.items("emr", "list_instances", "Instances", ClusterId=identifier, InstanceStates=_PAID_STATES)
-    return [each["InstanceType"] for each in found]
+    instances = account.items("emr", "list_instances", "Instances", ClusterId=identifier, InstanceStates=_PAID_STATES)
+    return [each["InstanceType"] for each in instances]

@@ -22,12 +22,12 @@ def parse(text: str) -> dict[str, str]:
     """Return the report's fields. For an unreadable report, `state` is UNREADABLE and `log` quotes the beginning of its
     text."""
     try:
-        found = json.loads(text)
+        report = json.loads(text)
     except (ValueError, RecursionError):  # nested too deeply for the parser
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        report = None
+    if not isinstance(report, dict) or not all(isinstance(value, str) for value in report.values()):
         return {"state": UNREADABLE, "log": f"Shoal cannot read its report: {text[:_QUOTED_CHARACTERS]}"}
-    return {"state": UNREADABLE, "log": "", **found}
+    return {"state": UNREADABLE, "log": "", **report}
 
 
 def read_report(account: Account, bucket: str | None, instance: str) -> dict[str, str]:

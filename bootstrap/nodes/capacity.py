@@ -45,11 +45,12 @@ _PATTERNS = (
 _ADVICE = (
     (
         r"not eligible for free tier",
-        "the account has AWS's Free plan, which has no such instances; change to the Paid plan in the Billing console",
+        "the account has AWS's Free plan, with which no such instances start; change to the Paid plan in the Billing "
+        "console",
     ),
     (
         r"currently being verified|being validated|pendingverification",
-        "AWS verifies new accounts before they may start such instances, which takes up to some hours; try again then",
+        "AWS verifies new accounts before they can start such instances, which takes up to some hours; try again later",
     ),
     (r"currently blocked|\bblocked\b.*account", "the account is blocked; open a case with AWS Support"),
     (
@@ -58,12 +59,12 @@ _ADVICE = (
     ),
     (
         r"\bkms\b|kmskey|client error on launch",
-        "let the role AWSServiceRoleForAutoScaling use the KMS key by which the account encrypts EBS volumes, or make "
-        "AWS's own key the default",
+        "let the role AWSServiceRoleForAutoScaling use the KMS key with which the account encrypts EBS volumes, or "
+        "make AWS's own key the default",
     ),
     (
         r"image id.*does not exist|invalidamiid|not authorized for images",
-        "the image of the launch template is gone; deploy again, which takes today's image",
+        "the image of the launch template no longer exists; deploy again to use the current image",
     ),
 )
 """Advice for permanent refusals: pairs of a pattern of AWS's message and the advice. The patterns are from the error
@@ -123,7 +124,9 @@ class GroupState:
         counts = Counter(_VARYING.sub("", message) for message in unknown)
         repeated = next((message for message in unknown if counts[_VARYING.sub("", message)] >= REPEATED), None)
         return (
-            None if repeated is None else (repeated, "AWS repeated this refusal; change what it names, and try again")
+            None
+            if repeated is None
+            else (repeated, "AWS repeated this refusal; correct the cause that it names, and try again")
         )
 
 
@@ -200,10 +203,10 @@ def _lacks_spot(group: GroupState, seconds: float) -> bool:
 
 def _exhausted(group: GroupState, message: str, tried: Sequence[str]) -> str:
     where = tried[0] if len(tried) == 1 else f"{', '.join(tried[:-1])} and {tried[-1]}"
-    elsewhere = "another zone, " if len(tried) == 1 else ""
+    elsewhere = "a different zone, " if len(tried) == 1 else ""
     return (
         f"AWS has no {group.instance_type} for '{group.name}' in {where} now: {_quote(message)}; "
-        f"try again later, or use {elsewhere}another instance type or another region in the topology"
+        f"try again later, or use {elsewhere}a different instance type or a different region in the topology"
     )
 
 

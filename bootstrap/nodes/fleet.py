@@ -86,7 +86,7 @@ def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
 
     Raises ShoalError if the deployment has no node groups.
     """
-    found = [
+    node_groups = [
         GpuGroup(
             name=tags[topology.TAG_GROUP],
             scaling_group=group["AutoScalingGroupName"],
@@ -100,11 +100,12 @@ def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
         )
         for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
     ]
-    if not found:
+    if not node_groups:
         raise ShoalError(
-            f"the deployment '{deployment.name}' has no GPU nodes: its topology '{deployment.topology}' has no training"
+            f"the deployment '{deployment.name}' has no GPU nodes, because its topology "
+            f"'{deployment.topology}' has no `training`"
         )
-    chosen = [group for group in found if readers or group.role == "train"]
+    chosen = [group for group in node_groups if readers or group.role == "train"]
     return sorted(chosen, key=lambda group: (group.role == "read", group.name))
 
 
@@ -156,8 +157,9 @@ def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
         if not group.stays
     ]
     return (
-        "GPU nodes may still be running and cost money, because AWS did not answer; the deployment's guard stops them "
-        "when they have been idle for a while; to stop them sooner, run:" + "".join(f"\n  {each}" for each in commands)
+        "GPU nodes might still be running and cost money, because AWS did not answer; the deployment's guard stops "
+        "them when they have been idle for a while; to stop them sooner, run:"
+        + "".join(f"\n  {each}" for each in commands)
     )
 
 

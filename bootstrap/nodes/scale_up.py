@@ -134,9 +134,9 @@ class _ScaleUp:
         return ready == len(running) == self._size
 
     def _refresh(self) -> None:
-        found = scaling_group.descriptions_by_name(self._deployment)
+        descriptions = scaling_group.descriptions_by_name(self._deployment)
         for group in self._groups:
-            group.refresh(found[group.node_group.scaling_group])
+            group.refresh(descriptions[group.node_group.scaling_group])
 
     def _request_nodes(self) -> None:
         for group in self._groups:
@@ -161,7 +161,9 @@ class _ScaleUp:
         self._since = time.monotonic()
         self._refresh()
         while not all(group.empty for group in self._groups):
-            self._wait(lambda: f"the nodes in {full.name} did not end; see their groups' activity in the console")
+            self._wait(
+                lambda: f"the nodes in {full.name} were not terminated; see the activity of their groups in the console"
+            )
             self._refresh()
         self._request_nodes()
 
@@ -184,16 +186,16 @@ def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
     """Return the zones that the groups can use. The first zone is the one where their nodes run or would start."""
     current = min(groups, key=lambda group: group.existing == 0).subnet
     tags = {topology.TAG_DEPLOYMENT: deployment.name, topology.TAG_NODES: "true"}
-    found = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
-    if current not in [zone.subnet for zone in found]:  # subnets of the user's own network do not have Shoal's tag
-        found = _subnets(deployment, SubnetIds=[current])
-    at = [zone.subnet for zone in found].index(current)
-    return [*found[at:], *found[:at]]
+    usable = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
+    if current not in [zone.subnet for zone in usable]:  # subnets of the user's own network do not have Shoal's tag
+        usable = _subnets(deployment, SubnetIds=[current])
+    at = [zone.subnet for zone in usable].index(current)
+    return [*usable[at:], *usable[:at]]
 
 
 def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
-    found = retrying(partial(deployment.session.client("ec2").describe_subnets, **chosen))["Subnets"]
-    named = [Zone(name=at["AvailabilityZone"], subnet=at["SubnetId"]) for at in found]
+    subnets = retrying(partial(deployment.session.client("ec2").describe_subnets, **chosen))["Subnets"]
+    named = [Zone(name=at["AvailabilityZone"], subnet=at["SubnetId"]) for at in subnets]
     return sorted(named, key=lambda zone: zone.name)
 
 
@@ -218,7 +220,7 @@ def _price(deployment: Deployment, types: Sequence[str]) -> str:
         hourly = [catalog.prices(str(deployment.session.region_name)).hourly(name) for name in types]
     except TopologyError:
         return ""
-    return f" ({' to '.join(f'${price:g}' for price in sorted({min(hourly), max(hourly)}))} an hour each)"
+    return f" ({' to '.join(f'${price:g}' for price in sorted({min(hourly), max(hourly)}))} per hour each)"
 
 
 def _timeout_reason(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: Sequence[GroupState]) -> str:
@@ -230,7 +232,7 @@ def _timeout_reason(running: Sequence[GpuNode], ready: set[str], seen: set[str],
     if missing:
         parts.append(f"AWS did not start {', '.join(missing)}{message}")
     if ended > 0:
-        parts.append(f"{ended} ended by themselves, and AWS replaced them")
+        parts.append(f"{ended} terminated by themselves, and AWS replaced them")
     if silent:
         names = ", ".join(f"{node.instance_id} ({node.group})" for node in silent)
         parts.append(

@@ -129,16 +129,16 @@ class ScalingGroup:
 def scaling_groups(deployment: Deployment, *, readers: bool = False) -> list[ScalingGroup]:
     """Return the deployment's node groups in the order of `fleet.groups`. Raises ShoalError if the deployment has no
     node groups."""
-    found = descriptions_by_name(deployment)
+    descriptions = descriptions_by_name(deployment)
     chosen = fleet.groups(deployment, readers=readers)
-    return [ScalingGroup(deployment, each, found[each.scaling_group]) for each in chosen]
+    return [ScalingGroup(deployment, each, descriptions[each.scaling_group]) for each in chosen]
 
 
 def descriptions_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
     """Return Auto Scaling's current descriptions of the deployment's groups, by the name of the Auto Scaling group."""
     client = deployment.session.client("autoscaling")
-    found = retrying(partial(fleet.scaling_groups, client, deployment.name))
-    return {group["AutoScalingGroupName"]: group for group, _ in found}
+    groups = retrying(partial(fleet.scaling_groups, client, deployment.name))
+    return {group["AutoScalingGroupName"]: group for group, _ in groups}
 
 
 def instance_types(ec2: Any, found: "AutoScalingGroupTypeDef") -> list[str]:

@@ -40,12 +40,12 @@ class Steps:
 def steps_of(cluster: EmrCluster, run: str | None) -> Steps | None:
     """Return the active steps of a run, or None if no step is active. Without `run`, return the active steps of any
     run."""
-    found: dict[str, dict[str, str]] = {}
+    steps_by_run: dict[str, dict[str, str]] = {}
     for name, step in cluster.active_steps(_PREFIX).items():
         run_name, _, title = name.strip().partition(": ")
         if FINGERPRINT.fullmatch(run_name) and run in (None, run_name):
-            found.setdefault(run_name, {})[title] = step
-    return next((Steps(run=name, ids=ids) for name, ids in found.items()), None)
+            steps_by_run.setdefault(run_name, {})[title] = step
+    return next((Steps(run=name, ids=ids) for name, ids in steps_by_run.items()), None)
 
 
 def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
@@ -65,17 +65,17 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     summary, followed = (S3Path(folder.bucket, folder.key + name) for name in (SUMMARY, FOLLOWED))
     put(s3, followed, b"")
     cluster.follow(steps.ids, S3Path(folder.bucket, folder.key + FAILURE), bars)
-    made = read_merge_result(str(summary))
-    record_result(s3, steps.run, made)
+    result = read_merge_result(str(summary))
+    record_result(s3, steps.run, result)
     objects.remove(s3, folder, keep=(summary, followed))
-    return made
+    return result
 
 
 class StartedPreprocessing:
     """Preprocessing run that a different command started on a deployment's cluster. Without `run`, it is the active
     run."""
 
-    results, continued = "", "the command that began it"
+    results, continued = "", "the command that started it"
 
     def __init__(self, deployment: Deployment, run: str | None) -> None:
         self.deployment, self.name = deployment, run or ""
@@ -106,22 +106,22 @@ class StartedPreprocessing:
 
 def _newest_summary(s3: "S3Client", work: S3Path, deployment: str, run: str | None) -> S3Path:
     """Return the address of the result of a finished run. Without `run`, use the last finished run."""
-    found = [
+    summaries = [
         each
         for each in list_objects(s3, work)
         if (parts := each["Key"].removeprefix(work.key).split("/"))[1:] == [SUMMARY]
         and FINGERPRINT.fullmatch(parts[0])
         and run in (None, parts[0])
     ]
-    if not found:
+    if not summaries:
         raise _nothing_runs(deployment, run)
-    return S3Path(work.bucket, max(found, key=lambda each: each["LastModified"])["Key"])
+    return S3Path(work.bucket, max(summaries, key=lambda each: each["LastModified"])["Key"])
 
 
 def _nothing_runs(deployment: str, run: str | None) -> ShoalError:
     if run is None:
         return ShoalError(
-            f"nothing runs on '{deployment}': its nodes have no request to train, and no preprocessing runs on its "
-            "cluster or has a result there"
+            f"nothing runs on '{deployment}': its nodes have no training request, and its cluster has no active or "
+            "finished preprocessing run"
         )
-    return ShoalError(f"the preprocessing {run} does not run on the cluster of '{deployment}' and has no result there")
+    return ShoalError(f"the preprocessing run {run} is neither active nor finished on the cluster of '{deployment}'")

@@ -59,7 +59,7 @@ class EmrCluster:
         self._logs = S3Path(deployment.output(topology.OUTPUT_LOG_BUCKET), f"{topology.EMR_LOGS_PREFIX}{self.id}/")
         if end := self._end():
             raise ShoalError(
-                f"the cluster {self.id} has ended ({end}); `shoal deploy {deployment.topology} --deployment "
+                f"the cluster {self.id} has terminated ({end}); `shoal deploy {deployment.topology} --deployment "
                 f"{deployment.name}` creates a new one and does not change the buckets"
             )
 
@@ -103,8 +103,8 @@ class EmrCluster:
         """
         pages = self._emr.get_paginator("list_steps").paginate(ClusterId=self.id, StepStates=["PENDING", "RUNNING"])
         listed = [step for page in pages for step in page["Steps"]]
-        found = {step["Name"]: step["Id"] for step in reversed(listed)}
-        return {name.removeprefix(prefix): found[name] for name in found if name.startswith(prefix)}
+        ids_by_name = {step["Name"]: step["Id"] for step in reversed(listed)}
+        return {name.removeprefix(prefix): ids_by_name[name] for name in ids_by_name if name.startswith(prefix)}
 
     def submit(self, steps: Sequence["StepConfigTypeDef"]) -> list[str]:
         """Submit steps to the cluster, and return their ids. The cluster runs the steps in this order."""
@@ -113,12 +113,12 @@ class EmrCluster:
     def tokens(self, ids: Collection[str], run: str) -> set[str]:
         """Return the tokens of all launches of a run that submitted these steps. The tokens are read from the steps'
         arguments."""
-        found = set()
+        tokens = set()
         for each in ids:
             step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each))["Step"]
             words = step["Config"]["Args"]
-            found |= {after for before, after in itertools.pairwise(words) if before == run and TOKEN.fullmatch(after)}
-        return found
+            tokens |= {after for before, after in itertools.pairwise(words) if before == run and TOKEN.fullmatch(after)}
+        return tokens
 
     @contextmanager
     def cancelling(self, ids: Collection[str], cancellation: Cancellation) -> Iterator[None]:
@@ -137,7 +137,8 @@ class EmrCluster:
             try:
                 if retrying.unanswered:
                     note(
-                        "Shoal cancels the steps as soon as AWS answers; press Ctrl-C again to leave, and they continue"
+                        "Shoal cancels the steps as soon as AWS answers; to leave and let them continue, press Ctrl-C "
+                        "again"
                     )
                 self.cancel(ids, cancellation)
             except KeyboardInterrupt as interrupt:
@@ -182,7 +183,7 @@ class EmrCluster:
         if sentence := read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
-            return ShoalError(f"the cluster {self.id} ended ({end}); its log is in {self._logs}")
+            return ShoalError(f"the cluster {self.id} terminated ({end}); its log is in {self._logs}")
         status = step["Step"]["Status"]
         log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
@@ -229,7 +230,7 @@ class EmrCluster:
         retrying(partial(objects.remove, self._s3, place))
         if answer.error:
             raise ShoalError(
-                f"the steps of run {cancellation.run} are cancelled, but its jobs may continue on the cluster "
+                f"the steps of run {cancellation.run} are cancelled, but its jobs might continue on the cluster "
                 f"{self.id}, which costs money until they end: {answer.error}"
             )
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 def dataset_warnings(made: "MergeResult", settings: Settings) -> list[str]:
     """Return warnings about a dataset that was created with these settings. Warnings about the input come first."""
     counts = made.counts
-    found = [*made.warnings, *(threshold_warnings(settings) if counts["ratings"]["before"] else ())]
+    warnings = [*made.warnings, *(threshold_warnings(settings) if counts["ratings"]["before"] else ())]
     classes = {label: number for label, number in counts["labels"]["after"].items() if number}
     if len(classes) == 1:
         name = (settings.classes or ("negative", "positive"))[int(*classes)]
-        found.append(f"all texts are {name}: a model can learn nothing from one class")
-    return found + too_few_warnings(counts["train"], counts["test"], settings)
+        warnings.append(f"all texts are {name}, but a model cannot learn from a single class")
+    return warnings + too_few_warnings(counts["train"], counts["test"], settings)
 
 
 def too_few_warnings(train: int, test: int, settings: Settings) -> list[str]:
@@ -37,7 +37,7 @@ def _advice(settings: Settings) -> str:
     if not settings.test_share:
         return "set --test-share, or add --test-input"
     texts = max(ceil(MIN_ROWS / settings.test_share), ceil(MIN_TRAINING_ROWS / (1 - settings.test_share)))
-    return f"use at least about {2 * texts:,} distinct texts, another --test-share, or --test-input"
+    return f"use at least about {2 * texts:,} distinct texts, a different --test-share, or --test-input"
 
 
 def threshold_warnings(settings: Settings) -> list[str]:
@@ -47,6 +47,6 @@ def threshold_warnings(settings: Settings) -> list[str]:
     if high == str(usual.rating_range[1]) or settings.in_units(settings.positive_from) != str(usual.positive_from):
         return []
     return [
-        f"ratings range from {low} to {high}, but those from {usual.positive_from} count as positive, the default for "
-        f"ratings up to {usual.rating_range[1]}; set the first positive rating with --positive-from"
+        f"ratings range from {low} to {high}, but ratings from {usual.positive_from} count as positive, which is "
+        f"the default for ratings up to {usual.rating_range[1]}; set the first positive rating with --positive-from"
     ]

@@ -103,7 +103,7 @@ def preprocess_on_deployment(
     run, s3 = prepared.name, deployment.session.client("s3")
     datasets = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.DATASETS_PREFIX)
     if not launch.force and (existing := _existing_result(s3, datasets, prepared)):
-        say("nothing to do: the dataset of this input and these settings exists; to make it again, add --force")
+        say("nothing to do: the dataset of this input and these settings exists; to create it again, add --force")
         return existing
     folder = S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/")
     prepared, extra_files = prepared.with_stopwords_at(str(folder))
@@ -131,15 +131,15 @@ def preprocess_on_deployment(
     try:
         with cluster.cancelling(ids.values(), cancellation) if own else nullcontext():
             _wait_for_steps(cluster, work, ids, bars, detach=launch.detach)
-        made = read_merge_result(plan.summary)
-        record_result(s3, run, made)
+        result = read_merge_result(plan.summary)
+        record_result(s3, run, result)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
             _remove_work_files(work.remove, say)
             say(
                 f"Shoal cancelled the steps of run {run} and removed their files; the cluster costs money until "
-                f"it has been idle for a while: shoal status {deployment.name} shows how much, shoal destroy "
-                f"{deployment.name} deletes it"
+                f"it is terminated for being idle; `shoal status {deployment.name}` shows the cost, and `shoal "
+                f"destroy {deployment.name}` deletes the deployment"
             )
         else:
             origin = "" if own else ", which another command started,"
@@ -162,7 +162,7 @@ def preprocess_on_deployment(
             f"{error}; the finished steps are kept for a day, and the same command continues after them"
         ) from error
     _remove_work_files(work.finish, say)
-    return made
+    return result
 
 
 def _existing_result(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> MergeResult | None:
@@ -171,12 +171,12 @@ def _existing_result(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> Me
     The name of a run does not depend on this limit. If the dataset exceeds the limit, return None, so that the jobs run
     and report the malformed lines.
     """
-    if (made := find_result(s3, work.name, datasets)) is None:
+    if (result := find_result(s3, work.name, datasets)) is None:
         return None
-    if made.counts["malformed"] / max(1, made.counts["lines"]) > work.max_malformed:
+    if result.counts["malformed"] / max(1, result.counts["lines"]) > work.max_malformed:
         return None
-    record_result(s3, work.name, made)  # training uses the newest dataset
-    return made
+    record_result(s3, work.name, result)  # training uses the newest dataset
+    return result
 
 
 def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -> None:
@@ -216,7 +216,7 @@ def _submit_or_join(
             finally:
                 work.release()
         if since is None:
-            say(f"another command is about to start run {work.run}, the same work; waiting for it")
+            say(f"another command is about to start run {work.run} for the same input and settings; waiting for it")
             since = time.monotonic()
         elif time.monotonic() - since > _CLAIM_SECONDS:
             work.release()  # the command with the claim must have been killed before it submitted the steps
@@ -224,7 +224,10 @@ def _submit_or_join(
     work.follow()
     unfinished = {step.name for step in work.unfinished()}
     finished = ", ".join(step.name for step in work.plan.steps() if step.name not in unfinished) or "nothing"
-    say(f"following run {work.run}, the same work, which another command started; finished so far: {finished}")
+    say(
+        f"following run {work.run}, which another command started for the same input and settings; finished so far: "
+        f"{finished}"
+    )
     return ids, False
 
 

@@ -46,9 +46,11 @@ def find_result(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | Non
         folder = each["Key"].rpartition("/")[0]
         dataset = S3Path(datasets.bucket, f"{folder}/{DATASET_NAME}")
         with suppress(DataError):
-            made = read_merge_result(str(S3Path(datasets.bucket, each["Key"])))
-            if (made.dataset, folder.rpartition("/")[2]) == (str(dataset), made.digest) and head_or_none(s3, dataset):
-                return made
+            result = read_merge_result(str(S3Path(datasets.bucket, each["Key"])))
+            if (result.dataset, folder.rpartition("/")[2]) == (str(dataset), result.digest) and head_or_none(
+                s3, dataset
+            ):
+                return result
     return None
 
 

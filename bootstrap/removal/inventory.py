@@ -30,5 +30,6 @@ def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:
 
 
 def left_over(before: Mapping[str, set[str]], after: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Return the identifiers by kind that are in `after` but not in `before`, without empty kinds."""
+    """Return, by kind, the identifiers that are in `after` but not in `before`. Kinds without such identifiers are left
+    out."""
     return {kind: left for kind, found in after.items() if (left := found - before.get(kind, set()))}

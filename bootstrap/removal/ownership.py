@@ -12,7 +12,6 @@ from shoal_guard.sweep.account import Account, ResourceRecord, read_tags
 from shoal_guard.sweep.owner import Owner, keep_tag, keep_unknown
 
 from bootstrap.aws import fetched
-from common.display import plural
 from infra import policies, topology
 
 KINDS = {name: kind for name, kind in kinds.KINDS.items() if not kind.is_foreign}
@@ -75,10 +74,10 @@ class Ownership(Owner):
 
         def listed() -> list[str]:
             filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
-            found = self.account.items(
+            mappings = self.account.items(
                 "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
             )
-            return [each["ResourceARN"] for each in found]
+            return [each["ResourceARN"] for each in mappings]
 
         return self.try_source("the tagging service", listed, [])
 
@@ -116,8 +115,8 @@ def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
         raise keep_unknown(error) from None
     if not runs:
         return "", []
-    named = f"it holds {plural(len(runs), 'run')} not fetched completely: {', '.join(runs)}"
-    return f"{named}; `shoal fetch` fetches, and `shoal destroy --delete-runs` deletes them", runs
+    named = f"these runs were not fetched completely: {', '.join(runs)}"
+    return f"{named}; `shoal fetch` copies them, and `shoal destroy --delete-runs` deletes them", runs
 
 
 def is_empty(account: Account, bucket: str) -> bool:

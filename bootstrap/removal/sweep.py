@@ -26,5 +26,5 @@ def sweep(
     stuck_seconds: float = STUCK_SECONDS,
 ) -> list[FoundResource]:
     """Delete all resources of the deployment with `delete_found`, and return them."""
-    found = find_resources(deployment, account)
-    return delete_found(Ownership(account, deployment), found, progress=progress, stuck_seconds=stuck_seconds)
+    resources = find_resources(deployment, account)
+    return delete_found(Ownership(account, deployment), resources, progress=progress, stuck_seconds=stuck_seconds)

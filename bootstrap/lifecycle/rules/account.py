@@ -108,9 +108,9 @@ def not_prepared(context: PreflightContext) -> Iterator[str]:
     if not is_prepared(context.account):
         yield (
             f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` first runs `cdk "
-            f"bootstrap` (the stack {TOOLKIT_STACK} with a bucket and roles, which stay), for which you need "
-            "permission to create roles. CloudFormation then only gets the permissions that Shoal's stacks need, from "
-            f"the policies {' and '.join(EXECUTION)} (`python -m tools.permissions NAME` prints one)."
+            f"bootstrap` (the stack {TOOLKIT_STACK} with a bucket and roles, which is kept), for which you need "
+            "permission to create roles. CloudFormation then gets only the permissions that Shoal's stacks need, from "
+            f"the policies {' and '.join(EXECUTION)} (`python -m tools.permissions NAME` prints a policy)."
         )
 
 

@@ -36,11 +36,14 @@ def bucket_unusable(context: PreflightContext) -> Iterator[str]:
             elif _code(error) not in _REFUSED:
                 raise
             elif key is None:
-                yield f"{field}: '{bucket}' belongs to another account, or refuses you; write a bucket of your account."
+                yield (
+                    f"{field}: '{bucket}' belongs to a different account, or denies you access; write a bucket of your "
+                    "account."
+                )
             elif not _may_list(s3, bucket, key):
                 yield (
-                    f"{field}: you may not list s3://{bucket}/{key}; ask its owner to allow your account to list and "
-                    "read it, or write an address of your account."
+                    f"{field}: you are not allowed to list s3://{bucket}/{key}; ask its owner to allow your account to "
+                    "list and read it, or write an address of your account."
                 )
             continue
         if there != region:
@@ -61,13 +64,13 @@ def _named(topology: Topology) -> Iterator[tuple[str, str, str | None]]:
 
 def _region_of(s3: Any, bucket: str, owner: Mapping[str, str]) -> str | None:
     try:
-        found: str | None = s3.head_bucket(Bucket=bucket, **owner).get("BucketRegion")
+        region: str | None = s3.head_bucket(Bucket=bucket, **owner).get("BucketRegion")
     except ClientError as error:
         if _code(error) not in _MOVED:
             raise
         headers = error.response["ResponseMetadata"]["HTTPHeaders"]
-        found = headers.get("x-amz-bucket-region", "another region")
-    return found
+        region = headers.get("x-amz-bucket-region", "another region")
+    return region
 
 
 def _may_list(s3: Any, bucket: str, key: str) -> bool:

@@ -25,7 +25,7 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
     """Yield a message if the key does not exist, cannot encrypt, or does not allow Auto Scaling to use it."""
     topology, kms = context.topology, context.account.client("kms")
     name, of_whom = topology.kms_key, ""
-    instead = "write another key (docs/how-to/secure.md shows the policy that it needs)"
+    instead = "write a different key (docs/how-to/secure.md shows the policy that it needs)"
     if name is None and topology.training:
         name = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
         of_whom = ", the account's default for volumes,"
@@ -53,7 +53,7 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
     role = f"arn:aws:iam::{context.account.number()}:{_SCALING_ROLE}"
     if topology.training and not _lets_in(context, arn, role):
         yield (
-            f"{named(arn)} does not allow its use to Auto Scaling, so no GPU node would start; in the key's policy "
+            f"{named(arn)} does not allow Auto Scaling to use it, so no GPU node would start; in the key's policy "
             f"allow {role} {USES} (if the role does not exist, create it first: aws iam create-service-linked-role "
             f"--aws-service-name autoscaling.amazonaws.com), or {instead}"
         )

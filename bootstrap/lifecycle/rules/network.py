@@ -22,7 +22,7 @@ def subnet_unusable(context: PreflightContext) -> Iterator[str]:
     if network.subnet is None:
         return
     try:
-        (found,) = context.account.client("ec2").describe_subnets(SubnetIds=[network.subnet])["Subnets"]
+        (subnet,) = context.account.client("ec2").describe_subnets(SubnetIds=[network.subnet])["Subnets"]
     except ClientError as error:
         if not error.response["Error"]["Code"].startswith("InvalidSubnetID"):
             raise
@@ -31,11 +31,11 @@ def subnet_unusable(context: PreflightContext) -> Iterator[str]:
             f"write a subnet that `aws ec2 describe-subnets --region {topology.region}` lists."
         )
         return
-    if (vpc := found["VpcId"]) != network.vpc:
+    if (vpc := subnet["VpcId"]) != network.vpc:
         yield f"network, vpc: {network.subnet} is in {vpc}, not in {network.vpc}; write {vpc}."
-    if (zone := found["AvailabilityZone"]) != topology.zone:
+    if (zone := subnet["AvailabilityZone"]) != topology.zone:
         yield f"zone: {network.subnet} is in {zone}, not in {topology.zone}; write {zone}."
-    if topology.preprocessing and read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
+    if topology.preprocessing and read_tags(subnet.get("Tags")).get(_EMR_TAG) != "true":
         yield (
             f"network, subnet: {network.subnet} lacks a tag that EMR needs; add it: aws ec2 "
             f"create-tags --region {topology.region} --resources {network.subnet} "
@@ -54,19 +54,19 @@ def no_way_out(context: PreflightContext) -> Iterator[str]:
     filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
     endpoints = list(context.account.items("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
     endpoints = [each for each in endpoints if str(each["State"]).lower() == "available"]
-    there = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
+    services = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
     gateways = {each for endpoint in endpoints for each in endpoint.get("RouteTableIds", ())}
     make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
     if table["RouteTableId"] not in gateways:
         yield (
-            f"network, subnet: nodes in {network.subnet} do not reach S3: it has no route out and no S3 "
+            f"network, subnet: nodes in {network.subnet} do not reach S3: the subnet has no route out and no S3 "
             f"gateway endpoint; create an endpoint: {make} --service-name com.amazonaws.{region}.s3 "
             f"--route-table-ids {table['RouteTableId']}"
         )
     for service in INTERFACE_ENDPOINTS if network.shell else ():
-        if service not in there:
+        if service not in services:
             yield (
-                f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): it has no "
+                f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): the subnet has no "
                 f"route out and no interface endpoint; create an endpoint: {make} --vpc-endpoint-type Interface "
                 f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
                 "--private-dns-enabled; or remove `shell`"
@@ -81,7 +81,7 @@ def no_dns(context: PreflightContext) -> Iterator[str]:
         return
     needed = {"enableDnsSupport": "nodes cannot find AWS services"}
     if topology.preprocessing or topology.share == "efs" or topology.network.shell:
-        needed["enableDnsHostnames"] = "EMR, EFS and interface endpoints need it"
+        needed["enableDnsHostnames"] = "EMR, EFS and interface endpoints need DNS names"
     for attribute, why in needed.items():
         answer = context.account.client("ec2").describe_vpc_attribute(VpcId=vpc, Attribute=attribute)
         if not answer[attribute[0].upper() + attribute[1:]]["Value"]:

@@ -64,7 +64,10 @@ def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
             if each["QuotaName"] == name:
                 yield from _shortage(context, Quota(each["QuotaCode"], name, "sagemaker"), each["Value"], spec.count)
                 return
-    yield f"SageMaker has no quota '{name}' in {context.topology.region}, so it does not offer this type there"
+    yield (
+        f"SageMaker has no quota '{name}' in {context.topology.region}, so it does not offer this instance type in "
+        "this region"
+    )
 
 
 def _shortage(context: PreflightContext, quota: Quota, value: float, needed: int, *, used: int = 0) -> Iterator[str]:
@@ -104,14 +107,14 @@ def needs(topology: Topology) -> dict[Quota, int]:
     if emr := topology.preprocessing:
         groups.append(((emr.primary.instance_type,), 1, emr.primary.market == "spot"))
         groups += [((group.instance_type,), group.count, group.market == "spot") for _, group in emr.workers]
-    found: Counter[Quota] = Counter()
+    vcpus: Counter[Quota] = Counter()
     for types, count, spot in groups:
         most: Counter[Quota] = Counter()
         for name in types:
             if quota := quota_of(name, spot=spot):
                 most |= {quota: count * catalog.find(name).vcpu}
-        found += most
-    return dict(found)
+        vcpus += most
+    return dict(vcpus)
 
 
 def _used(context: PreflightContext) -> Counter[Quota]:

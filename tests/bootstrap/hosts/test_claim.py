@@ -106,4 +106,6 @@ def test_unknown_files_of_a_failed_run_are_reported(
     monkeypatch.setattr(run.hosts, "on_all", fail)
     with Bars() as bars, pytest.raises(ShoalError, match=r"^the disk is full$"):
         execute(run._place, run, bars)
-    assert "not fetched: 'train.py' cannot name a file of a training run" in " ".join(capsys.readouterr().err.split())
+    assert "not fetched: 'train.py' is not a valid name for a file of a training run" in " ".join(
+        capsys.readouterr().err.split()
+    )

@@ -59,7 +59,7 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: CommandUser) -> Non
     autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
     try:
         errors = deployed.run("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
-        assert f"GPU nodes of 'pair' are running ({name}), perhaps for a training" in errors
+        assert f"GPU nodes of 'pair' are running ({name}), perhaps for a training run" in errors
     finally:
         autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 
@@ -92,7 +92,7 @@ def test_a_failed_or_interrupted_deployment_is_continued_while_another_exists(de
     running.send_signal(signal.SIGINT)
     errors = running.communicate(timeout=PATIENCE)[1]
     assert running.returncode == 130
-    assert "CloudFormation continues with Shoal-other" in errors
+    assert "CloudFormation continues to work on Shoal-other" in errors
     assert "shoal deploy pair --deployment other" in errors
 
     deployed.run("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")

@@ -108,7 +108,7 @@ def test_one_run_can_be_fetched_alone(s3: Any, tmp_path: Path) -> None:
 def test_a_missing_run_is_reported_with_the_existing_ones(s3: Any, tmp_path: Path) -> None:
     with (
         Bars() as bars,
-        pytest.raises(ShoalError, match=r"no run 'three' in s3://data/runs/; there are: one\.\S+, two\."),
+        pytest.raises(ShoalError, match=r"no run 'three' in s3://data/runs/; existing runs: one\.\S+, two\."),
     ):
         fetch_runs(s3, BUCKET, tmp_path, bars=bars, run="three")
 
@@ -190,8 +190,10 @@ def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(s3: Any, tmp_pa
     with Bars() as bars:
         refused = fetch_runs(s3, ATTACKED, tmp_path, bars=bars).refused
     assert [path.read_text() for path in mine] == ["mine", "mine"]
-    assert any(sentence.startswith("'jobs' cannot name a training run: it must be ") for sentence in refused)
-    assert any(sentence.startswith("'train.py' cannot name a file of a training run: ") for sentence in refused)
+    assert any(sentence.startswith("'jobs' is not a valid name for a training run: ") for sentence in refused)
+    assert any(
+        sentence.startswith("'train.py' is not a valid name for a file of a training run: ") for sentence in refused
+    )
 
 
 def test_refused_objects_are_reported_and_the_exit_status_is_1(
@@ -199,6 +201,9 @@ def test_refused_objects_are_reported_and_the_exit_status_is_1(
 ) -> None:
     assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
     output = capsys.readouterr()
-    assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in output.out
+    assert (
+        "not fetched  'train.py' is not a valid name for a file of a training run: it must be record.jsonl, "
+        in output.out
+    )
     assert "objects in s3://attacked/runs/ not copied to" in output.err
     assert main(["fetch", "--bucket", BUCKET, "--output", str(tmp_path / "other")]) == 0

@@ -70,7 +70,7 @@ def test_permission_to_list_the_inputs_of_a_bucket_suffices(aws: EmbeddedAws, as
         assert findings(asking, wanted) == []
     with aws.faults.during(Denied(service="s3")):
         ((*_, sentence),) = findings(asking, wanted)
-    assert "you may not list s3://guarded/2024/" in sentence
+    assert "you are not allowed to list s3://guarded/2024/" in sentence
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_dry_run_that_is_refused_for_another_action_is_not_a_finding(
     client = Mock(run_instances=Mock(side_effect=refusal))
     monkeypatch.setattr(Account, "client", lambda *_: client)
     context = PreflightContext(topology=of(training=[GPU]), deployment="mine", owner="ada", account=Account(asking))
-    (found,) = preflight._run("error", may_not_start, "Whether GPU nodes may be started", context)
+    (found,) = preflight._run("error", may_not_start, "Whether GPU nodes can be started", context)
     assert (found.level, action in found.sentence) == (level, True)
 
 
@@ -97,7 +97,7 @@ def test_each_group_that_ec2_refuses_is_an_error_even_if_a_later_answer_is_missi
     monkeypatch.setattr(Account, "client", lambda *_: client)
     wanted = of(training=[GPU, {**GPU, "name": "b"}, {**GPU, "name": "c"}])
     context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=Account(asking))
-    found = preflight._run("error", may_not_start, "Whether GPU nodes may be started", context)
+    found = preflight._run("error", may_not_start, "Whether GPU nodes can be started", context)
     assert [(each.level, code in each.sentence) for each, code in zip(found, codes, strict=True)] == [
         ("error", True),
         ("error", True),
@@ -199,12 +199,12 @@ def test_without_credentials_or_network_no_rule_runs(asking: boto3.Session, monk
     wanted = of(training=[GPU], share="efs")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     asked, found = preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada")
-    assert asked.startswith("could not be asked (Could not connect")
+    assert asked.startswith("could not be checked (Could not connect")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     assert preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada") == (
-        "not asked, because there are no credentials",
+        "not checked, because there are no credentials",
         [],
     )
     assert found == []

@@ -115,7 +115,7 @@ def test_missing_spot_nodes_are_replaced_on_demand_until_the_next_request(fleet,
     with aws.faults.during(NoCapacity(market="spot")):
         assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
     assert bars.shown[1:] == [
-        "start nodes: cheap on demand ($1.006 an hour each), because us-east-1a has no spot capacity"
+        "start nodes: cheap on demand ($1.006 per hour each), because us-east-1a has no spot capacity"
     ]
     assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "spot")] * 2
 
@@ -129,7 +129,7 @@ def test_spot_nodes_have_any_available_type_and_on_demand_nodes_the_first_type(f
         nodes = mixed.scaled_up(bars)
     assert [(node.instance_type, node.market) for node in nodes] == [("g6e.xlarge", "on-demand")] * 3
     assert bars.shown[2:] == [
-        "start nodes: mixed on demand ($0.8048 to $1.861 an hour each), because us-east-1a has no spot capacity"
+        "start nodes: mixed on demand ($0.8048 to $1.861 per hour each), because us-east-1a has no spot capacity"
     ]
     with aws.faults.during(NoCapacity()):
         refuses(
@@ -170,7 +170,7 @@ def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws,
     only = fleet(**network).add("fast", "g5.xlarge", 1)
     assert [node.zone for node in only.scaled_up(bars)] == ["us-east-1c"]
     with aws.faults.during(NoCapacity(zone="us-east-1c")):
-        refuses(only, bars, r"in us-east-1c now: .* or use another zone, another instance type")
+        refuses(only, bars, r"in us-east-1c now: .* or use a different zone, a different instance type")
 
 
 def test_readers_start_only_on_request_and_are_listed_after_training_nodes(fleet, bars) -> None:

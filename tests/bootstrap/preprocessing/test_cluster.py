@@ -154,7 +154,7 @@ def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypa
     if written:
         session.client("s3").put_object(Bucket="data", Key=launch.answer_key, Body=written)
     until(lambda: there._unfinished([own], "RUNNING") == [own])
-    reported = pytest.raises(ShoalError, match=f"are cancelled, but its jobs may continue .*: {why}")
+    reported = pytest.raises(ShoalError, match=f"are cancelled, but its jobs might continue .*: {why}")
     with reported, there.cancelling([own], launch):
         raise KeyboardInterrupt
     assert there.active_steps(OWN) == {}

@@ -205,7 +205,7 @@ def test_repeated_work_returns_its_dataset_and_runs_nothing(there, reviews) -> N
     ran = len(there.steps())
     assert there.preprocess(reviews) == first
     assert there.messages == [
-        "nothing to do: the dataset of this input and these settings exists; to make it again, add --force"
+        "nothing to do: the dataset of this input and these settings exists; to create it again, add --force"
     ]
     assert len(there.steps()) == ran
     assert there.preprocess(reviews, force=True) == first
@@ -221,7 +221,10 @@ def test_detached_steps_can_be_followed_from_elsewhere_and_their_result_found_la
         assert of_run == ["followed", "merged.json"]
         assert made.counts["lines"] == len(reviews.read_bytes().splitlines())
         assert attach(there.deployment, str(left.value), bars) == made
-        with pytest.raises(ShoalError, match=r"^the preprocessing 0123456789ab does not run on the cluster of 'mine'"):
+        with pytest.raises(
+            ShoalError,
+            match=r"^the preprocessing run 0123456789ab is neither active nor finished on the cluster of 'mine'",
+        ):
             attach(there.deployment, "0123456789ab", bars)
     with pytest.raises(ShoalError, match=r"^nothing runs on 'mine': "):
         StartedPreprocessing(there.deployment, None).stop(bars)

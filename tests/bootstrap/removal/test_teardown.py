@@ -190,7 +190,7 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
     assert json.loads(capsys.readouterr().out)["stays"] == [stays]
     assert command("status", "forgotten") == 0
     line = (
-        f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (it holds 1 run not fetched completely: {RUN}; "
+        f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (these runs were not fetched completely: {RUN}; "
     )
     assert line in " ".join(capsys.readouterr().out.split())
     with aws.faults.during(Denied(service="s3", operation="ListObjectVersions")):
@@ -202,7 +202,7 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
     with aws.faults.during(Denied(service="s3", operation="ListBuckets"), Denied(service="tagging")):
         assert command("status", "forgotten") == 0
         printed = " ".join(capsys.readouterr().out.split())
-        assert "Shoal cannot tell whether a bucket stays: AWS did not list it" in printed
+        assert "Shoal cannot tell whether a bucket is kept: AWS did not list it" in printed
     assert command("destroy", "forgotten", "--yes") == 0
     said = capsys.readouterr()
     assert said.out == "nothing of 'forgotten' is left to destroy, except 1 bucket that is kept\n"

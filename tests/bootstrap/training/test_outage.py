@@ -51,7 +51,7 @@ def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(
     finally:
         server.resume()
         retrying._record_answer()
-    assert "GPU nodes may still be running and cost money" in message
+    assert "GPU nodes might still be running and cost money" in message
     assert "the deployment's guard stops them when they have been idle for a while" in message
     assert f"--auto-scaling-group-name {groups[0].scaling_group}" in message
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

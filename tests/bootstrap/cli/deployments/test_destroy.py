@@ -99,7 +99,7 @@ def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_
     again = f"aws ssm delete-parameter --name {extension}; shoal extend {NAME} --hours H"
     assert f"no hours count as added. Delete it, then add them again: {again}" in printed
     foreseen = shoal("destroy", NAME, "--dry-run").stderr
-    assert f"the parameter {extension} is not a number of hours from 0 to 100000: it holds 'many'" in foreseen
+    assert f"the parameter {extension} is not a number of hours from 0 to 100000: its value is 'many'" in foreseen
     boto3.client("ssm").delete_parameter(Name=extension)
     assert json_of("status", NAME)["spent"] is None
 
@@ -136,20 +136,23 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
     alone = json_of("logs", NAME, "--node", "i-1")["said"]
     assert [each["who"] for each in alone] == ["node i-1"]
     s3.put_object(Bucket=data, Key="nodes/i-\u202e.json", Body=report.encode())
-    assert "did not report; nodes with reports: i-1, i-?" in shoal("logs", NAME, "--node", "i-2", status=1).stderr
+    assert (
+        "has not reported its first boot; nodes with reports: i-1, i-?"
+        in shoal("logs", NAME, "--node", "i-2", status=1).stderr
+    )
 
 
 def test_a_deployment_in_another_region_is_reported(before: dict[str, set[str]]) -> None:
     printed = shoal("status", NAME, "--region", "eu-west-1", status=1).stderr
-    assert "no deployment 'mine' in eu-west-1, but one in us-east-1: add --region us-east-1" in printed
+    assert "no deployment 'mine' in eu-west-1, but us-east-1 has one of this name: add --region us-east-1" in printed
 
 
 def test_destroy_requires_a_terminal_or_yes(data: str) -> None:
     assert "check with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
     foreseen = shoal("destroy", NAME, "--dry-run")
     assert f"kept: s3://{data}, " in foreseen.stderr
-    assert f"it holds 1 run not fetched completely: {RUN}; " in foreseen.stderr
-    assert f"it holds 1 run not fetched completely: {RUN}; " in shoal("status", NAME).stdout
+    assert f"these runs were not fetched completely: {RUN}; " in foreseen.stderr
+    assert f"these runs were not fetched completely: {RUN}; " in shoal("status", NAME).stdout
     assert "EMR cluster" in foreseen.stderr
     assert data in foreseen.stdout
     assert json_of("status", NAME)["state"] == "CREATE_COMPLETE"

@@ -94,9 +94,9 @@ def test_the_key_of_a_topology_must_exist_encrypt_and_allow_auto_scaling(asking:
         return [sentence for *_, sentence in found]
 
     (sentence,) = said(key.rpartition("/")[0] + "/00000000-0000-0000-0000-000000000000")
-    assert "does not exist for your credentials; write another key" in sentence
+    assert "does not exist for your credentials; write a different key" in sentence
     (sentence,) = said(key)
-    assert sentence.startswith(f"kms_key: {key} does not allow its use to Auto Scaling")
+    assert sentence.startswith(f"kms_key: {key} does not allow Auto Scaling to use it")
     allow(asking, key, {"AWS": [SCALING]}, "kms:*")
     assert said(key) == []
     signing = asking.client("kms").create_key(KeyUsage="SIGN_VERIFY", KeySpec="RSA_2048")["KeyMetadata"]["Arn"]

@@ -12,8 +12,12 @@ from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
     ("attribute", "parts", "why"),
     [
         ("enableDnsSupport", {"training": [GPU]}, "nodes cannot find AWS services"),
-        ("enableDnsHostnames", {"training": [GPU], "share": "efs"}, "EMR, EFS and interface endpoints need it"),
-        ("enableDnsHostnames", {"preprocessing": {"primary": PRIMARY}}, "EMR, EFS and interface endpoints need it"),
+        ("enableDnsHostnames", {"training": [GPU], "share": "efs"}, "EMR, EFS and interface endpoints need DNS names"),
+        (
+            "enableDnsHostnames",
+            {"preprocessing": {"primary": PRIMARY}},
+            "EMR, EFS and interface endpoints need DNS names",
+        ),
         ("enableDnsHostnames", {"training": [GPU]}, None),
     ],
 )
