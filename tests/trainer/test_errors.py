@@ -82,7 +82,7 @@ def test_full_gpu_memory_for_indivisible_buffers_is_one_sentence(
         raise type(error)(*error.args)
 
     monkeypatch.setattr(owner, name, full)
-    sentence = f"trainer: rank 0: the memory of cpu is full{where}; use a smaller model or --rows-in memory, or end"
+    sentence = f"trainer: rank 0: the memory of cpu is full{where}; use a smaller model or --rows-in memory, or stop"
     refused(sentence, "--data", dataset, "--output", tmp_path)
 
 
@@ -235,11 +235,11 @@ def test_unprintable_notes_do_not_end_the_run(monkeypatch: pytest.MonkeyPatch, d
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (KeyError("x"), "rank 0 failed by KeyError ('x') at step 1, which Shoal does not expect; restart with"),
-        (OSError("Can't read data\nmore"), "rank 0 failed by OSError (Can't read data) at step 1, which Shoal"),
+        (KeyError("x"), "rank 0 failed with KeyError ('x') at step 1, which Shoal does not expect; restart with"),
+        (OSError("Can't read data\nmore"), "rank 0 failed with OSError (Can't read data) at step 1, which Shoal"),
         (
             RuntimeError("CUDA error: an illegal access"),
-            "rank 0 failed by RuntimeError (CUDA error: an illegal access) at",
+            "rank 0 failed with RuntimeError (CUDA error: an illegal access) at",
         ),
         (MemoryError(), "rank 0 ran out of memory at step 1; restart with --resume, and with --rows-in disk or"),
     ],

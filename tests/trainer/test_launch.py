@@ -27,7 +27,7 @@ RESTARTS = ("--standalone", "--nproc-per-node=2", "--max-restarts=3")
 LOST = Failure(
     kind=FailureKind.CONSEQUENCE, time=5.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone)"
 )
-BROKEN = Failure(kind=FailureKind.CAUSE, time=5.2, what="rank 1 failed by KeyError ('x')", where="at step 7")
+BROKEN = Failure(kind=FailureKind.CAUSE, time=5.2, what="rank 1 failed with KeyError ('x')", where="at step 7")
 AGREED = Failure(kind=FailureKind.FINAL, time=5.1, what="the loss is nan at step 7; lower --learning-rate")
 
 
@@ -146,8 +146,8 @@ def test_a_missing_peer_is_reported(
     monkeypatch.setenv(failures.FOLDER, "")
     monkeypatch.setenv(failures.NODE, f"i-{rank}")
     message = meeting(capsys, rank, port)
-    assert message.startswith(f"i-{rank} did not meet the others at 127.0.0.1:{port} (")
-    assert "start all at once, with the same --master-addr and --master-port" in message
+    assert message.startswith(f"i-{rank} did not meet the other ranks at 127.0.0.1:{port} (")
+    assert "start all machines at once, with the same --master-addr and --master-port" in message
 
 
 def test_an_address_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def assert_resumed(output: Path, lost: str) -> None:
     ("how", "lost"),
     [
         ("kill", "rank 1 was killed by signal 9 (SIGKILL)"),
-        ("error", "rank 1 failed by KeyError ('a missing key')"),
+        ("error", "rank 1 failed with KeyError ('a missing key')"),
     ],
 )
 def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(

@@ -32,13 +32,13 @@ def calibrate(
 ) -> tuple[Loss, str | None]:
     """Return `loss` with a temperature and a threshold that fit the validation rows.
 
-    If fitting is impossible, return `loss` unchanged, with a message for the user. `logits` (n, classes) and `labels`
-    (n,): those of the validation rows. The temperature of `loss` is the prior of `fit_temperature`. The temperature of
-    an `mse` loss is not changed, because its outputs are not odds. For two classes, the threshold is the best one for
-    `metric`, unless that is accuracy.
+    If fitting is impossible, return `loss` unchanged, and a message for the user; otherwise, there is no message
+    (None). `logits` (n, classes), `labels` (n,): the logits and the labels of the validation rows. The temperature of
+    `loss` is the prior of `fit_temperature`. The temperature of an `mse` loss is not changed, because its outputs are
+    not odds. For two classes, the threshold is the best one for `metric`, unless that is accuracy.
     """
     if len(labels) == 0 or bool((labels == labels[0]).all()):
-        return loss, "the validation rows are not of two classes or more: probabilities are not calibrated"
+        return loss, "probabilities are not calibrated, because the validation rows do not contain two or more classes"
     fitted = (
         loss
         if loss.kind == MSE

@@ -142,8 +142,8 @@ def load_data(
                 training, test = (_read(dataset, split) for split in (dataset.train, dataset.test))
             except MemoryError:
                 raise TrainingError(
-                    f"{path}: its rows, {_bytes(dataset):,} bytes, do not fit into this machine's memory; "
-                    "use --rows-in disk, or fewer ranks"
+                    f"{path}: the rows, {_bytes(dataset):,} bytes, do not fit into this machine's memory; "
+                    "use --rows-in disk, or fewer ranks per machine"
                 ) from None
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
         rows = training[held_out:]
@@ -197,7 +197,7 @@ def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float =
         return rows.copy_to(device)
     except torch.OutOfMemoryError:
         raise TrainingError(
-            f"{rows.tokens.nbytes:,} bytes of rows do not fit on {device}; leave out --rows-in"
+            f"the rows, {rows.tokens.nbytes:,} bytes, do not fit into the memory of {device}; leave out --rows-in"
         ) from None
 
 
@@ -207,9 +207,11 @@ def default_cache() -> Path:
     Raises DataError if the folder is not writable, or if other users could change its files.
     """
     try:
-        return make_users_folder("rows", "name another folder by --cache")
+        return make_users_folder("rows", "choose a different folder with --cache")
     except OSError as error:
-        raise DataError(f"cannot make {error.filename}: {error.strerror}; name another folder by --cache") from error
+        raise DataError(
+            f"cannot create {error.filename}: {error.strerror}; choose a different folder with --cache"
+        ) from error
 
 
 def take_rows(rows: Rows, count: int) -> Rows:
@@ -238,7 +240,7 @@ def _mapped(dataset: Dataset, cache: Path | None) -> tuple[Rows, Rows]:
         arrays = map_rows(dataset, cache or default_cache(), partial(_check, dataset))
     except OSError as error:
         raise TrainingError(
-            f"cannot write to {error.filename or cache}: {error.strerror}; choose another --cache"
+            f"cannot write to {error.filename or cache}: {error.strerror}; choose a different folder with --cache"
         ) from error
     training, test = (_rows(dataset, arrays[split]) for split in SPLITS)
     return training, test
@@ -270,11 +272,13 @@ def _require_classes(dataset: Dataset, labels: Labels) -> None:
     missing = int(np.argmin(rows))
     if dataset.settings.classes:
         raise TrainingError(
-            f"{dataset.path}: there is no training row of the class {dataset.settings.classes[missing]}; "
-            "preprocess more texts of it, or leave it out"
+            f"{dataset.path}: the class {dataset.settings.classes[missing]} has no training row; preprocess more texts "
+            "of this class, or leave the class out"
         )
     name = ("negative", "positive")[missing]
-    raise TrainingError(f"{dataset.path}: there is no {name} training row; a classifier needs both classes")
+    raise TrainingError(
+        f"{dataset.path}: there is no {name} training row, but a classifier needs both classes; preprocess more texts"
+    )
 
 
 def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
@@ -284,12 +288,12 @@ def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
     if int(rows.tokens.max()) >= ids:
         raise TrainingError(
             f"{where}/tokens has an id of {int(rows.tokens.max())}, but the vocabulary ends at {ids - 1}; "
-            "the file is damaged, so make it again by `shoal preprocess`"
+            "the file is damaged, so create it again with `shoal preprocess`"
         )
     if int(rows.labels.max()) >= dataset.settings.class_count:
         raise TrainingError(
             f"{where}/labels has a label of {int(rows.labels.max())}, but labels are from 0 to "
-            f"{dataset.settings.class_count - 1}; make the file by `shoal preprocess`"
+            f"{dataset.settings.class_count - 1}; create the file with `shoal preprocess`"
         )
     scale = _scale(dataset)
     if (
@@ -297,8 +301,8 @@ def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
         and not scale.low <= int(rows.ratings.min()) <= int(rows.ratings.max()) <= scale.high
     ):
         raise TrainingError(
-            f"{where}/ratings has ratings outside {scale.low} to {scale.high}; make the file by `shoal preprocess`"
+            f"{where}/ratings has ratings outside {scale.low} to {scale.high}; create the file with `shoal preprocess`"
         )
     most = MAX_ROW_WORDS if dataset.settings.ragged else dataset.settings.row_length
     if not 1 <= int(rows.lengths.min()) <= int(rows.lengths.max()) <= most:
-        raise TrainingError(f"{where}/lengths has impossible lengths; make the file by `shoal preprocess`")
+        raise TrainingError(f"{where}/lengths has impossible lengths; create the file with `shoal preprocess`")

@@ -113,7 +113,8 @@ class _Evaluator:
                 except torch.OutOfMemoryError:
                     if self._size == 1:
                         raise RankError(
-                            f"a single row to evaluate does not fit into the memory of {self._device}"
+                            f"a single row to evaluate does not fit into the memory of {self._device}; use a smaller "
+                            "model, or stop other programs that use this memory"
                         ) from None
                     self._size = (min(self._size, len(numbers)) + 1) // 2
                     continue

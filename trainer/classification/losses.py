@@ -72,9 +72,9 @@ class Loss:
             raise ValueError("its weight of positive rows is not a number above 0")
         classes: Any = plain.get("classes")
         if type(classes) is not int or classes < 2:
-            raise ValueError("its classes are not a number of at least 2")
+            raise ValueError("its number of classes is not an integer of at least 2")
         if classes > 2 and (kind, weight) != (SOFTMAX, 1):
-            raise ValueError(f"its loss is {kind} with a weight of {weight}, which is not one of {classes} classes")
+            raise ValueError(f"its loss is {kind} with a weight of {weight}, which is not a loss for {classes} classes")
         temperature: Any = plain.get("temperature")
         if type(temperature) not in (int, float) or not 1 / _LARGEST <= temperature <= _LARGEST:
             raise ValueError("its temperature is not a number above 0")
@@ -104,8 +104,8 @@ class Loss:
     def constant_outputs(self, labels: Labels, ratings: Labels) -> Tensor:
         """Return the outputs (outputs,) that, used for all rows, give about the lowest total loss.
 
-        `labels` (rows,), `ratings` (rows,): those of the rows. Each class or rating is counted as if it had one more
-        row (add-one smoothing), so that no probability is 0.
+        `labels` (rows,), `ratings` (rows,): the labels and the ratings of the rows. Each class or rating is counted as
+        if it had one more row (add-one smoothing), so that no probability is 0.
         """
         of_labels = self.kind in (BCE, SOFTMAX)
         values, low, positive = (labels, 0, 1) if of_labels else (ratings, self.scale.low, self.scale.positive_from)

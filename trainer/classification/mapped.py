@@ -45,7 +45,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
     disk is full, or if the rows do not match the dataset's digest. Raises OSError if the folder is not writable.
     """
     if not is_digest(dataset.digest):
-        raise DataError(f"{dataset.path}: {dataset.digest!r} is not a digest; make the file by `shoal preprocess`")
+        raise DataError(f"{dataset.path}: {dataset.digest!r} is not a digest; create the file with `shoal preprocess`")
     folder.mkdir(parents=True, exist_ok=True)
     home = folder / dataset.digest
     with _locked(folder / f"{dataset.digest}.lock"):
@@ -112,7 +112,7 @@ def _file(folder: Path, split: str, name: str) -> Path:
 
 
 def _remove(dataset: Dataset, folder: Path) -> None:
-    """Remove a folder of rows, if it exists. If the folder contains other files, keep it and raise OSError."""
+    """Remove a folder of rows, if it exists. If the folder contains other files, keep the folder and raise OSError."""
     if folder.is_symlink():
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     with suppress(FileNotFoundError):

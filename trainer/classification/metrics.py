@@ -18,7 +18,7 @@ MOST_CLASSES = 1_000
 
 @dataclass(frozen=True)
 class Confusion:
-    """Confusion matrix (classes, classes): `counts[label][prediction]` is the number of such rows."""
+    """Confusion matrix (classes, classes): `counts[label][prediction]` is a number of rows."""
 
     counts: tuple[tuple[int, ...], ...]
 

@@ -12,21 +12,21 @@ _CLASSES_NAMED = 8
 _NO_MEASURES = ("temperature", "threshold")
 
 _CARD = """\
-# A classifier of texts{named}
+# Text classifier{named}
 
 | | |
 |---|---|
 | model | `{name}`: {settings} |
 | classes | {classes} |
 | loss | {loss} |
-| temperature | {temperature:.4g}, by which the logits are divided before they are probabilities |
+| temperature | {temperature:.4g}; the logits are divided by it before they are converted to probabilities |
 | label | {label} |
-| words | rule `{rule}` (docs/reference/dataset.md); a vocabulary of {words:,} words, {stopwords:,} stopwords left out |
+| words | rule `{rule}` (docs/reference/dataset.md); a vocabulary of {words:,} words, without {stopwords:,} stopwords |
 | length of a text | {length} |
 | data | dataset `{data}` |
 | written by | Shoal {shoal}; digest `{digest}` |
 
-Measures on the test rows of the dataset, which the training did not see:
+Measures on the test rows of the dataset, on which the model was not trained:
 
 | measure | value |
 |---|---|
@@ -34,26 +34,26 @@ Measures on the test rows of the dataset, which the training did not see:
 
 `shoal predict --model FOLDER reviews.csv` and `shoal.load_model("FOLDER")` use the model.
 {onnx}
-Nothing was measured on texts of another kind, time or language. {calibration} Do not let the model alone decide
-anything about a person.
+The model was not measured on texts of a different kind, time or language. {calibration} Do not let the model alone
+decide anything about a person.
 """
 
 _ONNX_SECTION = f"""
-`{ONNX}`, for programs without PyTorch, has two inputs: `tokens`, int32 (rows, width), the ids of each row's words,
-padded with 0 at the end; and `lengths`, int64 (rows,), the number of words in each row, at least 1. The id of a word
-is its line in `{VOCABULARY}`, counted from 2, and 1 for any other; stopwords of `{CONFIG}` are left out; a row is
-{{length}} of a text. The output `probabilities`, float32 (rows, {{classes}}), has the calibrated probability of each
-class. The label is {{label}}.
+`{ONNX}` is the model for programs without PyTorch. It has two inputs. `tokens`, int32 (rows, width), contains the ids
+of each row's words, padded with 0 at the end. `lengths`, int64 (rows,), contains the number of words in each row, at
+least 1. The id of a word is the number of its line in `{VOCABULARY}`, counted from 2; the id of any other word is 1.
+Leave out the stopwords that `{CONFIG}` lists. A row is {{length}} of a text. The output `probabilities`, float32
+(rows, {{classes}}), contains the calibrated probability of each class. The label is {{label}}.
 """
 
 
 def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
     classes = model.class_names
-    label = "that of the most probable class"
+    label = "the most probable class"
     if not model.classes:
-        label = f"1 where the probability of `positive` is above the threshold {model.loss.threshold!r}, else 0"
-    length = "all words" if model.row_length is None else f"the first {model.row_length:,} kept words"
-    calibration = "Only the order of the probabilities has a meaning: the loss was the squared error of the rating."
+        label = f"1 if the probability of `positive` is above the threshold {model.loss.threshold!r}, otherwise 0"
+    length = "all words" if model.row_length is None else f"the first {model.row_length:,} words that are not left out"
+    calibration = "Only the order of the probabilities has a meaning, because the loss was the rating's squared error."
     if model.loss.kind != "mse":
         how = "were not calibrated" if model.loss.temperature == 1 else "were calibrated on texts like the dataset's"
         calibration = f"The probabilities {how}."

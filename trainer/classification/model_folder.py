@@ -84,7 +84,8 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TrainingError(
-            f"cannot write {folder}: {reason}; free some space, then run it again (a training with --resume)"
+            f"cannot write {folder}: {reason}; free some space, then run the command again (`shoal train` with "
+            "--resume)"
         ) from error
 
 
@@ -115,8 +116,8 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
             f"{shown}/{CONFIG} was not written by Shoal, or was changed since: {reason}; copy or export the model again"
         ) from error
     raise TrainingError(
-        f"{shown}/{CONFIG} is of format {config.get('format')!r}, and this Shoal reads {FORMAT}; use the version of "
-        "Shoal that wrote it, or train again"
+        f"{shown}/{CONFIG} has format {config.get('format')!r}, but this version of Shoal reads format {FORMAT}; use "
+        "the version of Shoal that wrote it, or train again"
     )
 
 
@@ -146,7 +147,7 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
         raise TrainingError(f"{shown} does not fit into this machine's memory") from None
     except (DamagedError, DataError, SafetensorError, TrainingError, LookupError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise TrainingError(f"{shown} is not a model written by `shoal train`, or a damaged one: {reason}") from error
+        raise TrainingError(f"the model {shown} was not written by `shoal train`, or is damaged: {reason}") from error
 
 
 def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -185,9 +186,9 @@ def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
         and isinstance(files[name].get("digest"), str)
         for name in names
     ):
-        raise DamagedError(f"it does not name {', '.join(names)}, each with its bytes and digest")
+        raise DamagedError(f"`files` does not state the bytes and the digest of each of {', '.join(names)}")
     if not isinstance(config.get("data"), dict):
-        raise DamagedError("`data` is missing, or has another type")
+        raise DamagedError("`data` is missing, or has the wrong type")
 
 
 def size_and_digest(path: Path) -> dict[str, Any]:
@@ -202,8 +203,8 @@ def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
     expected = config["files"][file.rpartition("/")[2]]["bytes"]
     if size != expected:
         raise TrainingError(
-            f"{file} has {size:,} bytes, and {CONFIG} says {expected:,}: the model is being written, or was not copied "
-            "whole; copy or export it again"
+            f"{file} has {size:,} bytes, but {CONFIG} states {expected:,}: the model is still being written, or was "
+            "copied incompletely; copy or export it again"
         )
 
 
@@ -216,12 +217,13 @@ def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
         require_size(shown, path.stat().st_size, config)
         found = size_and_digest(path)
     except FileNotFoundError:
-        raise TrainingError(f"{shown} is missing: the model was not copied whole; copy or export it again") from None
+        raise TrainingError(f"{shown} is missing: the model was copied incompletely; copy or export it again") from None
     except OSError as error:
         raise TrainingError(f"cannot read {shown}: {error.strerror}") from error
     if found != config["files"][path.name]:
         raise TrainingError(
-            f"{shown} is not the file that {CONFIG} names, or is damaged; copy or export the model again"
+            f"{shown} does not match its digest in {CONFIG}: it is damaged, or belongs to a different model; copy or "
+            "export the model again"
         )
 
 
@@ -250,12 +252,12 @@ def _find(address: str) -> str:
     for folder in folders:
         if started := [name for name in READ if _is_file(join(folder, name))]:
             raise TrainingError(
-                f"{folder} has {started[0]} but no {CONFIG}: the model is being written, or was not copied whole; copy "
-                "or export it again"
+                f"{folder} has {started[0]} but no {CONFIG}: the model is still being written, or was copied "
+                "incompletely; copy or export it again"
             )
     raise TrainingError(
-        f"there is no model at {address}: neither {CONFIG} nor {MODEL}/{CONFIG}; `shoal train` writes one when it has "
-        "finished"
+        f"there is no model at {address}: neither {CONFIG} nor {MODEL}/{CONFIG} exists; `shoal train` writes a model "
+        "at the end of a run"
     )
 
 
@@ -323,11 +325,11 @@ def write_onnx(path: Path, model: TrainedModel) -> None:
     size = sum(tensor.nbytes for tensor in model.classifier.state_dict().values())
     if size > _MOST_BYTES:
         raise TrainingError(
-            f"the model has {size / 1e9:.1f} GB of weights, and an ONNX file holds at most 2 GB; leave out --onnx"
+            f"the model has {size / 1e9:.1f} GB of weights, but an ONNX file can contain at most 2 GB; leave out --onnx"
         )
     tokens = torch.full((2, 3), UNKNOWN, dtype=torch.int32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns that it is deprecated, and that it may record sizes
+        warnings.simplefilter("ignore")  # the exporter warns of its deprecation, and of sizes that it might record
         torch.onnx.export(
             _Probabilities(model).eval(),
             (tokens, torch.tensor([3, 2])),

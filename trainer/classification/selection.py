@@ -39,7 +39,7 @@ _METRICS = {ACCURACY: accuracy, F1_MACRO: macro_f1, BALANCED: balanced_accuracy}
 
 
 def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[TextData]:
-    """Return folds of the training rows: data in which other rows train, and held-out rows are the validation rows.
+    """Return folds of the training rows. In each fold, the held-out rows are the validation rows; the other rows train.
 
     Returns an empty sequence if a fold would have no held-out row, or, with two classes, no training row of a class.
     """
@@ -70,7 +70,7 @@ def _parts(rows: Rows, numbers: IntArray) -> npt.NDArray[np.int64]:
 
 
 def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Sequence[BlockScore]:
-    """Return one score for each block of rows. `logits` (n, classes) and `labels` (n,), n > 0: those of all rows.
+    """Return one score for each block of rows. `logits` (n, classes), `labels` (n,): of all rows, n > 0.
 
     Each half of the blocks is calibrated on the other half. If `metric` is accuracy, the score is two thirds accuracy
     and one third macro-F1. With accuracy alone, a model that finds rows of a rare class can have no better score than a

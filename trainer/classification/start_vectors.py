@@ -33,12 +33,14 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
     if size not in (None, has):
         raise TrainingError(
             f"--embedding is {size}, but the vectors in {address} have {plural(has, 'dimension')}; leave out "
-            "--embedding, or give other vectors"
+            "--embedding, or use different vectors"
         )
     rows = [known.find(word) for word in data.vocabulary]
     ids = np.array([FIRST_WORD + number for number, row in enumerate(rows) if row is not None], np.int64)
     if not len(ids):
-        raise TrainingError(f"{address} has no vector of any word of the dataset; give vectors of its language")
+        raise TrainingError(
+            f"{address} contains no vector for any word of the dataset; use vectors for the dataset's language"
+        )
     return StartVectors(ids, known.matrix[[row for row in rows if row is not None]], known.note)
 
 
@@ -48,8 +50,8 @@ def describe_start_vectors(address: str, data: TextData, start: StartVectors) ->
     sample = rows.whole_batch(np.arange(min(len(rows), _SAMPLE)), torch.device("cpu"))
     share = np.isin(sample.tokens.numpy(), start.ids).mean()
     return (
-        f"{len(start.ids):,} of {plural(len(data.vocabulary), 'word')} start with the vectors in {address}; they are "
-        f"{share:.1%} of the words in the validation rows{'; ' * bool(start.note)}{start.note}"
+        f"{len(start.ids):,} of {plural(len(data.vocabulary), 'word')} start with vectors from {address}; these words "
+        f"make up {share:.1%} of the text in the validation rows{'; ' * bool(start.note)}{start.note}"
     )
 
 

@@ -126,9 +126,9 @@ class Classification(Task[TextData]):
         found = self._validation_logits(split, stop)
         if found is None:
             return False
-        fit_settings, note = calibrate(self._loss, *found, self._config.metric)
+        fitted, note = calibrate(self._loss, *found, self._config.metric)
         # All ranks use the values of the first rank, because results of different processors can differ slightly.
-        temperature, threshold = self._ranks.broadcast((fit_settings.temperature, fit_settings.threshold))
+        temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
         self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
         self._notes = [note] if note else []
         return True
@@ -136,7 +136,8 @@ class Classification(Task[TextData]):
     def _validation_logits(self, split: IntArray, stop: Callable[[], bool]) -> tuple[Tensor, Tensor] | None:
         """Return the logits (n, classes) and the labels (n,) of the validation rows; None if the run was asked to stop.
 
-        `split` (ranks,): ranks share the rows in this proportion. Very many validation rows are cut to the first ones.
+        `split` (ranks,): ranks share the rows in this proportion. If there are very many validation rows, only the
+        first are used.
         """
         rows = self._data.validation[: max(1, MOST_LOGITS // self._loss.classes)]
         logits = torch.zeros(len(rows), self._loss.classes)
@@ -213,18 +214,18 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
         return Loss(kind=config.loss, scale=data.scale, positive_weight=weight, temperature=temperature)
     if classes > MOST_CLASSES:
         raise TrainingError(
-            f"{config.data} has {classes:,} classes, but training takes at most {MOST_CLASSES:,}; leave out the "
+            f"{config.data} has {classes:,} classes, but training supports at most {MOST_CLASSES:,}; leave out the "
             "texts of rare classes, or merge classes"
         )
     if config.loss == MSE:
         raise TrainingError(
-            f"--loss is {config.loss}, a loss of two classes, but {config.data} has {classes}; "
+            f"--loss is {config.loss}, which supports only two classes, but {config.data} has {classes}; "
             f"use --loss {CROSS_ENTROPY}"
         )
     if config.positive_weight not in (None, 1):
         raise TrainingError(
-            f"--positive-weight is {config.positive_weight}, a weight of one of two classes, but {config.data} has "
-            f"{classes}; leave it out, or use 1"
+            f"--positive-weight is {config.positive_weight}, which applies only to two classes, but {config.data} has "
+            f"{classes}; leave out --positive-weight, or use 1"
         )
     return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes, temperature=temperature)
 

@@ -79,11 +79,11 @@ def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     """
     for name, kind in _FIELDS.items():
         if name not in content or not isinstance(content[name], kind):
-            raise DamagedError(f"`{name}` is missing, or has another type")
+            raise DamagedError(f"`{name}` is missing, or has the wrong type")
     if content["words"] not in WORD_RULES:
         raise DamagedError(
-            f"its tokenisation rule is {content['words']!r}, and this Shoal knows {', '.join(WORD_RULES)}; use the "
-            "version of Shoal that trained it"
+            f"its tokenisation rule is {content['words']!r}, but this version of Shoal knows only "
+            f"{', '.join(WORD_RULES)}; use the version of Shoal that trained the model"
         )
     is_entry = is_token if content["words"] == "tokens" else str.isprintable
     vocabulary, stopwords = (_words(content[name], is_entry) for name in ("vocabulary", "stopwords"))
@@ -95,13 +95,13 @@ def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     Settings.from_json({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
     json.dumps(about, allow_nan=False).encode()
     if not isinstance(about.get("test", {}), dict):
-        raise DamagedError("its measures are not a table")
+        raise DamagedError("its measures are not a JSON object")
     loss = Loss.of(content["loss"])
     settings = _settings(content["name"], content["settings"])
     if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
         raise DamagedError("its number of words or outputs does not match its settings")
     if (len(classes) or 2) != loss.classes:
-        raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
+        raise DamagedError(f"it has {len(classes)} class names, but its loss has {loss.classes} classes")
     if numbers != models.kind(content["name"]).count_weights(settings):
         raise DamagedError("its number of weights does not match its settings")
     return TrainedModel(
@@ -141,7 +141,7 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     require_fields(ClassifierOptions, given)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
-        raise DamagedError("its words or its outputs are not numbers")
+        raise DamagedError("its number of words or its number of outputs is not an integer")
     if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are invalid")
     return settings
@@ -149,5 +149,5 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _words(found: Sequence[Any], is_entry: Callable[[str], bool]) -> Sequence[str]:
     if not all(isinstance(word, str) and word and is_entry(word) for word in found) or len(set(found)) < len(found):
-        raise DamagedError("it has an invalid or a repeated word")
+        raise DamagedError("it contains an invalid or a repeated word")
     return found

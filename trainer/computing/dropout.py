@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 POOL = 1 << 12
 """Number of masks per layer. Two given rows have the same mask in only one of `POOL` steps on average."""
-_STRIDE = 2531  # odd, so that no mask repeats within POOL times; large, so that adjacent keys soon share no masks
+_STRIDE = 2531  # odd, so that masks repeat only after POOL times; far from 1, because adjacent keys would share masks
 
 
 def keys(seed: int, step: int, rows: IntArray) -> IntArray:
@@ -36,7 +36,7 @@ def hashes(seed: int, step: int, rows: IntArray) -> npt.NDArray[np.uint64]:
 
 
 def drops(model: nn.Module) -> bool:
-    """Return whether any dropout layer of the model drops values. If so, its rows need `keys`."""
+    """Return whether any dropout layer of the model drops values. If so, `forward` needs the `keys` of rows."""
     return any(isinstance(module, Dropout) and module.share > 0 for module in model.modules())
 
 
@@ -65,7 +65,7 @@ class Dropout(nn.Module):
         return values * self._mask(keys, values.dtype)
 
     def at_each_time(self, values: Tensor, keys: Tensor | None) -> Tensor:
-        """Apply masks to `values` (times, rows, width), with a different mask for a row at each time. See `forward`."""
+        """Like `forward`, mask `values` (times, rows, width), but with a different mask for each row at each time."""
         if keys is None or not self.share:
             return values
         times = torch.arange(len(values), device=values.device)[:, None]

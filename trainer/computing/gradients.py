@@ -129,7 +129,8 @@ class GradientComputer:
         return found
 
     def __call__(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """Compute the rows `numbers` (n,), n >= 0, of a global batch of `of` rows. Add their gradients to the model's.
+        """Compute the rows `numbers` (n,), n >= 0, of a global batch of `of` rows, and add their gradients to those of
+        the model.
 
         Returns the contribution of the rows to the mean loss of the global batch: a scalar on the device. Raises
         RankError if a single row does not fit into memory.
@@ -166,9 +167,10 @@ class GradientComputer:
             table.grad = row_gradient(table, sum_touched_rows(gradient))
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """Compute the rows in pieces, and add their gradients to the model's. Return the sum of the pieces' losses.
+        """Compute the rows in pieces, and add their gradients to those of the model.
 
-        Each thread takes every `threads`-th row, so that it has short and long rows.
+        Returns the sum of the losses of all pieces. Each thread takes every `threads`-th row, so
+        that it has short and long rows.
         """
         size = self.piece_rows or max(1, len(numbers))
         scale = loss_scale(self._precision, of)
@@ -202,7 +204,8 @@ class GradientComputer:
         return loss
 
     def _add(self, sums: Sequence[Tensor], table_gradients: Sequence[Sequence[FactoredGradient]]) -> None:
-        """Add either all gradients to the model's or, if memory runs out, none: the rows are then computed again."""
+        """Add all gradients to those of the model. If memory runs out, add none, because the rows are computed
+        again."""
         added = [
             gradient if parameter.grad is None else parameter.grad + gradient
             for parameter, gradient in zip(self._parameters, sums, strict=True)
@@ -233,8 +236,8 @@ class GradientComputer:
         """Limit a piece to half of `rows`, a number of rows that did not fit into memory."""
         if rows <= 1:
             raise RankError(
-                f"a single row does not fit into the memory of {self.device}; use a smaller model, or end other "
-                "programs there"
+                f"a single row does not fit into the memory of {self.device}; use a smaller model, or stop other "
+                "programs that use this memory"
             )
         self.piece_rows = (rows + 1) // 2
         if self.device.type == "cuda":

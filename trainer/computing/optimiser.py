@@ -1,7 +1,7 @@
 """Optimiser and learning rate.
 
 With a larger global batch, an epoch has fewer steps, so each step needs a higher learning rate: proportional to the
-batch for SGD (Goyal et al. 2017), and to its square root for Adam (Krizhevsky 2014; Malladi et al. 2022), after a
+batch size for SGD (Goyal et al. 2017), and to its square root for Adam (Krizhevsky 2014; Malladi et al. 2022), after a
 warm-up.
 
 Do not create a `torch.optim.Optimizer`: the first one imports torch's compiler, which delays the first step of every

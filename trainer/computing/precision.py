@@ -43,7 +43,7 @@ def choose(asked: str, capabilities: Iterable[Capability | None]) -> str:
         if asked == name and not able:
             raise TrainingError(
                 f"--precision is {name}, which needs GPUs of compute capability {first[0]}.{first[1]} or more; "
-                "leave it out, or choose float32"
+                "leave out --precision, or choose float32"
             )
     return "float32" if asked == "auto" else asked
 

@@ -2,7 +2,7 @@
 
 Touched rows are far apart in memory, so each loop prefetches rows some iterations ahead. Otherwise it would mostly wait
 for memory. Call the functions with the same array types everywhere, because numba compiles each combination separately.
-Inner loops use unsigned indices, so that numba generates no code for negative ones.
+Inner loops use unsigned indices, so that numba generates no code for negative indices.
 """
 
 from typing import Any

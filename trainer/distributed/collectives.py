@@ -90,15 +90,16 @@ def convert_errors(where: str) -> Iterator[None]:
 
 
 def rendezvous_message(who: str, place: str, error: Exception) -> str:
-    """Return the error message for a rank or machine `who` that did not reach the others at `place` (HOST:PORT)."""
+    """Return the error message for a rank or machine `who` that did not meet the other ranks at `place` (HOST:PORT)."""
     reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
     if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
         return (
-            f"{who} cannot listen at {place}, because another program does; start all again with another --master-port"
+            f"{who} cannot listen at {place}, because another program listens there; start all ranks again with a "
+            "different --master-port"
         )
     return (
-        f"{who} did not meet the others at {place} ({reason}); start all at once, with the same --master-addr and "
-        "--master-port, and check that the machines can reach each other there"
+        f"{who} did not meet the other ranks at {place} ({reason}); start all machines at once, with the same "
+        "--master-addr and --master-port, and check that they can reach this address"
     )
 
 

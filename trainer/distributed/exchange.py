@@ -1,9 +1,9 @@
 """Exchange between ranks at each step: gradients, loss, compute times, and requests to stop or to save a checkpoint.
 
-All of these are exchanged in one all-reduce, except the gradients of sparse tables. Of a table, the all-reduce carries
-only the rows that the global batch touches. torch's DistributedDataParallel would send whole tables, which contain most
-of the parameters, although a batch touches few of their rows. Every rank knows the whole global batch, and therefore
-the touched rows. The gradients of all other rows are zero on all ranks, so the sum is the same.
+All of these are exchanged in one all-reduce, except the gradients of sparse tables. The all-reduce carries only those
+rows of a table that the global batch touches. torch's DistributedDataParallel would send whole tables, which contain
+most of the parameters, although a batch touches few of their rows. Every rank knows the whole global batch, and
+therefore the touched rows. The gradients of all other rows are zero on all ranks, so the sum is the same.
 
 For a sparse table, a rank would have to read all texts of the global batch to find the touched rows. Instead, each rank
 sends to the other ranks one gradient for each of its own texts, and the ids of the text's rows (`gather_gradients`).
@@ -220,7 +220,8 @@ class GradientExchange:
         stop: bool,
         save: bool,
     ) -> StepReport | None:
-        """Replace the gradients by their sum over ranks. Return the report of the previous step; None at the first.
+        """Replace the gradients by their sum over ranks. Return the report of the previous step; None if no step came
+        before.
 
         `size`: the number of rows in the global batch. `touched`: the rows (m,) of each table that the batch touches,
         the same on all ranks; None: send all rows. `table_gradients`: this rank's gradient of each sparse table.

@@ -118,11 +118,12 @@ def describe(error: Exception, rank: int) -> Failure:
         return Failure(kind=FailureKind.FINAL, time=now, what=str(error))
     where = next(iter(getattr(error, "__notes__", ())), None)
     if isinstance(error, MemoryError):
-        what, then = "ran out of memory", "; restart with --resume, and with --rows-in disk or fewer ranks there"
+        then = "; restart with --resume, and with --rows-in disk or fewer ranks per machine"
+        what = "ran out of memory"
     else:
         lines = str(error).splitlines()
-        what = f"failed by {type(error).__name__}" + (f" ({lines[0]})" if lines else "")
-        then = ", which Shoal does not expect; restart with --resume, and report it if it recurs"
+        what = f"failed with {type(error).__name__}" + (f" ({lines[0]})" if lines else "")
+        then = ", which Shoal does not expect; restart with --resume, and report the error if it recurs"
     return Failure(kind=FailureKind.CAUSE, time=now, what=f"{rank_name(rank)} {what}", where=where, then=then)
 
 

@@ -141,7 +141,7 @@ class _Shard:
         self._lock = Lock()
 
     def pull(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
-        """Return the number of pushes so far, and the values of `rows`, indices into this shard, of each table."""
+        """Return the number of pushes so far, and the values of `rows` (indices into this shard) of each table."""
         with self._lock:
             return self._version, [table[own] for table, own in zip(self.tables, rows, strict=True)]
 
@@ -172,7 +172,7 @@ def serve_tables(ranks: Ranks, tables: Sequence[Tensor]) -> Iterator["ParameterS
 
 
 class ParameterServer:
-    """One rank's access to tables that are sharded over all ranks, and its service for the rows that it owns.
+    """Tables that are sharded over all ranks: access to all rows, and threads that serve the rows of this rank.
 
     All ranks must create this object at the same time, with equal tables.
     """
@@ -272,7 +272,7 @@ class ParameterServer:
         return own, [(ids // self._ranks).cpu() for ids in own]
 
     def _count(self, owner: int, tensors: Sequence[Tensor]) -> None:
-        """Count the bytes of `tensors`, which this rank exchanges with `owner`, unless it is the owner itself."""
+        """Count the bytes of `tensors`, which this rank exchanges with `owner`, unless this rank is the owner."""
         if owner != self._rank:
             self.traffic.bytes += sum(each.nbytes for each in tensors)
 
@@ -343,7 +343,7 @@ def _send(group: Any, rank: int, *messages: Tensor) -> None:
 
 
 def _receive(group: Any, rank: int, message: Tensor) -> Tensor:
-    """Receive a message from a rank into the tensor `message`, unless it is empty. Return the tensor.
+    """Receive a message from a rank into the tensor `message`, unless that tensor is empty. Return the tensor.
 
     Raises RuntimeError if the rank is lost.
     """

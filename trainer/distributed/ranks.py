@@ -54,7 +54,7 @@ class Ranks:
     def agreement(self, *, loading: bool = False) -> Iterator[None]:
         """Raise an error of any rank in this block on all ranks.
 
-        `loading`: ranks can leave the block up to collectives.LOADING_TIMEOUT apart, instead of collectives.TIMEOUT.
+        `loading`: wait up to collectives.LOADING_TIMEOUT for the slowest rank, instead of collectives.TIMEOUT.
         """
         mine: tuple[str, str] | None = None
         try:

@@ -68,7 +68,7 @@ class Spelling:
         return {character: number for number, character in enumerate(self.characters, _FIRST)}
 
     def letters(self, words: Sequence[str]) -> Letters:
-        """Return the character numbers (words, LONGEST) of `words`. Each word must have a character.
+        """Return the character numbers (words, LONGEST) of `words`, which must not be empty strings.
 
         A character without its own number gets the number of its lower-case form.
         """
@@ -93,7 +93,7 @@ class CharLSTM(nn.Module):
     def forward(self, letters: Letters) -> Tensor:
         """Return the states (words, hidden) after the last character of each word in `letters` (words, LONGEST).
 
-        `letters` must contain at least one word. The time depends on the longest word.
+        `letters` must contain at least one word. Short words take less time than long words.
         """
         lengths = (letters > 0).sum(1)
         device = self.centres.weight.device
@@ -166,7 +166,8 @@ class _PairLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """`centres`, `contexts` (m, size): the two vectors of each word in the ascending `ids` (m,).
 
-        `words`: the number of rows in a table. `of_tables`: computes loss, number of pairs, and gradients from tables.
+        `words`: the number of rows in a table. `of_tables`: function of the tables that returns the loss, the number of
+        pairs, and the gradients.
         """
         tables = _WordTables(*(new_table(words, each.shape[1], each) for each in (centres, contexts)))
         for table, vectors in zip(tables, (centres, contexts), strict=True):

@@ -68,7 +68,7 @@ class WordEncoder:
 
     @torch.no_grad()
     def vectors(self, words: Sequence[str]) -> Matrix:
-        """Return the embeddings (words, size) of `words`. Each word must have a character."""
+        """Return the embeddings (words, size) of `words`, which must not be empty strings."""
         found = np.empty((len(words), self.settings.size), np.float32)
         shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
         for begin in range(0, len(words), _BLOCK):
@@ -91,7 +91,7 @@ def read_encoder(path: Path) -> WordEncoder:
             settings = _settings(stored.metadata() or {})
             names = stored.keys()
             if sum(prod(stored.get_slice(name).get_shape()) for name in names) != settings.weights:
-                raise DamagedError("its number of weights does not match its sizes")
+                raise DamagedError("its number of weights does not match the sizes of its layers")
             model, state = settings.build(), {name: stored.get_tensor(name) for name in names}
         archive.require_tensors(state, model.state_dict())
         model.load_state_dict(state)
@@ -106,10 +106,10 @@ def read_encoder(path: Path) -> WordEncoder:
 def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
     values: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
     if values.pop("format", None) != FORMAT:
-        raise DamagedError(f"it is not of format {FORMAT}, which this Shoal reads")
+        raise DamagedError(f"its format is not {FORMAT}, the only format that this version of Shoal reads")
     found = from_json(EncoderSettings, values)
     if min(found.character_embedding, found.hidden, found.layers, found.size) < 1:
-        raise DamagedError("its sizes must be above 0")
+        raise DamagedError("the sizes of its layers must be above 0")
     if len(found.characters) > MOST_CHARACTERS or len(set(found.characters)) < len(found.characters):
-        raise DamagedError("it has too many or repeated characters")
+        raise DamagedError("its list of characters is too long, or repeats a character")
     return found

@@ -62,7 +62,7 @@ def read_pairs(address: str) -> list[Pair]:
         if not np.isfinite(found[-1].score):
             raise DataError(f"{address}, line {number}: the score {found[-1].score} is not finite")
     if not found:
-        raise DataError(f"{address} has no pair of words; give a list of pairs with their scores")
+        raise DataError(f"{address} contains no pair of words; give a list of pairs with their scores")
     return found
 
 
@@ -149,7 +149,7 @@ def read_questions(address: str) -> list[Question]:
     of_msr = address.endswith(_QUESTIONS) and exists(answers)
     found = list(_read_msr(address, answers) if of_msr else _read_google(address))
     if not found:
-        raise DataError(f"{address} has no question; {_FORMAT}")
+        raise DataError(f"{address} contains no question; {_FORMAT}")
     return found
 
 
@@ -207,7 +207,7 @@ def _read_google(address: str) -> Iterator[Question]:
         if words[:1] == [":"]:
             section = " ".join(words[1:])
         elif words and len(words) != 4:
-            raise DataError(f"{address}, line {number}: it has {len(words)} words; {_FORMAT}")
+            raise DataError(f"{address}, line {number}: the line has {len(words)} words; {_FORMAT}")
         elif words:
             yield Question(section, *words)
 
@@ -217,13 +217,13 @@ def _read_msr(address: str, answers: str) -> Iterator[Question]:
     expected = [_words(line, answers, number) for number, line in enumerate(open_lines(answers), 1)]
     if len(lines) != len(expected):
         raise DataError(
-            f"{address} has {len(lines):,} lines, and {answers} has {len(expected):,}; give those of one set"
+            f"{address} has {len(lines):,} lines, but {answers} has {len(expected):,}; use two files of the same set"
         )
     for number, (words, answer) in enumerate(zip(lines, expected, strict=True), 1):
         if len(words) != 3 or len(answer) != 2:
             raise DataError(
-                f"{address}, line {number}: the line must have three words, and in {answers} a relation and a word; "
-                f"{_FORMAT}"
+                f"{address}, line {number}: the line must have three words, and the same line of {answers} must have a "
+                f"relation and a word; {_FORMAT}"
             )
         yield Question(answer[0], words[0], words[1], words[2], answer[1])
 
@@ -232,7 +232,7 @@ def _words(line: bytes, address: str, number: int) -> list[str]:
     try:
         return line.decode().split()
     except UnicodeDecodeError:
-        raise DataError(f"{address}, line {number}: it is not UTF-8") from None
+        raise DataError(f"{address}, line {number}: the line is not UTF-8") from None
 
 
 _PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16

@@ -48,7 +48,7 @@ class LocalSteps:
         """Learning rate of the local steps."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
-        """Return the loss and the parameter deltas. No other thread must use the model during the call."""
+        """Return the loss and the parameter deltas. During the call, other threads must not use the model."""
         assert isinstance(model, SkipGram)
         tables = model.centres.detach(), model.contexts.detach()
         squares = [each.detach() for each in model.squares]
@@ -105,7 +105,7 @@ class _Start:
             self._table[ids.long()] = rows
 
     def take_deltas(self) -> FactoredGradient:
-        """Restore the saved rows. Return their initial minus their final values, which is the sign of a gradient."""
+        """Restore the saved rows. Return their initial minus their final values, which have the sign of a gradient."""
         ids, before = torch.cat(self._ids), torch.cat(self._rows)
         if computed_by_numba(self._table):
             delta = torch.from_numpy(kernels().restore_rows(self._table.numpy(), ids.numpy(), before.numpy()))

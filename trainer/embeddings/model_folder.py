@@ -1,7 +1,7 @@
 """Model folder of trained word embeddings.
 
 - `vectors.bin` and `vectors.txt`: the vectors, in the binary and the text format of the word2vec program
-- `encoder.safetensors`: only for a character model: the encoder for words outside the vocabulary (encoder.py)
+- `encoder.safetensors`: for a character model, the encoder for words outside the vocabulary (encoder.py)
 - `config.json`: the settings and the digest of the training data
 - `measures.json`: the metrics at the end of the run
 """

@@ -57,7 +57,7 @@ def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> 
 
     `tokens` (rows, width): ids, possibly memory-mapped. Id 0 ends a line; a pair is always within one line and one row.
     Id 1 is an unknown word. The id of word w is w + 2. Unknown words, and words after the first `words` of the
-    vocabulary, are removed before distances are measured. Two occurrences of the same word count as two pairs. The
+    vocabulary, are removed before distances are measured. A pair of two occurrences of the same word counts twice. The
     function needs at most 130 bytes of memory per distinct pair, plus 64 MiB.
     """
     total = (np.empty(0, np.int64), np.empty(0, np.int64))

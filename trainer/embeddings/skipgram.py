@@ -1,15 +1,15 @@
 """Skip-gram with negative sampling (Mikolov et al. 2013): two vectors per word, as a centre and as a context.
 
 A pair is a centre and a context within the centre's window in the same line. Let p be the inner product of the two
-vectors, and q that of the centre and a negative sample. The loss of the pair is -log sigmoid(p), plus -log sigmoid(-q)
-for each negative sample. All centres of a row share the row's negative samples (sampling.py). For a centre with d
-contexts, each sample has the weight d * negatives / SHARED.
+vectors, and q the inner product of the centre and a negative sample. The loss of the pair is -log sigmoid(p), plus -log
+sigmoid(-q) for each negative sample. All centres of a row share the row's negative samples (sampling.py). For a centre
+with d contexts, each sample has the weight d * negatives / SHARED.
 
 As for every task, gradients are averaged over the rows of a global batch; within a row, they are summed over its pairs.
 The loss is also divided by the usual number of pairs in a row, so that the recorded loss is about the loss of one pair.
 
-On a CPU, numba computes (skipgram_kernels.py); on other devices, torch computes (`_by_torch`). Both must compute the
-same: change them together.
+On a CPU, numba computes (skipgram_kernels.py); on other devices, torch computes (`_by_torch`). Both implementations
+must compute the same, so change them together.
 """
 
 from collections.abc import Sequence

@@ -2,9 +2,9 @@
 
 Each part is one epoch. The first rank chooses the next part: the oldest unused part of the reader with the fewest used
 parts. All ranks read this part. A checkpoint contains the choice, so a resumed run has the same rows: no line is lost
-or used twice. The first rank reports to readers which finished parts are in a checkpoint, and they can delete these
-parts. The checkpoint also contains the last part of each reader. The stream can be restored from it in a different
-folder (stream_restoring.py).
+or used twice. The first rank reports to the readers which finished parts are in a checkpoint, so that readers can
+delete these parts. The checkpoint also contains the last part of each reader. The stream can be restored from it in a
+different folder (stream_restoring.py).
 
 The vocabulary consists of words of the first parts.
 """
@@ -156,7 +156,10 @@ class StreamRows(TextData):
         part = _read_shared(path)
         self._last[name] = path.read_bytes()
         if part.tokens.shape != self.tokens.shape:
-            raise DataError(f"{path} has {len(part.tokens):,} rows, not {len(self.tokens):,}; start a new stream")
+            raise DataError(
+                f"{path} has {len(part.tokens):,} rows, but parts of this stream have {len(self.tokens):,}; "
+                "start a new stream"
+            )
         self.tokens[:] = self.vocabulary.ids(part)
         self._words, self._outside = int(part.counts.sum()), int((self.tokens == UNKNOWN).sum())
         if self._chosen == (self._held_of, 0):
@@ -191,9 +194,9 @@ class StreamRows(TextData):
         taken, chosen = state.get("taken"), state.get("chosen")
         words, outside = state.get("words_seen"), state.get("words_outside")
         if not isinstance(taken, dict) or not type(words) is type(outside) is int or taken.keys() != self._taken.keys():
-            raise DamagedError("it holds no position in this stream")
+            raise DamagedError("it contains no position in this stream")
         if chosen is not None and not (isinstance(chosen, tuple) and len(chosen) == 2 and chosen[0] in taken):
-            raise DamagedError("it holds no part of this stream")
+            raise DamagedError("it names no part of this stream")
         self._taken, self._chosen = dict(taken), chosen
         self.words_seen, self._words_outside = words, outside
 
@@ -214,10 +217,10 @@ class StreamRows(TextData):
         if self._words_outside:
             notes.append(
                 f"{self._words_outside:,} of {plural(self.words_seen, 'word')} were outside the vocabulary, which "
-                "is made from the first words (--vocabulary-words)"
+                "contains words from the beginning of the text (--vocabulary-words)"
             )
         if config.words is not None and self.words_seen < config.words:
-            reason = "its minutes (--minutes) have passed" if self._has_reached_end(config) else "no more text comes"
+            reason = "the time limit (--minutes) was reached" if self._has_reached_end(config) else "the stream ended"
             notes.append(
                 f"the run ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, "
                 f"because {reason}"
@@ -245,7 +248,7 @@ def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
     if not isinstance(last, dict) or not all(
         isinstance(each, torch.Tensor) and each.dtype == torch.uint8 for each in last.values()
     ):
-        raise DamagedError("it holds no parts of a stream")
+        raise DamagedError("it contains no parts of a stream")
     return {name: each.numpy().tobytes() for name, each in last.items()}
 
 
@@ -301,7 +304,7 @@ def await_first_parts(
         raise TrainingError(
             f"no text arrived from {', '.join(settings.sources)}"
             + ("" if minutes is None else f" in {minutes:g} minutes (--minutes)")
-            + "; check that something is written there"
+            + "; check that a program writes text there"
         )
     return read
 
@@ -358,14 +361,16 @@ def load_start(path: Path) -> Start | None:
                 part_words=int(arrays["part_words"]),
             )
             if counts.shape != (len(words),) or held_out.shape[1:] != (ROW_TOKENS,) or held_out.max() >= len(words) + 2:
-                raise ValueError("its arrays do not fit together")
+                raise ValueError("the sizes of its arrays contradict each other")
             return found
     except FileNotFoundError:
         return None
     except OSError as error:
         raise TrainingError(f"cannot read {path}: {error.strerror}; make it readable") from error
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
-        raise TrainingError(f"{path} is not a file of a run on a stream: {error}; start in another --output") from error
+        raise TrainingError(
+            f"{path} is not the file of a run on a stream: {error}; start the run with a different --output"
+        ) from error
 
 
 def _read_shared(path: Path) -> Part:

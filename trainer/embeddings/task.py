@@ -132,7 +132,7 @@ class Embedding(Task[TextData]):
         return ()
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """Evaluate the model. The ranks share the held-out rows, and the first rank evaluates the embeddings."""
+        """Evaluate the model. Each rank computes some of the held-out rows; the first rank evaluates the embeddings."""
         start = time.monotonic()
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))

@@ -75,9 +75,9 @@ class WordCounts:
         if not self.forgotten:
             return []
         return [
-            f"there are over {_MOST_WORDS:,} different words: {self.forgotten:,} counts of words that had occurred "
+            f"the text has over {_MOST_WORDS:,} different words: {self.forgotten:,} counts of words that had occurred "
             f"up to {self.least} times were dropped while counting. Some words that occur {min_count:,} times "
-            "(--min-count) may lack a vector; identifiers and numbers in the text are a frequent cause"
+            "(--min-count) might lack a vector; identifiers and numbers in the text are a frequent cause"
         ]
 
 

@@ -46,8 +46,8 @@ _USUAL = 1e-30, 1e6
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?")
 _FLOAT = np.dtype("<f4")
 _NOT_VECTORS = (
-    "a file of vectors begins with the number of its words and that of the numbers in a vector, or with a word and "
-    "its vector"
+    "a file of vectors begins with two numbers, the number of words and the size of a vector, or with a word and its "
+    "vector"
 )
 
 
@@ -157,7 +157,7 @@ def vectors_folder(address: str) -> str | None:
                 "use it with `shoal predict`"
             )
     raise DataError(
-        f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal embed` writes both when it has finished"
+        f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal embed` writes both at the end of a run"
     )
 
 
@@ -185,7 +185,8 @@ def read_vectors(address: str) -> WordVectors:
         limit = os.fstat(file.fileno()).st_size // (size * (_FLOAT.itemsize if binary else 2) + 2)
         if count > limit:
             raise DataError(
-                f"{address} states {count:,} words with vectors of size {size}, but is too short; get it again"
+                f"the first line of {address} states {count:,} words with vectors of size {size}, but the file is too "
+                "short for these; copy the file again"
             )
         matrix = np.empty((count or _FEW_WORDS, size), np.float32)
         for encoded, vector in (_read_binary if binary else _read_text)(file, count, size, address):
@@ -199,12 +200,13 @@ def read_vectors(address: str) -> WordVectors:
             words[word] = None
         unread = os.fstat(file.fileno()).st_size - file.tell()
     if not words:
-        raise DataError(f"{address} has no usable vectors: {_describe_skipped(left_out)}; train them again")
+        raise DataError(f"{address} has no usable vectors: {_describe_skipped(left_out)}; train the vectors again")
     notes = [f"left out {_describe_skipped(left_out)}"] if left_out else []
     if 0 < count < (given := len(words) + left_out.total()):
-        notes.append(f"the first line says {plural(count, 'word')}, and {given:,} were read")
+        notes.append(f"the first line states {plural(count, 'word')}, but {given:,} were read")
     if unread > _NEWLINE_BYTES:
-        notes.append(f"did not read {plural(unread, 'byte')} after the {plural(count, 'word')} of the first line")
+        stated = plural(count, "word")
+        notes.append(f"did not read {plural(unread, 'byte')} after the {stated} that the first line states")
     return WordVectors(list(words), matrix[: len(words)], note=f"{address}: {'; '.join(notes)}" if notes else "")
 
 
@@ -230,7 +232,7 @@ def _convert_errors(address: str) -> Iterator[None]:
         with explain_os_error(DataError, f"cannot read {address}", "check the file"):
             yield
     except DamagedArchiveError as error:
-        raise DataError(f"{address}: {error}; get it again") from error
+        raise DataError(f"{address}: {error}; copy the file again") from error
 
 
 @contextmanager
@@ -258,7 +260,7 @@ def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
     elif (size := len([*takewhile(_NUMBER.fullmatch, line.lower().split()[:0:-1])])) > 1 and _is_vector(line, size):
         file.seek(len(first) - len(line))
         return 0, size
-    raise DataError(f"{address} holds no vectors: {_NOT_VECTORS}")
+    raise DataError(f"{address} contains no vectors: {_NOT_VECTORS}")
 
 
 def _is_binary(file: BinaryIO, size: int) -> bool:
@@ -308,11 +310,11 @@ def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[
             yield _split(line, size)
         except ValueError:
             raise DataError(
-                f"{address}, line {number}: the line must have a word and {plural(size, 'number')}; get the file again"
+                f"{address}, line {number}: the line must have a word and {plural(size, 'number')}; copy the file again"
             ) from None
         given += 1
     if given < count:
-        raise DataError(f"{address} ends after word {given:,} of {count:,}; get it again")
+        raise DataError(f"{address} ends after word {given:,} of {count:,}; copy the file again")
 
 
 def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
@@ -323,14 +325,15 @@ def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterato
             word += byte
         vector = file.read(wanted)
         if len(vector) < wanted or len(word) > _MOST_WORD_BYTES:
-            raise DataError(f"{address}, word {number + 1} of {count:,}: the file ends there; get it again")
+            raise DataError(f"{address} ends in word {number + 1} of {count:,}; copy the file again")
         encoded, numbers = bytes(word).lstrip(b"\n"), np.frombuffer(vector, _FLOAT)
         odd += not _is_text(encoded) or not _is_usual(numbers)
         yield encoded, numbers
     if 2 * odd > count:
         raise DataError(
-            f"{address} is not text, and as binary {odd:,} of its {plural(count, 'word')} are not UTF-8 or have "
-            "implausible numbers; write it as UTF-8 with little-endian float32, or as text"
+            f"{address} is not in the text format, and if read in the binary format, {odd:,} of its "
+            f"{plural(count, 'word')} are not UTF-8 or have implausible numbers; write the words as UTF-8 and the "
+            "numbers as little-endian float32, or use the text format"
         )
 
 
@@ -346,7 +349,7 @@ def _fault(word: str, encoded: bytes, vector: Matrix, words: dict[str, None]) ->
         return "not in UTF-8"
     if not np.isfinite(vector).all():
         return "with a number that is not finite"
-    return "given before" if word in words else ""
+    return "repeated" if word in words else ""
 
 
 def _describe_skipped(left_out: Counter[str]) -> str:

@@ -29,7 +29,7 @@ WHERE = "the logs are in out"
 BROKEN = Failure(
     kind=FailureKind.CAUSE,
     time=50.0,
-    what="rank 3 on i-2 failed by KeyError ('x')",
+    what="rank 3 on i-2 failed with KeyError ('x')",
     where="at step 7",
     then="; continue",
 )
@@ -55,9 +55,9 @@ def output(*lines: Failure | str) -> str:
     [
         (
             output("Traceback", LOST, "more", BROKEN),
-            f"rank 3 on i-2 failed by KeyError ('x') at step 7; continue; {WHERE}",
+            f"rank 3 on i-2 failed with KeyError ('x') at step 7; continue; {WHERE}",
         ),
-        (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; continue; {WHERE}"),
+        (output(BROKEN, LOST), f"rank 3 on i-2 failed with KeyError ('x') at step 7; continue; {WHERE}"),
         (output(BROKEN, LATER), f"rank 0 lost the other ranks at step 90; {WHERE}"),  # after a restart
         (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); continue; {WHERE}"),
         (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it again"),
@@ -67,7 +67,7 @@ def output(*lines: Failure | str) -> str:
         ("one\nImportError: no torch\n===\n", f"the training ended without a result: ImportError: no torch; {WHERE}"),
         (
             output('failed: {"kind": "cause", "time": "now", "what": "x"}', BROKEN),
-            f"rank 3 on i-2 failed by KeyError ('x') at step 7; continue; {WHERE}",
+            f"rank 3 on i-2 failed with KeyError ('x') at step 7; continue; {WHERE}",
         ),
     ],
 )

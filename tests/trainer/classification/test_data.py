@@ -239,7 +239,7 @@ def test_a_cache_folder_with_other_files_is_not_removed(
     home = tmp_path / "cache" / load_data(dataset).digest
     home.parent.mkdir()
     folder_of_a_person.rename(home)
-    with pytest.raises(TrainingError, match="Directory not empty; choose another --cache"):
+    with pytest.raises(TrainingError, match="Directory not empty; choose a different folder with --cache"):
         load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
     assert [path.name for path in home.iterdir()] == ["chapter1.txt"]
 
@@ -252,7 +252,7 @@ def test_no_link_in_the_cache_is_followed(dataset: Path, tmp_path: Path, folder_
     is_lock = name.endswith("lock")
     link = cache / name.format(load_data(dataset).digest)
     link.symlink_to(folder_of_a_person / "chapter1.txt" if is_lock else folder_of_a_person)
-    with pytest.raises(TrainingError, match="choose another --cache"):
+    with pytest.raises(TrainingError, match="choose a different folder with --cache"):
         load_data(dataset, rows_in="disk", cache=cache)
     assert (folder_of_a_person / "train.tokens.npy").read_text() == "rows of somebody"
     assert (folder_of_a_person / "chapter1.txt").read_text() == "all there is"
@@ -281,7 +281,7 @@ def test_the_cache_of_another_user_is_not_used(
     place.symlink_to(folder_of_a_person)
     try:
         with pytest.raises(
-            DataError, match=rf"{place.name} is a link, .*; remove it, or name another folder by --cache"
+            DataError, match=rf"{place.name} is a link, .*; remove it, or choose a different folder with --cache"
         ):
             load_data(dataset, rows_in="disk")
     finally:
@@ -293,7 +293,7 @@ def test_rows_that_do_not_fit_into_memory_are_an_error(dataset: Path, monkeypatc
         raise MemoryError
 
     monkeypatch.setattr("corpus.packing.StoredArray.__getitem__", full)
-    with pytest.raises(TrainingError, match="its rows, 105,600 bytes, do not fit into this machine's memory; use --r"):
+    with pytest.raises(TrainingError, match="the rows, 105,600 bytes, do not fit into this machine's memory; use --r"):
         load_data(dataset)
 
 
@@ -306,5 +306,5 @@ def test_rows_go_to_disk_if_they_would_fill_half_of_the_memory(dataset: Path, tm
 
 def test_an_unwritable_cache_is_an_error(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
-    with pytest.raises(TrainingError, match="cache: File exists; choose another --cache"):
+    with pytest.raises(TrainingError, match="cache: File exists; choose a different folder with --cache"):
         load_data(dataset, rows_in="disk", cache=tmp_path / "cache")

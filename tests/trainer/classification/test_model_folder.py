@@ -112,7 +112,7 @@ def test_the_card_shows_accuracy_with_the_majority_and_the_dataset(written: Path
 def test_the_card_title_has_the_number_of_many_classes(tmp_path: Path) -> None:
     write_model(tmp_path / "model", random_fasttext(classes=tuple("abcdefghi")))
     title, _, *rest = (tmp_path / "model" / "README.md").read_text().splitlines()
-    assert title == "# A classifier of texts in 9 classes"
+    assert title == "# Text classifier in 9 classes"
     assert any("0 a, 1 b," in line for line in rest)
 
 
@@ -126,7 +126,7 @@ def test_a_changed_or_missing_card_does_not_matter(model: TrainedModel, folder: 
 @pytest.mark.parametrize("name", READ)
 def test_a_missing_file_is_one_sentence(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(TrainingError, match=r"was not copied whole; copy or export it again$") as caught:
+    with pytest.raises(TrainingError, match=r"copied incompletely; copy or export it again$") as caught:
         load_model(folder)
     assert name in str(caught.value)
 
@@ -147,7 +147,7 @@ def test_mixed_files_of_two_models_are_refused(folder: Path, tmp_path: Path) -> 
         other.classifier.embedding.weight.mul_(2)
     write_model(tmp_path / "other", other)
     (tmp_path / "other" / "model.safetensors").replace(folder / "model.safetensors")
-    with pytest.raises(TrainingError, match=r"model\.safetensors is not the file that config\.json names"):
+    with pytest.raises(TrainingError, match=r"model\.safetensors does not match its digest in config\.json"):
         load_model(folder)
 
 
@@ -204,11 +204,23 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         f"no {name}": (lambda held, name=name: held.pop(name), f"`{'name' if name == 'model' else name}` is missing")
         for name in ("model", "settings", "loss", "words", "stopwords", "row_length", "classes", "data")
     },
-    "no files": (lambda held: held.pop("files"), "it does not name model.safetensors, vocabulary.txt, measures.json"),
-    "a file less": (lambda held: held["files"].pop("vocabulary.txt"), "it does not name model.safetensors"),
-    "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "it does not name"),
-    "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 5; use"),
-    "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 5; use"),
+    "no files": (
+        lambda held: held.pop("files"),
+        "does not state the bytes and the digest of each of model.safetensors, vocabulary.txt, measures.json",
+    ),
+    "a file less": (
+        lambda held: held["files"].pop("vocabulary.txt"),
+        "does not state the bytes and the digest of each of model.safetensors",
+    ),
+    "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "does not state the bytes"),
+    "an earlier format": (
+        lambda held: held.update(format=1),
+        "has format 1, but this version of Shoal reads format 5; use",
+    ),
+    "a later format": (
+        lambda held: held.update(format=99),
+        "has format 99, but this version of Shoal reads format 5; use",
+    ),
     "an invalid option": (
         lambda held: held["settings"].update(char_ngrams="6-3"),
         "--char-ngrams is 6-3, but must be the fewest and most characters",
@@ -272,7 +284,7 @@ def test_weights_of_another_model_are_one_sentence(folder: Path, change: Callabl
 def test_weights_in_another_format_are_one_sentence(folder: Path, content: bytes) -> None:
     (folder / "model.safetensors").write_bytes(content)
     rewrite(folder, lambda _: None)
-    with pytest.raises(TrainingError, match="is not a model written by `shoal train`, or a damaged one"):
+    with pytest.raises(TrainingError, match="was not written by `shoal train`, or is damaged"):
         load_model(folder)
 
 
@@ -325,4 +337,4 @@ def test_an_export_with_onnx_has_the_file_and_its_card_describes_the_inputs(tmp_
     session = onnxruntime.InferenceSession(tmp_path / "model" / "model.onnx")
     for each in (*session.get_inputs(), *session.get_outputs()):
         assert f"`{each.name}`" in card
-    assert "The label is 1 where the probability of `positive` is above the threshold 0.5, else 0." in card
+    assert "The label is 1 if the probability of `positive` is above the threshold 0.5, otherwise 0." in card

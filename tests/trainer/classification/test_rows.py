@@ -139,7 +139,7 @@ def test_invalid_ragged_rows_are_refused(tmp_path: Path, rows_in: str) -> None:
     three = replace(SETTINGS, labelled=True, classes=("art", "sport", "war"))
     one_class = block(99)._replace(labels=np.ones(99, np.uint8))
     cases = {
-        "there is no training row of the class war; preprocess": (block(99), three),
+        "the class war has no training row; preprocess": (block(99), three),
         "/train/labels has a label of 3, but labels are from 0 to 2": (block(99, classes=4), three),
         "there is no negative training row": (one_class, SETTINGS),
         "an id of 62, but the vocabulary ends at 61": (block(99)._replace(tokens=block(99).tokens + 1), SETTINGS),

@@ -34,7 +34,7 @@ def test_words_get_their_vectors_from_a_file_or_a_folder(dataset: Path, tmp_path
         assert found.ids.tolist() == [4, 9]
         assert found.vectors.shape == (2, 5)
     sentence = describe_start_vectors("v", data, found)
-    assert sentence.startswith("2 of 60 words start with the vectors in v; they are ")
+    assert sentence.startswith("2 of 60 words start with vectors from v; these words make up ")
 
 
 @pytest.mark.parametrize("name", ["lstm", "fasttext"])
@@ -62,7 +62,7 @@ def test_unusable_vectors_are_one_sentence(dataset: Path, tmp_path: Path) -> Non
         find_start_vectors(str(tmp_path / "none.bin"), data, size=None)
     with pytest.raises(TrainingError, match=r"--embedding is 64, but the vectors in .* have 5 dimensions; leave out"):
         find_start_vectors(str(written(other, data.vocabulary)), data, size=64)
-    with pytest.raises(TrainingError, match="has no vector of any word of the dataset"):
+    with pytest.raises(TrainingError, match="contains no vector for any word of the dataset"):
         find_start_vectors(str(written(other, ["elsewhere"])), data, size=None)
     other.write_text(f"1 2\n{data.vocabulary[0]} nan 1\n")
     with pytest.raises(DataError, match="1 word with a number that is not finite"):

@@ -63,10 +63,10 @@ WRONG: list[tuple[str, Any, str]] = [
         (name, LEFT_OUT, f"`{name}` is missing")
         for name in ("name", "settings", "loss", "vocabulary", "words", "stopwords", "row_length", "classes", "about")
     ),
-    ("words", "runes", "its tokenisation rule is 'runes', and this Shoal"),
-    ("classes", ["a", "b", "c"], "it has 3 names of classes, and its"),
+    ("words", "runes", "its tokenisation rule is 'runes', but this version"),
+    ("classes", ["a", "b", "c"], "it has 3 class names, but its"),
     ("about.test", {"loss": float("nan")}, "JSON"),
-    ("about.test", [], "its measures are not a table"),
+    ("about.test", [], "its measures are not a JSON object"),
     ("name", "oracle", "its model is oracle, but must be one of linear"),
     ("name", "../x", "its model is ../x, but must be"),
     ("settings.colour", "red", "'colour' is not a known field"),
@@ -82,7 +82,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("settings.pooling", "max", "--pooling is max, but must be one of"),
     ("settings.words", 10**12, "its number of words or outputs does not match its settings"),
     ("settings.outputs", 10**12, "its number of words or outputs does not match"),
-    ("settings.words", "five", "its words or its outputs are not numbers"),
+    ("settings.words", "five", "its number of words or its number of outputs is not"),
     ("vocabulary", [*MODEL.ids, "more"], "its number of words or outputs"),
     ("vocabulary", ["bad", "bad", "song"], "or a repeated word"),
     ("vocabulary", [7, "bad", "song"], "an invalid or a repeated word"),
@@ -105,8 +105,11 @@ WRONG: list[tuple[str, Any, str]] = [
         for wrong in (0.0, float("inf"), LEFT_OUT, 2**64, 5e-324)
     ),
     *(("loss.threshold", wrong, "its threshold is not a number between 0 and 1") for wrong in (1, "0.5", LEFT_OUT)),
-    *(("loss.classes", wrong, "its classes are not a number of at least 2") for wrong in (1, "two", LEFT_OUT)),
-    ("loss.classes", 3, "its loss is cross-entropy with a weight of 0.5, which is not one of"),
+    *(
+        ("loss.classes", wrong, "its number of classes is not an integer of at least 2")
+        for wrong in (1, "two", LEFT_OUT)
+    ),
+    ("loss.classes", 3, "its loss is cross-entropy with a weight of 0.5, which is not a loss"),
     (
         "loss",
         {**MODEL.loss.plain(), "kind": "softmax", "positive_weight": 1.0, "classes": 10**12},

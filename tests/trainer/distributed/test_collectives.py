@@ -91,7 +91,7 @@ def test_a_failed_rendezvous_names_the_address(
     monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
     assert main() == 1
     said = capsys.readouterr().err
-    assert f"trainer: rank 1 did not meet the others at 127.0.0.1:{port} (" in said
+    assert f"trainer: rank 1 did not meet the other ranks at 127.0.0.1:{port} (" in said
     assert "Traceback" not in said
 
 

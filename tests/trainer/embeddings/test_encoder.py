@@ -72,7 +72,7 @@ def test_an_encoder_of_another_run_is_refused(tmp_path: Path) -> None:
     [
         ({"format": 2}, "not of format 1"),
         ({"hidden": 1 << 20}, "its number of weights"),
-        ({"hidden": -4}, "its sizes must be above 0"),
+        ({"hidden": -4}, "sizes of its layers must be above 0"),
         ({"hidden": "4"}, "hidden is not of type int"),
         ({"characters": "aab"}, "repeated characters"),
         ({"colour": 1}, "'colour' is not a known field"),

@@ -57,7 +57,7 @@ def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "has no pair"),
+        ("", "contains no pair"),
         ("a b\n", "line 1: the line must have two words and a number"),
         ("a b 1\na b one\n", "line 2: the line must have two words and a number"),
         ("a b nan\n", "line 1: the score nan is not finite"),
@@ -119,7 +119,7 @@ def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b": one\n", "has no question"), (b"a b c\n", "line 1: it has 3 words"), (b"\xff", "UTF-8")],
+    [(b": one\n", "contains no question"), (b"a b c\n", "line 1: the line has 3 words"), (b"\xff", "UTF-8")],
 )
 def test_an_invalid_list_of_questions_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "questions").write_bytes(content)

@@ -130,5 +130,5 @@ def test_a_run_without_checkpoints_restores_nothing(tmp_path: Path) -> None:
 
 def test_an_invalid_stream_position_is_one_sentence(tmp_path: Path) -> None:
     save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
-    with pytest.raises(DataError, match=r"^the stream cannot continue in .*stream: it holds no parts of a stream$"):
+    with pytest.raises(DataError, match=r"^the stream cannot continue in .*stream: it contains no parts of a stream$"):
         restore_stream(tmp_path, tmp_path / "stream")

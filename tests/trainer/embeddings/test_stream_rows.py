@@ -154,7 +154,7 @@ def test_a_resumed_run_has_the_same_part_and_rows(stream: Path) -> None:
 )
 def test_a_position_in_another_stream_is_damage(stream: Path, changes: dict[str, Any]) -> None:
     data = rows(stream)
-    with pytest.raises(DamagedError, match="it holds no p"):
+    with pytest.raises(DamagedError, match=r"it (contains|names) no p"):
         data.restore({**data.state(), **changes})
 
 
@@ -174,7 +174,7 @@ def test_a_part_of_another_size_is_refused(stream: Path) -> None:
     data = rows(stream)
     data.tokens = data.tokens[:4]
     data.choose(never, never, wait=True)
-    with pytest.raises(DataError, match=r"part-000000000.npz has 8 rows, not 4; start a new stream"):
+    with pytest.raises(DataError, match=r"part-000000000.npz has 8 rows, but parts of this stream have 4; start a new"):
         data.load()
 
 
@@ -193,7 +193,7 @@ def test_the_vocabulary_outlives_its_parts(stream: Path, tmp_path: Path) -> None
     whole = (tmp_path / STREAM).read_bytes()
     for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
         (tmp_path / STREAM).write_bytes(damaged)
-        with pytest.raises(TrainingError, match="is not a file of a run on a stream"):
+        with pytest.raises(TrainingError, match="is not the file of a run on a stream"):
             load_start(tmp_path / STREAM)
 
 

@@ -45,7 +45,7 @@ def test_dropped_counts_of_rare_words_are_reported(tmp_path: Path, endless: bool
     assert found.vocabulary.counts[0] == 5_990
     assert not set(found.vocabulary.words) & set(once)
     (note,) = found.notes
-    assert note.startswith("there are over 1,000 different words: ")
+    assert note.startswith("the text has over 1,000 different words: ")
     assert "up to 2 times" in note
 
 

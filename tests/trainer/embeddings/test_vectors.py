@@ -52,11 +52,11 @@ def test_newlines_between_words_of_a_binary_file_are_optional(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "holds no vectors"),
-        (b"the 0.1\n", "holds no vectors"),
-        (b"the quick fox\n", "holds no vectors"),
+        (b"", "contains no vectors"),
+        (b"the 0.1\n", "contains no vectors"),
+        (b"the quick fox\n", "contains no vectors"),
         (b"the 1 2\nof 1 2 3\n", "line 2: the line must have a word and 2 numbers"),
-        (b"0 3\n", "holds no vectors"),
+        (b"0 3\n", "contains no vectors"),
         (b"9999999999 300\nthe ", "is too short"),
         (b"2 2\na 1 2\nb 1 x\n", "line 3: the line must have a word and 2 numbers"),
         (b"2 2\na 1 2\nb 1\n", "line 3: the line must have a word and 2 numbers"),
@@ -64,7 +64,7 @@ def test_newlines_between_words_of_a_binary_file_are_optional(tmp_path: Path) ->
         (b"2 2\na -1 2\n\n", "ends after word 1 of 2"),
         (b"2 2\na 1 2\nb 3 4 5\n", "line 3: the line must have a word and 2 numbers"),
         (b"1 2\na nan 2\n", "no usable vectors: 1 word with a number that is not finite"),
-        (b"2 1\na \x00\x01\x02\xff\nb \x00\x01", "word 2 of 2: the file ends there"),
+        (b"2 1\na \x00\x01\x02\xff\nb \x00\x01", "ends in word 2 of 2"),
     ],
 )
 def test_an_invalid_or_damaged_file_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
@@ -81,13 +81,13 @@ A, B, C = (np.array(each, "<f4").tobytes() for each in ([1, 2], [3, 4], [np.nan,
     ("content", "words", "note"),
     [
         (b"3 2\na 1 2\n\xe4\xb8 3 4\nb 3 4\n", ["a", "b"], "left out 1 word not in UTF-8"),
-        (b"3 2\na 1 2\na 3 4\nb 3 4\n", ["a", "b"], "left out 1 word given before"),
+        (b"3 2\na 1 2\na 3 4\nb 3 4\n", ["a", "b"], "left out 1 word repeated"),
         (b"3 2\na 1 2\nc nan 4\nb 3 4\n", ["a", "b"], "left out 1 word with a number that is not finite"),
-        (b"1 2\na 1 2\nb 3 4\n", ["a", "b"], "the first line says 1 word, and 2 were read"),
+        (b"1 2\na 1 2\nb 3 4\n", ["a", "b"], "the first line states 1 word, but 2 were read"),
         (b"a 1 2\n. b 3 4\n", ["a", ". b"], ""),
         (b"3 2\na " + A + b"\xe4\xb8 " + B + b"b " + B, ["a", "b"], "left out 1 word not in UTF-8"),
         (b"3 2\na " + A + b"c " + C + b"b " + B, ["a", "b"], "left out 1 word with a number that is not finite"),
-        (b"1 2\na " + A + b"b " + B, ["a"], "did not read 10 bytes after the 1 word of the first line"),
+        (b"1 2\na " + A + b"b " + B, ["a"], "did not read 10 bytes after the 1 word that the first line states"),
     ],
 )
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -108,7 +108,7 @@ def test_more_words_than_expected_are_read_and_a_damaged_archive_is_one_sentence
     found = read_vectors(str(path))
     assert (found.words[-1], found.matrix.shape, found.matrix[-1].tolist()) == ("w8999", (9000, 2), [8999, 1])
     packed.write_bytes(gzip.compress(path.read_bytes())[:-20])
-    with pytest.raises(DataError, match="the compressed data end too early; get it again"):
+    with pytest.raises(DataError, match="the compressed data end too early; copy the file again"):
         read_vectors(str(packed))
 
 

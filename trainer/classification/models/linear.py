@@ -64,7 +64,8 @@ Keys = npt.NDArray[np.int64]
 
 
 class Linear(Classifier):
-    """Linear classifier. The table `weights` has one row per n-gram in `keys`, which includes the n-gram's ratio.
+    """Linear classifier. The table `weights` has one row per n-gram in `keys`, already multiplied by the n-gram's
+    ratio.
 
     Row 0 stands for all n-grams that are not in `keys`.
     """

@@ -63,14 +63,20 @@ def put(address: str, name: str, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("harm", "sentence"),
     [
-        (lambda at: delete(at, "config.json"), "no config.json: the model is being written, or was not copied whole"),
+        (
+            lambda at: delete(at, "config.json"),
+            "no config.json: the model is still being written, or was copied incompletely",
+        ),
         (lambda at: delete(at, "vocabulary.txt"), "there is no object at .*/vocabulary.txt"),
-        (lambda at: put(at, "vocabulary.txt", b"good\n"), r"/vocabulary.txt has 5 bytes, and config.json says 14"),
+        (lambda at: put(at, "vocabulary.txt", b"good\n"), r"/vocabulary.txt has 5 bytes, but config.json states 14"),
         (
             lambda at: put(at, "vocabulary.txt", b"good\nbad\nsang\n"),
-            "/vocabulary.txt is not the file that",
+            "/vocabulary.txt does not match its digest",
         ),
-        (lambda at: put(at, "config.json", b"{}"), "/config.json is of format None, and this Shoal reads 2"),
+        (
+            lambda at: put(at, "config.json", b"{}"),
+            "/config.json has format None, but this version of Shoal reads format 2",
+        ),
         (lambda at: put(at, "config.json", b"{"), "/config.json was not written by Shoal, or was changed"),
     ],
 )
