@@ -85,8 +85,11 @@ def best_threshold(probabilities: Tensor, labels: Tensor, metric: str) -> float:
     rows = torch.stack(each).double()  # (2, m)
     called = F.pad(rows.cumsum(1), (1, 0))  # (2, m + 1): rows of each label that are predicted negative at each cut
     right = torch.stack([called[0], called[1, -1] - called[1]])  # (2, m + 1)
-    there, predicted = rows.sum(1, keepdim=True), torch.stack([called.sum(0), called[:, -1].sum() - called.sum(0)])
-    worth = (right / there if metric == BALANCED else 2 * right / (there + predicted)).mean(0)  # (m + 1,)
+    occurrences, predicted = (
+        rows.sum(1, keepdim=True),
+        torch.stack([called.sum(0), called[:, -1].sum() - called.sum(0)]),
+    )
+    worth = (right / occurrences if metric == BALANCED else 2 * right / (occurrences + predicted)).mean(0)  # (m + 1,)
     edges = F.pad(values, (1, 1))
     edges[-1] = 1.0
     lower, upper = edges[:-1], edges[1:]

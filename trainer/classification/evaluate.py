@@ -73,8 +73,8 @@ def evaluate(
         if stopped := _any_rank(stop()):
             break
         some = numbers[first : first + size]
-        for found in threads.map(evaluator, [some[thread :: threads.count] for thread in range(threads.count)]):
-            sums += found
+        for thread_sums in threads.map(evaluator, [some[thread :: threads.count] for thread in range(threads.count)]):
+            sums += thread_sums
     model.train()
     if stopped:
         return None
@@ -144,8 +144,8 @@ class _Evaluator:
         return torch.cat([losses.double(), counts.double()])
 
 
-def _any_rank(mine: bool) -> bool:
-    request = torch.tensor(int(mine))
+def _any_rank(requested: bool) -> bool:
+    request = torch.tensor(int(requested))
     with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(request, op=dist.ReduceOp.MAX)
     return bool(request)

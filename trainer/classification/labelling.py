@@ -68,8 +68,8 @@ class Labeller:
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         encoded = _without_unknown_rows(self.encoded(list(distinct)))
         probabilities = self._probabilities(encoded)
-        found = zip(encoded.lengths.tolist(), self._labels(probabilities), probabilities.tolist(), strict=True)
-        predictions = [Prediction(label if length else None, tuple(each)) for length, label, each in found]
+        results = zip(encoded.lengths.tolist(), self._labels(probabilities), probabilities.tolist(), strict=True)
+        predictions = [Prediction(label if length else None, tuple(each)) for length, label, each in results]
         return [predictions[distinct[text]] for text in texts]
 
     def encoded(self, texts: Sequence[str]) -> EncodedRows:

@@ -66,13 +66,15 @@ def majority(c: Confusion) -> float:
 
 def balanced_accuracy(c: Confusion) -> float:
     """Return the mean recall over the labels that occur."""
-    return _mean([right / there for right, there in zip(c.right, c.occurrences, strict=True) if there])
+    return _mean(
+        [right / occurrences for right, occurrences in zip(c.right, c.occurrences, strict=True) if occurrences]
+    )
 
 
 def macro_f1(c: Confusion) -> float:
     """Return the mean F1 over the labels that occur or are predicted."""
     each = zip(f1(c), c.occurrences, c.predictions, strict=True)
-    return _mean([mean for mean, there, predicted in each if there or predicted])
+    return _mean([mean for mean, occurrences, predicted in each if occurrences or predicted])
 
 
 def f1_positive(c: Confusion) -> float:
@@ -109,7 +111,7 @@ def measures(c: Confusion) -> dict[str, float]:
 def f1(c: Confusion) -> list[float]:
     """Return the F1 of each label: the harmonic mean of precision and recall; 0 for a label without true positives."""
     each = zip(c.right, c.occurrences, c.predictions, strict=True)
-    return [_ratio(2 * right, there + predicted) for right, there, predicted in each]
+    return [_ratio(2 * right, occurrences + predicted) for right, occurrences, predicted in each]
 
 
 def _ratio(part: int, whole: int) -> float:

@@ -215,12 +215,12 @@ def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
     """
     try:
         require_size(shown, path.stat().st_size, config)
-        found = size_and_digest(path)
+        stored = size_and_digest(path)
     except FileNotFoundError:
         raise TrainingError(f"{shown} is missing: the model was copied incompletely; copy or export it again") from None
     except OSError as error:
         raise TrainingError(f"cannot read {shown}: {error.strerror}") from error
-    if found != config["files"][path.name]:
+    if stored != config["files"][path.name]:
         raise TrainingError(
             f"{shown} does not match its digest in {CONFIG}: it is damaged, or belongs to a different model; copy or "
             "export the model again"
@@ -272,15 +272,15 @@ def _local_folder(address: str) -> Iterator[Path]:
         return
     client = s3.client()
     with temporary_folder("shoal-model-") as folder:
-        there = join(address, CONFIG)
-        with s3.explained_errors(there, "read"):
-            s3.download(client, s3.place_of(there), folder / CONFIG)
+        source = join(address, CONFIG)
+        with s3.explained_errors(source, "read"):
+            s3.download(client, s3.place_of(source), folder / CONFIG)
         config = read_config(folder / CONFIG, address)
         for file in READ:
-            there = join(address, file)
-            with s3.explained_errors(there, "read"):
-                require_size(there, s3.head(client, s3.place_of(there))["ContentLength"], config)
-                s3.download(client, s3.place_of(there), folder / file)
+            source = join(address, file)
+            with s3.explained_errors(source, "read"):
+                require_size(source, s3.head(client, s3.place_of(source))["ContentLength"], config)
+                s3.download(client, s3.place_of(source), folder / file)
         yield folder
 
 

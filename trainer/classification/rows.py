@@ -132,9 +132,9 @@ class Rows(ABC):
         with torch.cuda.stream(_own_stream(device) if device.type == "cuda" else None):
             lengths = self._padded_lengths(numbers)
             longest_first = np.argsort(-lengths, kind="stable")
-            found = self._padded(numbers[longest_first], lengths[longest_first], None, device).flatten().long()
+            tokens = self._padded(numbers[longest_first], lengths[longest_first], None, device).flatten().long()
             seen = torch.zeros(words, dtype=torch.bool, device=device)
-            seen[found.masked_fill_(found >= words, UNKNOWN)] = True
+            seen[tokens.masked_fill_(tokens >= words, UNKNOWN)] = True
             seen[PADDING] = False
             return seen.nonzero().flatten().cpu().numpy()
 
@@ -195,8 +195,8 @@ class Rows(ABC):
 
     def _tokens_on(self, device: torch.device) -> Tensor | None:
         """Return the copy of the tokens on `device`; None if `device` has no copy."""
-        there = self.device_tokens
-        return there if there is not None and there.device.type == device.type else None
+        stored = self.device_tokens
+        return stored if stored is not None and stored.device.type == device.type else None
 
     @abstractmethod
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
@@ -269,8 +269,8 @@ class RaggedRows(Rows):
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         starts = self._starts(numbers)
-        if (there := self._tokens_on(device)) is not None:
-            return _unsigned(there[_segments_on(starts, lengths, device)])
+        if (stored := self._tokens_on(device)) is not None:
+            return _unsigned(stored[_segments_on(starts, lengths, device)])
         return copy_to_device(self.tokens[segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
@@ -287,9 +287,9 @@ class RaggedRows(Rows):
             at = starts[:, None] + (np.arange(longest) if places is None else places.numpy())
             return copy_to_device(self.tokens[at * real].astype(np.int32) * real, device)
         numbered = torch.arange(longest, device=device)
-        there = numbered < copy_to_device(lengths, device)[:, None]
+        real_on_device = numbered < copy_to_device(lengths, device)[:, None]
         on_device = copy_to_device(starts, device)[:, None] + (numbered if places is None else places)
-        return _unsigned(stored[on_device * there] * there)
+        return _unsigned(stored[on_device * real_on_device] * real_on_device)
 
 
 def segments(starts: IntArray, lengths: IntArray) -> IntArray:
@@ -327,6 +327,6 @@ def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
     return np.flatnonzero(seen)
 
 
-def _unsigned(found: Tensor) -> Tensor:
+def _unsigned(ids: Tensor) -> Tensor:
     """Return int32 ids from signed integers that have the bits of unsigned ids."""
-    return found.int() & 0xFFFF if found.dtype == torch.int16 else found
+    return ids.int() & 0xFFFF if ids.dtype == torch.int16 else ids

@@ -48,25 +48,25 @@ def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[Tex
     numbers = (np.arange(count) * (len(rows) / count)).astype(np.int64)  # rows at equal distances
     parts = _parts(rows, numbers)
     needed = min(_PARTS, max(1, -(-_ENOUGH * _PARTS // count)))
-    found = []
+    splits = []
     for part in range(needed):
         training, held_out = (rows.chosen(numbers[which]) for which in (parts != part, parts == part))
         if not len(held_out) or (len(data.classes) <= 2 and not 0 < int(training.labels.sum()) < len(training)):
             return ()
         training = place_rows(training, device, rows_in=rows_in)
-        found.append(replace(data, training=training, validation=held_out))
-    return found
+        splits.append(replace(data, training=training, validation=held_out))
+    return splits
 
 
 def _parts(rows: Rows, numbers: IntArray) -> npt.NDArray[np.int64]:
     """Return the part (n,), from 0 to _PARTS - 1, of each row in `numbers` (n,). It is a hash of the row's words."""
     mixed = np.random.default_rng(0).integers(1 << 63, size=int(rows.tokens.max()) + 1, dtype=np.uint64)
-    found = []
+    hashes = []
     for start in range(0, len(numbers), _CHUNK):
         batch = rows.whole_batch(numbers[start : start + _CHUNK], torch.device("cpu"))
         lengths = batch.lengths.numpy()
-        found.append(np.add.reduceat(mixed[batch.tokens.numpy()], np.cumsum(lengths) - lengths))
-    return ((np.concatenate(found) >> np.uint64(32)) % np.uint64(_PARTS)).astype(np.int64)
+        hashes.append(np.add.reduceat(mixed[batch.tokens.numpy()], np.cumsum(lengths) - lengths))
+    return ((np.concatenate(hashes) >> np.uint64(32)) % np.uint64(_PARTS)).astype(np.int64)
 
 
 def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Sequence[BlockScore]:
@@ -79,12 +79,12 @@ def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Seq
     blocks = max(1, min(len(labels), max(_FEWEST_BLOCKS, min(_MOST_BLOCKS, len(labels) // _BLOCK_ROWS))))
     half = torch.arange(len(labels)) % blocks % 2
     cells, losses = torch.zeros_like(labels), torch.zeros(len(labels), dtype=logits.dtype)
-    for own in (half == 0, half == 1):
-        fitted, _ = calibrate(loss, logits[~own], labels[~own], metric, spread=_SPREAD)
-        found = fitted.probabilities_of(logits[own])  # (own, classes)
-        predictions = (found[:, 1] > fitted.threshold).long() if loss.classes == 2 else found.argmax(1)
-        cells[own] = loss.classes * labels[own] + predictions
-        losses[own] = F.nll_loss(found.clamp(min=1e-12).log(), labels[own], reduction="none")
+    for half_rows in (half == 0, half == 1):
+        fitted, _ = calibrate(loss, logits[~half_rows], labels[~half_rows], metric, spread=_SPREAD)
+        probabilities = fitted.probabilities_of(logits[half_rows])  # (own, classes)
+        predictions = (probabilities[:, 1] > fitted.threshold).long() if loss.classes == 2 else probabilities.argmax(1)
+        cells[half_rows] = loss.classes * labels[half_rows] + predictions
+        losses[half_rows] = F.nll_loss(probabilities.clamp(min=1e-12).log(), labels[half_rows], reduction="none")
     log_temperature = log(calibrate(loss, logits, labels, metric, spread=_SPREAD)[0].temperature)
     scores = []
     for block in range(blocks):  # a block is every `blocks`-th row, because rows can be sorted by label

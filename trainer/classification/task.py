@@ -123,10 +123,10 @@ class Classification(Task[TextData]):
         `split` (ranks,): ranks share the rows in this proportion. A resumed run repeats the fit before the test, so
         checkpoints need not contain the two values.
         """
-        found = self._validation_logits(split, stop)
-        if found is None:
+        validation = self._validation_logits(split, stop)
+        if validation is None:
             return False
-        fitted, note = calibrate(self._loss, *found, self._config.metric)
+        fitted, note = calibrate(self._loss, *validation, self._config.metric)
         # All ranks use the values of the first rank, because results of different processors can differ slightly.
         temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
         self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
@@ -165,8 +165,8 @@ class Classification(Task[TextData]):
         return folds(data, ranks.device, rows_in=config.rows_in)
 
     def block_scores(self, *, split: IntArray, stop: Callable[[], bool]) -> Sequence[BlockScore] | None:
-        found = self._validation_logits(split, stop)
-        return found and block_scores(self._loss, *found, self._config.metric)
+        validation = self._validation_logits(split, stop)
+        return validation and block_scores(self._loss, *validation, self._config.metric)
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
         names = (*measures_for(self._loss.classes), *CALIBRATION, "confusion")

@@ -137,17 +137,17 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """
     if name not in CLASSIFIERS:
         raise DamagedError(f"its model is {name}, but must be one of {', '.join(CLASSIFIERS)}")
-    given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
-    require_fields(ClassifierOptions, given)
+    options = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
+    require_fields(ClassifierOptions, options)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
         raise DamagedError("its number of words or its number of outputs is not an integer")
-    if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
+    if ClassifierOptions(**options).model_settings(name, words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are invalid")
     return settings
 
 
-def _words(found: Sequence[Any], is_entry: Callable[[str], bool]) -> Sequence[str]:
-    if not all(isinstance(word, str) and word and is_entry(word) for word in found) or len(set(found)) < len(found):
+def _words(words: Sequence[Any], is_entry: Callable[[str], bool]) -> Sequence[str]:
+    if not all(isinstance(word, str) and word and is_entry(word) for word in words) or len(set(words)) < len(words):
         raise DamagedError("it contains an invalid or a repeated word")
-    return found
+    return words

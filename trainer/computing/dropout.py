@@ -31,8 +31,8 @@ def hashes(seed: int, step: int, rows: IntArray) -> npt.NDArray[np.uint64]:
     mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start  # SplitMix64 (Steele et al. 2014)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    found: npt.NDArray[np.uint64] = mixed
-    return found
+    result: npt.NDArray[np.uint64] = mixed
+    return result
 
 
 def drops(model: nn.Module) -> bool:

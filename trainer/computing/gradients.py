@@ -61,8 +61,8 @@ class DirectGradients(Protocol):
     fewest: int
     """Minimum number of rows per thread. Short steps are mostly Python overhead, which more threads do not reduce."""
 
-    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
-        """Return the contribution of the training rows `numbers` (n,), n > 0, to a global batch of `of` rows.
+    def __call__(self, model: nn.Module, numbers: IntArray, batch_rows: int, step: int, timer: StepTimer) -> Piece:
+        """Return the contribution of the training rows `numbers` (n,), n > 0, to a global batch of `batch_rows` rows.
 
         `step`: the step of the run, on which random choices depend. `timer`: the function ends its phases.
         """
@@ -114,7 +114,7 @@ class GradientComputer:
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # otherwise cuDNN would gather the copied weights at every step
-        found = GradientComputer(
+        computer = GradientComputer(
             model,
             self._loss_of,
             rows=self.rows,
@@ -125,12 +125,12 @@ class GradientComputer:
             threads=self._threads,
             direct=self._direct,
         )
-        found.slowness = self.slowness
-        return found
+        computer.slowness = self.slowness
+        return computer
 
-    def __call__(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """Compute the rows `numbers` (n,), n >= 0, of a global batch of `of` rows, and add their gradients to those of
-        the model.
+    def __call__(self, numbers: IntArray, batch_rows: int, step: int) -> Tensor:
+        """Compute the rows `numbers` (n,), n >= 0, of a global batch of `batch_rows` rows, and add their gradients to
+        those of the model.
 
         Returns the contribution of the rows to the mean loss of the global batch: a scalar on the device. Raises
         RankError if a single row does not fit into memory.
@@ -140,7 +140,7 @@ class GradientComputer:
         start = time.perf_counter()
         while True:
             try:
-                loss = self._in_pieces(numbers, of, step)
+                loss = self._in_pieces(numbers, batch_rows, step)
                 break
             except torch.OutOfMemoryError:
                 before = min(self.piece_rows or len(numbers), len(numbers))
@@ -154,26 +154,26 @@ class GradientComputer:
 
     def take_table_gradients(self) -> list[FactoredGradient]:
         """Return the gradient of each sparse table for the rows that were computed since the last call."""
-        found = [
+        gradients = [
             concatenate(parts) if parts else zero_gradient(table)
             for parts, table in zip(self._table_gradients, self.sparse_tables, strict=True)
         ]
         self._table_gradients = [[] for _ in self.sparse_tables]
-        return found
+        return gradients
 
     def set_table_gradients(self) -> None:
         """Set each sparse table's `grad` to the result of `take_table_gradients`, without a sum over ranks."""
         for table, gradient in zip(self.sparse_tables, self.take_table_gradients(), strict=True):
             table.grad = row_gradient(table, sum_touched_rows(gradient))
 
-    def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
+    def _in_pieces(self, numbers: IntArray, batch_rows: int, step: int) -> Tensor:
         """Compute the rows in pieces, and add their gradients to those of the model.
 
         Returns the sum of the losses of all pieces. Each thread takes every `threads`-th row, so
         that it has short and long rows.
         """
         size = self.piece_rows or max(1, len(numbers))
-        scale = loss_scale(self._precision, of)
+        scale = loss_scale(self._precision, batch_rows)
         loss, sums = None, []
         table_gradients: list[list[FactoredGradient]] = [[] for _ in self.sparse_tables]
         for start in range(0, len(numbers), size):
@@ -182,7 +182,7 @@ class GradientComputer:
             threads = max(1, min(self._threads.count, len(rows) // fewest))
 
             def computed(first: int, rows: IntArray = rows, threads: int = threads) -> Piece:
-                return self._piece(rows[first::threads], of, step, scale, StepTimer() if first else self._timer)
+                return self._piece(rows[first::threads], batch_rows, step, scale, StepTimer() if first else self._timer)
 
             for piece in self._threads.map(computed, range(threads)):
                 if loss is None:
@@ -212,18 +212,18 @@ class GradientComputer:
         ]
         for parameter, gradient in zip(self._parameters, added, strict=True):
             parameter.grad = gradient
-        for own, more in zip(self._table_gradients, table_gradients, strict=True):
-            own.extend(more)
+        for known, more in zip(self._table_gradients, table_gradients, strict=True):
+            known.extend(more)
 
-    def _piece(self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer) -> Piece:
+    def _piece(self, numbers: IntArray, batch_rows: int, step: int, scale: float, timer: StepTimer) -> Piece:
         if self._direct is not None:
-            return self._direct(self.model, numbers, of, step, timer)
+            return self._direct(self.model, numbers, batch_rows, step, timer)
         assert self._loss_of is not None
         with collect_gradients() as collected:
-            loss = self._loss_of(self.model, numbers, step, timer) / of
+            loss = self._loss_of(self.model, numbers, step, timer) / batch_rows
         timer.end_phase(FORWARD)
-        asked = [*self._parameters, *self.sparse_tables]
-        gradients = torch.autograd.grad(loss * scale, asked)[: len(self._parameters)]
+        inputs = [*self._parameters, *self.sparse_tables]
+        gradients = torch.autograd.grad(loss * scale, inputs)[: len(self._parameters)]
         table_gradients: list[list[FactoredGradient]] = [[] for _ in self.sparse_tables]
         for table, each in collected:
             index = _index_of(table, self.sparse_tables)

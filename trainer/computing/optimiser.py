@@ -89,13 +89,15 @@ class Optimiser:
         Its steps do the same work as steps of this optimiser, but change only the copied parameters.
         """
         shared = [self._parameters[number] for number in self._sparse]
-        own = list(copied.parameters())
-        found = Optimiser(copied, [own[number] for number in self._tables], self._config, sparse_tables=shared)
-        found._first.update({number: self._first[number] for number in self._sparse if number in self._first})
-        found._second.update({number: self._second[number] for number in self._sparse if number in self._second})
-        found._row_rates = self._row_rates
-        found._learns = False
-        return found
+        parameters = list(copied.parameters())
+        optimiser = Optimiser(
+            copied, [parameters[number] for number in self._tables], self._config, sparse_tables=shared
+        )
+        optimiser._first.update({number: self._first[number] for number in self._sparse if number in self._first})
+        optimiser._second.update({number: self._second[number] for number in self._sparse if number in self._second})
+        optimiser._row_rates = self._row_rates
+        optimiser._learns = False
+        return optimiser
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
@@ -113,12 +115,12 @@ class Optimiser:
     def state(self) -> dict[str, Tensor]:
         """Return the state for a checkpoint: tensors by kind and index of the parameter, such as `first.0`."""
         kinds = {"first": self._first, "second": self._second, "steps": self._steps}
-        return {f"{kind}.{number}": each for kind, own in kinds.items() for number, each in sorted(own.items())}
+        return {f"{kind}.{number}": each for kind, tensors in kinds.items() for number, each in sorted(tensors.items())}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Restore a `state()` of an optimiser for parameters of the same shapes."""
-        for name, own in self.state().items():
-            own.copy_(state[name])
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
 
     def _moments(self, numbers: Sequence[int]) -> dict[int, Tensor]:
         return {

@@ -28,24 +28,24 @@ def capability(device: torch.device) -> Capability | None:
     return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
 
 
-def choose(asked: str, capabilities: Iterable[Capability | None]) -> str:
+def choose(requested: str, capabilities: Iterable[Capability | None]) -> str:
     """Return the name of a run's precision.
 
-    `asked`: `auto` or the name of a precision. `capabilities`: the compute capability of each rank's GPU; None for a
-    CPU. Raises TrainingError if a rank does not support the precision. A CPU supports only float32, because oneDNN's
+    `requested`: `auto` or the name of a precision. `capabilities`: the compute capability of each rank's GPU; None for
+    a CPU. Raises TrainingError if a rank does not support the precision. A CPU supports only float32, because oneDNN's
     bfloat16 LSTM fails on processors without AVX-512.
     """
-    found = list(capabilities)
+    gpus = list(capabilities)
     for name, first in _FIRST_WITH:
-        able = all(each is not None and each >= first for each in found)
-        if asked == "auto" and able:
+        able = all(each is not None and each >= first for each in gpus)
+        if requested == "auto" and able:
             return name
-        if asked == name and not able:
+        if requested == name and not able:
             raise TrainingError(
                 f"--precision is {name}, which needs GPUs of compute capability {first[0]}.{first[1]} or more; "
                 "leave out --precision, or choose float32"
             )
-    return "float32" if asked == "auto" else asked
+    return "float32" if requested == "auto" else requested
 
 
 def loss_scale(precision: torch.dtype, rows: int) -> float:

@@ -53,10 +53,10 @@ def collect_gradients() -> Iterator[list[tuple[Tensor, FactoredGradient]]]:
     The backward pass appends each table and its factored gradient to the yielded list. The table's own gradient then
     has no rows.
     """
-    found: list[tuple[Tensor, FactoredGradient]] = []
-    before = _collected.set(found)
+    collected: list[tuple[Tensor, FactoredGradient]] = []
+    before = _collected.set(collected)
     try:
-        yield found
+        yield collected
     finally:
         _collected.reset(before)
 
@@ -82,15 +82,15 @@ def concatenate(parts: Sequence[FactoredGradient]) -> FactoredGradient:
 
 def compact(factored: FactoredGradient) -> FactoredGradient:
     """Return the same gradient with one entry per distinct row. This form is smaller for tables with few columns."""
-    found = sum_touched_rows(factored)
-    return FactoredGradient(found.rows.int(), torch.ones_like(found.rows), found.values)
+    touched = sum_touched_rows(factored)
+    return FactoredGradient(touched.rows.int(), torch.ones_like(touched.rows), touched.values)
 
 
 def sum_touched_rows(factored: FactoredGradient) -> TouchedRows:
     """Return the gradient of each distinct row. The gradients of a row are added in the order of the means."""
     if computed_by_numba(factored.ids):
-        found = kernels().sum_rows(factored.ids.numpy(), factored.lengths.numpy(), factored.gradients.numpy())
-        return TouchedRows(*map(torch.from_numpy, found))
+        sums = kernels().sum_rows(factored.ids.numpy(), factored.lengths.numpy(), factored.gradients.numpy())
+        return TouchedRows(*map(torch.from_numpy, sums))
     shares = factored.gradients / factored.lengths[:, None]
     return sums_by_id(factored.ids, shares, _segments(factored.lengths.cumsum(0), len(factored.ids)))
 
@@ -133,8 +133,8 @@ def mean_of_rows(table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
     `ends` (n,) int64: the end of each segment in `ids`; each segment has at least one id. The backward pass gives the
     table a sparse gradient.
     """
-    found: Tensor = _MeanOfRows.apply(table, ids, ends)  # type: ignore[no-untyped-call]
-    return found
+    means: Tensor = _MeanOfRows.apply(table, ids, ends)  # type: ignore[no-untyped-call]
+    return means
 
 
 class _MeanOfRows(torch.autograd.Function):
@@ -168,8 +168,8 @@ def _sums(values: Tensor, lengths: Tensor) -> Tensor:
     """Return the sums (m, columns) of segments of `values` (t, columns) with `lengths` (m,), each at least 1."""
     if not len(lengths):
         return values.new_zeros((0, values.shape[1]))
-    found: Tensor = torch.segment_reduce(values, "sum", lengths=lengths, unsafe=True)
-    return found
+    sums: Tensor = torch.segment_reduce(values, "sum", lengths=lengths, unsafe=True)
+    return sums
 
 
 def _lengths(ends: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
             known += 1
             slots[uint64(slot)] = known
         numbers[at] = slots[uint64(slot)] - 1
-    sums, own, begin = (
+    sums, contribution, begin = (
         np.zeros((known, gradients.shape[1]), gradients.dtype),
         np.empty(gradients.shape[1], gradients.dtype),
         0,
@@ -102,11 +102,11 @@ def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
         end = begin + lengths[segment]
         share = gradients.dtype.type(1.0) / gradients.dtype.type(lengths[segment])
         for column in range(columns):
-            own[column] = share * gradients[uint64(segment), column]
+            contribution[column] = share * gradients[uint64(segment), column]
         for at in range(begin, end):
             row = uint64(numbers[uint64(at)])
             for column in range(columns):
-                sums[row, column] += own[column]
+                sums[row, column] += contribution[column]
         begin = end
     return distinct[:known], sums
 

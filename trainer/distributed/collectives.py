@@ -52,23 +52,23 @@ class CollectiveBackend(Protocol):
         ...
 
 
-def gather(mine: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
-    """Return the values `mine` of all `size` ranks, in rank order. Raises RuntimeError if other ranks are lost."""
-    own = _packed(mine)
+def gather(value: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
+    """Return the `value` of each of the `size` ranks, in rank order. Raises RuntimeError if other ranks are lost."""
+    packed = _packed(value)
     lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
-    dist.all_gather(lengths, torch.tensor([len(own)]), group)
+    dist.all_gather(lengths, torch.tensor([len(packed)]), group)
     longest = int(max(lengths))
-    arrived = [own.new_empty(longest) for _ in range(size)]
-    dist.all_gather(arrived, torch.cat((own, own.new_zeros(longest - len(own)))), group)
+    arrived = [packed.new_empty(longest) for _ in range(size)]
+    dist.all_gather(arrived, torch.cat((packed, packed.new_zeros(longest - len(packed)))), group)
     return [_unpacked(content[: int(length)]) for content, length in zip(arrived, lengths, strict=True)]
 
 
 def broadcast(value: Any, rank: int) -> Any:
     """Return rank 0's `value` on every rank. Raises RuntimeError if other ranks are lost."""
-    own = _packed(value) if rank == 0 else torch.empty(0, dtype=torch.uint8)
-    length = torch.tensor([len(own)])
+    packed = _packed(value) if rank == 0 else torch.empty(0, dtype=torch.uint8)
+    length = torch.tensor([len(packed)])
     dist.broadcast(length, src=0)
-    content = own if rank == 0 else own.new_empty(int(length))
+    content = packed if rank == 0 else packed.new_empty(int(length))
     dist.broadcast(content, src=0)
     return _unpacked(content)
 
@@ -105,14 +105,14 @@ def rendezvous_message(who: str, place: str, error: Exception) -> str:
 
 def backend_of(device: torch.device) -> CollectiveBackend:
     """Return the backend that executes collectives of the default process group on this GPU."""
-    found: CollectiveBackend = dist.distributed_c10d._get_default_group()._get_backend(device)
-    return found
+    backend: CollectiveBackend = dist.distributed_c10d._get_default_group()._get_backend(device)
+    return backend
 
 
-def wait(arrival: DeviceEvent, of: CollectiveBackend) -> None:
-    """Wait until all work before the event `arrival` is done. Raises RuntimeError if the backend `of` has an error."""
+def wait(arrival: DeviceEvent, backend: CollectiveBackend) -> None:
+    """Wait until all work before the event `arrival` is done. Raises RuntimeError if `backend` has an error."""
     while not arrival.query():
-        error = of.get_error()
+        error = backend.get_error()
         if error.name != "SUCCESS":
             raise RuntimeError(f"NCCL: {error.name.lower().replace('_', ' ')}")
         time.sleep(_PAUSE_SECONDS)

@@ -37,10 +37,10 @@ def _checksums(model: nn.Module) -> tuple[int, ...]:
     return tuple(crc32(parameter.detach().cpu().contiguous().numpy().data) for parameter in model.parameters())
 
 
-def _take_first(own: Tensor) -> float:
-    """Overwrite the tensor `own` with rank 0's tensor. Return the largest absolute difference between the two."""
-    first = own.clone(memory_format=torch.contiguous_format)
+def _take_first(tensor: Tensor) -> float:
+    """Overwrite `tensor` with rank 0's tensor. Return the largest absolute difference between the two."""
+    first = tensor.clone(memory_format=torch.contiguous_format)
     dist.broadcast(first, src=0)
-    most = float((first - own).abs().max())
-    own.copy_(first)
+    most = float((first - tensor).abs().max())
+    tensor.copy_(first)
     return most

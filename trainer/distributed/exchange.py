@@ -68,9 +68,9 @@ _HALF = 1 << 16
 """Base of the two digits that encode a number of ids, because float32 cannot represent odd numbers above 2**24."""
 
 
-def encode_counts(own: FactoredGradient) -> tuple[int, int, int]:
+def encode_counts(gradient: FactoredGradient) -> tuple[int, int, int]:
     """Return three numbers below 2**24 that encode the numbers of ids and of gradients in this rank's gradient."""
-    return (*divmod(len(own.ids), _HALF), len(own.lengths))
+    return (*divmod(len(gradient.ids), _HALF), len(gradient.lengths))
 
 
 def decode_counts(counts: Sequence[int]) -> tuple[int, int]:
@@ -79,19 +79,19 @@ def decode_counts(counts: Sequence[int]) -> tuple[int, int]:
     return high * _HALF + low, gradients
 
 
-def gradient_bytes(own: FactoredGradient) -> int:
-    """Return the number of bytes that this rank sends to each other rank for its gradient `own`."""
-    return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes
+def gradient_bytes(gradient: FactoredGradient) -> int:
+    """Return the number of bytes that this rank sends to each other rank for its `gradient`."""
+    return gradient.ids.nbytes + gradient.lengths.nbytes + gradient.gradients.nbytes
 
 
-def gather_gradients(own: FactoredGradient, counts: Sequence[Sequence[int]], rank: int) -> FactoredGradient:
+def gather_gradients(gradient: FactoredGradient, counts: Sequence[Sequence[int]], rank: int) -> FactoredGradient:
     """Return the sum of the gradients of one sparse table over all ranks of the default process group.
 
-    `own`: the gradient of this rank. `counts` (ranks, 3): each rank's result of `encode_counts`. `rank`: the number of
+    `gradient`: that of this rank. `counts` (ranks, 3): each rank's result of `encode_counts`. `rank`: the number of
     this rank. Raises RuntimeError if other ranks are lost.
     """
-    columns = own.gradients.shape[1]
-    sent = own._replace(gradients=own.gradients.contiguous())
+    columns = gradient.gradients.shape[1]
+    sent = gradient._replace(gradients=gradient.gradients.contiguous())
     of_ranks = {
         other: FactoredGradient(
             sent.ids.new_empty(ids), sent.lengths.new_empty(n), sent.gradients.new_empty((n, columns))
@@ -108,7 +108,7 @@ def gather_gradients(own: FactoredGradient, counts: Sequence[Sequence[int]], ran
         *(
             dist.P2POp(dist.isend, tensor, other, tag=tag)
             for other in range(len(counts))
-            if len(own.lengths) and other != rank
+            if len(gradient.lengths) and other != rank
             for tag, tensor in enumerate(sent)
         ),
     ]
@@ -278,11 +278,11 @@ class GradientExchange:
         `counts`: the encoded sizes of each rank's messages. The host waits for them, because a receiver must know the
         size of a message.
         """
-        self.traffic.bytes += (self._ranks - 1) * sum(gradient_bytes(own) for own in table_gradients)
+        self.traffic.bytes += (self._ranks - 1) * sum(gradient_bytes(gradient) for gradient in table_gradients)
         arrived = self._wait_for_copy(*_copy_to_host(counts)).view(len(table_gradients), -1, self._ranks).mT.long()
         return [
-            gather_gradients(own, of_ranks, self._rank)
-            for own, of_ranks in zip(table_gradients, arrived.tolist(), strict=True)
+            gather_gradients(gradient, of_ranks, self._rank)
+            for gradient, of_ranks in zip(table_gradients, arrived.tolist(), strict=True)
         ]
 
     def _wait_for_copy(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
@@ -347,8 +347,8 @@ def _norm(parts: list[Tensor]) -> Tensor:
         flat = [part.numpy().reshape(-1) for part in parts]
         return torch.tensor(math.sqrt(sum(float(each @ each) for each in flat)), dtype=parts[0].dtype)
     norms = [part.norm() for part in parts]
-    found: Tensor = norms[0] if len(norms) == 1 else torch.stack(norms).norm()
-    return found
+    norm: Tensor = norms[0] if len(norms) == 1 else torch.stack(norms).norm()
+    return norm
 
 
 def _gradient(parameter: Tensor) -> Tensor:

@@ -86,11 +86,11 @@ def root_cause(failures: Sequence[Failure]) -> Failure:
     candidates = [failure for failure in failures if failure.kind is FailureKind.FINAL] or [
         failure for failure in failures if failure.attempt == last
     ]
-    found = min(candidates, key=lambda failure: (failure.kind is FailureKind.CONSEQUENCE, failure.time))
-    if found.kind is FailureKind.CAUSE and found.where is None:
+    cause = min(candidates, key=lambda failure: (failure.kind is FailureKind.CONSEQUENCE, failure.time))
+    if cause.kind is FailureKind.CAUSE and cause.where is None:
         places = [failure.where for failure in candidates if failure.where]
-        found = replace(found, where=places[0] if places else None)
-    return found
+        cause = replace(cause, where=places[0] if places else None)
+    return cause
 
 
 def rank_name(rank: int) -> str:
@@ -135,10 +135,10 @@ def write_failure(failure: Failure, rank: int) -> None:
 
 
 def read_failures(folder: Path) -> dict[int, Failure]:
-    found = {
+    by_rank = {
         int(path.name.removesuffix(_SUFFIX)): parse(path.read_text("utf-8")) for path in folder.glob(f"*{_SUFFIX}")
     }
-    return {rank: failure for rank, failure in found.items() if failure}
+    return {rank: failure for rank, failure in by_rank.items() if failure}
 
 
 def mark_started() -> None:

@@ -89,8 +89,8 @@ class StepQueue:
     def take_reports(self) -> list[FinishedStep]:
         """Return the reports of the steps that were finished since the last call."""
         with self._changed:
-            found, self._reports = self._reports, []
-            return found
+            reports, self._reports = self._reports, []
+            return reports
 
     @property
     def _is_ready(self) -> bool:
@@ -143,13 +143,13 @@ class _Shard:
     def pull(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
         """Return the number of pushes so far, and the values of `rows` (indices into this shard) of each table."""
         with self._lock:
-            return self._version, [table[own] for table, own in zip(self.tables, rows, strict=True)]
+            return self._version, [table[indices] for table, indices in zip(self.tables, rows, strict=True)]
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], pulled: int) -> None:
         """Add `values` to `rows` of each table. `pulled`: the number of pushes at the time of the matching pull."""
         with self._lock:
-            for table, own, each in zip(self.tables, rows, values, strict=True):
-                table.index_add_(0, own, each)
+            for table, indices, each in zip(self.tables, rows, values, strict=True):
+                table.index_add_(0, indices, each)
             self.staleness.add(self._version - pulled)
             self._version += 1
 
@@ -210,8 +210,8 @@ class ParameterServer:
             else:
                 version = self._receive_integer(owner)
                 values = self._receive_rows(self._answers, owner, list(map(len, local)))
-            for copy, place, own in zip(self._copies, places, values, strict=True):
-                copy[place] = own.to(copy.device)
+            for copy, place, new_rows in zip(self._copies, places, values, strict=True):
+                copy[place] = new_rows.to(copy.device)
             self._count(owner, [*local, *values])
             versions.append(version)
         return versions
@@ -220,13 +220,13 @@ class ParameterServer:
         """Add `values` (n, columns) to the rows (n,) of each table. `versions` (ranks,): the result of `pull`."""
         for owner in range(self._ranks):
             chosen = [ids % self._ranks == owner for ids in rows]
-            local = [(ids[own] // self._ranks).cpu() for ids, own in zip(rows, chosen, strict=True)]
-            mine = [each[own].cpu() for each, own in zip(values, chosen, strict=True)]
+            local = [(ids[is_owned] // self._ranks).cpu() for ids, is_owned in zip(rows, chosen, strict=True)]
+            owner_values = [each[is_owned].cpu() for each, is_owned in zip(values, chosen, strict=True)]
             if owner == self._rank:
-                self._shard.push(local, mine, versions[owner])
+                self._shard.push(local, owner_values, versions[owner])
             else:
-                self._request(owner, _RequestKind.PUSH, local, _flatten(mine), version=versions[owner])
-            self._count(owner, [*local, *mine])
+                self._request(owner, _RequestKind.PUSH, local, _flatten(owner_values), version=versions[owner])
+            self._count(owner, [*local, *owner_values])
         for owner in self._others:
             self._receive_integer(owner)
         self.traffic.steps += 1
@@ -268,8 +268,8 @@ class ParameterServer:
 
     def _rows_of_owner(self, rows: Sequence[Tensor], owner: int) -> tuple[list[Tensor], list[Tensor]]:
         """Return the rows that `owner` owns, as indices into each table, and as indices into the owner's shard."""
-        own = [ids[ids % self._ranks == owner] for ids in rows]
-        return own, [(ids // self._ranks).cpu() for ids in own]
+        owned = [ids[ids % self._ranks == owner] for ids in rows]
+        return owned, [(ids // self._ranks).cpu() for ids in owned]
 
     def _count(self, owner: int, tensors: Sequence[Tensor]) -> None:
         """Count the bytes of `tensors`, which this rank exchanges with `owner`, unless this rank is the owner."""

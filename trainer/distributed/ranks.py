@@ -56,24 +56,24 @@ class Ranks:
 
         `loading`: wait up to collectives.LOADING_TIMEOUT for the slowest rank, instead of collectives.TIMEOUT.
         """
-        mine: tuple[str, str] | None = None
+        failure: tuple[str, str] | None = None
         try:
             yield
         except (TrainingError, DataError) as error:
-            mine = failures.rank_name(self.rank), str(error)
-        errors = self.gather(mine, self.loading_group if loading else None)
+            failure = failures.rank_name(self.rank), str(error)
+        errors = self.gather(failure, self.loading_group if loading else None)
         for rank, failed in enumerate(errors):
             if failed is not None:
                 who, sentence = failed
                 raise TrainingError(sentence if rank == 0 else f"{who}: {sentence}")
 
-    def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-        """Return the values `mine` of all ranks, in rank order.
+    def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
+        """Return the `value` of each rank, in rank order.
 
         `group`: a process group of all ranks with a different time-out (default: the default group).
         """
         with collectives.convert_errors("between two steps"):
-            return collectives.gather(mine, self.world_size, group)
+            return collectives.gather(value, self.world_size, group)
 
     def broadcast(self, value: Any) -> Any:
         """Return rank 0's `value` on every rank."""

@@ -72,11 +72,11 @@ class Spelling:
 
         A character without its own number gets the number of its lower-case form.
         """
-        found = np.zeros((len(words), LONGEST), np.int16)
+        letters = np.zeros((len(words), LONGEST), np.int16)
         numbers = self._numbers
-        for row, word in zip(found, words, strict=True):
+        for row, word in zip(letters, words, strict=True):
             row[: len(word)] = [numbers.get(each) or numbers.get(each.lower(), _OTHER) for each in word[:LONGEST]]
-        return found
+        return letters
 
 
 class CharLSTM(nn.Module):

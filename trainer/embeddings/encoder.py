@@ -69,13 +69,13 @@ class WordEncoder:
     @torch.no_grad()
     def vectors(self, words: Sequence[str]) -> Matrix:
         """Return the embeddings (words, size) of `words`, which must not be empty strings."""
-        found = np.empty((len(words), self.settings.size), np.float32)
+        vectors = np.empty((len(words), self.settings.size), np.float32)
         shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
         for begin in range(0, len(words), _BLOCK):
             block = shortest_first[begin : begin + _BLOCK]
             states = self.model(self._spelling.letters([words[number] for number in block]))
-            found[block] = self.model.centres(states).cpu().numpy()
-        return found
+            vectors[block] = self.model.centres(states).cpu().numpy()
+        return vectors
 
     def write(self, path: Path) -> None:
         """Write the encoder to a file. Raises OSError or SafetensorError."""
@@ -107,9 +107,9 @@ def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
     values: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
     if values.pop("format", None) != FORMAT:
         raise DamagedError(f"its format is not {FORMAT}, the only format that this version of Shoal reads")
-    found = from_json(EncoderSettings, values)
-    if min(found.character_embedding, found.hidden, found.layers, found.size) < 1:
+    settings = from_json(EncoderSettings, values)
+    if min(settings.character_embedding, settings.hidden, settings.layers, settings.size) < 1:
         raise DamagedError("the sizes of its layers must be above 0")
-    if len(found.characters) > MOST_CHARACTERS or len(set(found.characters)) < len(found.characters):
+    if len(settings.characters) > MOST_CHARACTERS or len(set(settings.characters)) < len(settings.characters):
         raise DamagedError("its list of characters is too long, or repeats a character")
-    return found
+    return settings

@@ -47,23 +47,23 @@ def read_pairs(address: str) -> list[Pair]:
 
     Raises DataError, with the number of the line, if the file has a different format.
     """
-    found = []
+    pairs = []
     for number, line in enumerate(open_lines(address), 1):
         if not line.strip() or line.startswith(b"#"):
             continue
         try:
             one, other, score = line.decode().split()
-            found.append(Pair(one, other, float(score)))
+            pairs.append(Pair(one, other, float(score)))
         except ValueError:
             raise DataError(
                 f"{address}, line {number}: the line must have two words and a number; give a list of pairs with "
                 "their scores"
             ) from None
-        if not np.isfinite(found[-1].score):
-            raise DataError(f"{address}, line {number}: the score {found[-1].score} is not finite")
-    if not found:
+        if not np.isfinite(pairs[-1].score):
+            raise DataError(f"{address}, line {number}: the score {pairs[-1].score} is not finite")
+    if not pairs:
         raise DataError(f"{address} contains no pair of words; give a list of pairs with their scores")
-    return found
+    return pairs
 
 
 def words_of(pairs: list[Pair]) -> Iterator[str]:
@@ -147,10 +147,10 @@ def read_questions(address: str) -> list[Question]:
     """
     answers = address.removesuffix(_QUESTIONS) + _ANSWERS
     of_msr = address.endswith(_QUESTIONS) and exists(answers)
-    found = list(_read_msr(address, answers) if of_msr else _read_google(address))
-    if not found:
+    questions = list(_read_msr(address, answers) if of_msr else _read_google(address))
+    if not questions:
         raise DataError(f"{address} contains no question; {_FORMAT}")
-    return found
+    return questions
 
 
 def analogies(
@@ -164,7 +164,7 @@ def analogies(
     sections = {name: number for number, name in enumerate(names)}
     rows = [[sections[each.section], *map(vectors.find, each[1:])] for each in questions]
     known = np.array([row for row in rows if None not in row], dtype=np.int64).reshape(-1, 5)
-    asked = np.bincount([sections[each.section] for each in questions], minlength=len(names))
+    of_all = np.bincount([sections[each.section] for each in questions], minlength=len(names))
     of_known = np.bincount(known[:, 0], minlength=len(names))
     right = np.zeros((2, len(names)), dtype=np.int64)
     step = max(1, _BLOCK_NUMBERS // len(vectors.words))
@@ -175,7 +175,7 @@ def analogies(
         report(begin + len(block))
     report(len(rows))
     return {
-        name: AnalogyResult(*map(int, (right[0, number], right[1, number], of_known[number], asked[number])))
+        name: AnalogyResult(*map(int, (right[0, number], right[1, number], of_known[number], of_all[number])))
         for number, name in enumerate(names)
     }
 
@@ -185,18 +185,18 @@ def total(results: Mapping[str, AnalogyResult]) -> AnalogyResult:
     return AnalogyResult(*(sum(each) for each in zip(*results.values(), strict=True)))
 
 
-def _answers(unit: Matrix, given: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the answers (n,) to the questions `given` (n, 3), first by 3CosAdd and then by 3CosMul.
+def _answers(unit: Matrix, questions: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the answers (n,) to the `questions` (n, 3), first by 3CosAdd and then by 3CosMul.
 
     A question is the row numbers of its words a, b and c in `unit`; an answer is the row number of a word.
     """
-    a, b, c = (unit[given[:, each]] @ unit.T for each in range(3))  # cosines with all words, each (n, words)
-    places = np.arange(len(given))[:, None]
+    a, b, c = (unit[questions[:, each]] @ unit.T for each in range(3))  # cosines with all words, each (n, words)
+    places = np.arange(len(questions))[:, None]
     by_add = b - a + c
-    by_add[places, given] = -np.inf
+    by_add[places, questions] = -np.inf
     yield by_add.argmax(axis=1)
     by_mul = (1 + b) * (1 + c) / (1 + a + _TINY)
-    by_mul[places, given] = -np.inf
+    by_mul[places, questions] = -np.inf
     yield by_mul.argmax(axis=1)
 
 

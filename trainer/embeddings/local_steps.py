@@ -47,7 +47,7 @@ class LocalSteps:
         self.rate = 0.0
         """Learning rate of the local steps."""
 
-    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+    def __call__(self, model: nn.Module, numbers: IntArray, batch_rows: int, step: int, timer: StepTimer) -> Piece:
         """Return the loss and the parameter deltas. During the call, other threads must not use the model."""
         assert isinstance(model, SkipGram)
         tables = model.centres.detach(), model.contexts.detach()
@@ -58,7 +58,7 @@ class LocalSteps:
             for begin in range(0, len(numbers), self.rows):
                 rows = numbers[begin : begin + self.rows]
                 part, table_gradients = self._gradients.compute_rows(model, rows, self.rows, step)
-                loss += part * (self.rows / of)
+                loss += part * (self.rows / batch_rows)
                 norm = math.hypot(*(float(each.gradients.norm()) for each in table_gradients))
                 rate = self.rate * (min(1.0, self._clip_norm / norm) if self._clip_norm and norm else 1.0)
                 for start, each in zip(starts, [*table_gradients, *table_gradients[: len(squares)]], strict=True):
@@ -74,7 +74,7 @@ class LocalSteps:
                 start.restore()  # because the same training rows are computed again in smaller pieces
             raise
         deltas = [start.take_deltas() for start in starts]
-        factors = self._gradients.rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
+        factors = self._gradients.rules.steadiness(batch_rows, steady=STEADY, least=len(numbers) / batch_rows)
         timer.end_phase(BACKWARD)
         return Piece(loss, (), [[each] for each in (*scale_gradients(deltas[:2], factors, 1.0), *deltas[2:])])
 
@@ -91,8 +91,8 @@ class _Start:
     def keep(self, ids: Tensor) -> None:
         """Save the rows with these ids (n,), unless they are saved already. An id can occur several times."""
         if computed_by_numba(self._table):
-            found = kernels().copy_new_rows(self._table.numpy(), ids.numpy(), self._known.numpy())
-            new, rows = map(torch.from_numpy, found)
+            copies = kernels().copy_new_rows(self._table.numpy(), ids.numpy(), self._known.numpy())
+            new, rows = map(torch.from_numpy, copies)
         else:
             new = torch.unique(ids[~self._known[ids]])
             self._known[new] = True

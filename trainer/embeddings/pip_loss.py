@@ -80,8 +80,10 @@ def _blocks(tokens: npt.NDArray[np.int32], words: int, window: int) -> Iterator[
         block = np.pad(tokens[begin : begin + rows], ((0, 0), (0, 1)), constant_values=PADDING).ravel()
         lines = np.cumsum(block == PADDING)
         known = (block >= FIRST_WORD) & (block < FIRST_WORD + words)
-        found, lines = block[known].astype(np.int64) - FIRST_WORD, lines[known]
-        near = [(found[:-far], found[far:], lines[:-far] == lines[far:]) for far in range(1, window + 1)]
+        words_of_block, lines = block[known].astype(np.int64) - FIRST_WORD, lines[known]
+        near = [
+            (words_of_block[:-far], words_of_block[far:], lines[:-far] == lines[far:]) for far in range(1, window + 1)
+        ]
         keys = [np.minimum(one, other)[same] * words + np.maximum(one, other)[same] for one, other, same in near]
         yield np.concatenate(keys)
 
@@ -119,9 +121,9 @@ def sppmi(counts: Pairs, *, negatives: int) -> Pairs:
     one, other = counts.one, counts.other
     halves = counts.values * (one != other)
     sums = np.bincount(one, counts.values, counts.words) + np.bincount(other, halves, counts.words)
-    found = np.log(counts.values * sums.sum() / (sums[one] * sums[other])) - math.log(negatives)
-    above = found > 0
-    return Pairs(counts.words, one[above], other[above], found[above])
+    information = np.log(counts.values * sums.sum() / (sums[one] * sums[other])) - math.log(negatives)
+    above = information > 0
+    return Pairs(counts.words, one[above], other[above], information[above])
 
 
 def pip_loss(vectors: npt.NDArray[np.floating], reference: Pairs) -> PipLoss:

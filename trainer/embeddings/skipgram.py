@@ -92,24 +92,26 @@ class SkipGramGradients:
         self._factors: tuple[int, Factors] = 0, None
         self._device_sampling: _DeviceSampling | None = None
 
-    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+    def __call__(self, model: nn.Module, numbers: IntArray, batch_rows: int, step: int, timer: StepTimer) -> Piece:
         """See `DirectGradients`."""
         assert isinstance(model, SkipGram)
-        loss, table_gradients = self.compute_rows(model, numbers, of, step)
+        loss, table_gradients = self.compute_rows(model, numbers, batch_rows, step)
         timer.end_phase(BACKWARD)
         return Piece(loss, (), [[each] for each in table_gradients])
 
     def compute_rows(
-        self, model: SkipGram, numbers: IntArray, of: int, step: int
+        self, model: SkipGram, numbers: IntArray, batch_rows: int, step: int
     ) -> tuple[Tensor, list[FactoredGradient]]:
         """Return the loss, and the gradients of centres and of contexts, for the rows `numbers` (n,).
 
-        Both are the rows' contributions to the means over a global batch of `of` rows.
+        Both are the rows' contributions to the means over a global batch of `batch_rows` rows.
         """
         loss, _, table_gradients = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
-        if self._factors[0] != of:
-            self._factors = of, self.rules.steadiness(of) if self._steady else None
-        return loss / (of * self._pairs_a_row), scale_gradients(table_gradients, self._factors[1], 1.0 / of)
+        if self._factors[0] != batch_rows:
+            self._factors = batch_rows, self.rules.steadiness(batch_rows) if self._steady else None
+        return loss / (batch_rows * self._pairs_a_row), scale_gradients(
+            table_gradients, self._factors[1], 1.0 / batch_rows
+        )
 
     def touched(self, numbers: IntArray, step: int) -> tuple[Tensor, Tensor]:
         """Return the ids (m,) int64 of the words that the training rows `numbers` (n,) need at a step.
@@ -144,8 +146,8 @@ class SkipGramGradients:
         known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, tables, places, touched, sums)
         self._scratch.append(places)  # returned for reuse by any thread; list operations are thread-safe
         table_gradients = [
-            _single_rows(torch.from_numpy(ids[:count]), torch.from_numpy(own[:count]))
-            for ids, own, count in zip(touched, sums, known, strict=True)
+            _single_rows(torch.from_numpy(ids[:count]), torch.from_numpy(gradients[:count]))
+            for ids, gradients, count in zip(touched, sums, known, strict=True)
         ]
         return torch.tensor(loss, dtype=model.centres.dtype), int(pairs), table_gradients
 

@@ -128,19 +128,19 @@ def _contrast(
     `scores` (tokens, shared): scratch memory.
     """
     loss, shared = 0.0, len(noises)
-    own = scores[:count]
-    np.dot(centres[:count], noises.T, own)
+    products = scores[:count]
+    np.dot(centres[:count], noises.T, products)
     for place in range(count):
         weight, product = np.float32(degrees[place] * per_pair / shared), 1.0
         for other in range(shared):
-            wrong, right = _probabilities(own[place, other])
-            own[place, other] = weight * wrong
+            wrong, right = _probabilities(products[place, other])
+            products[place, other] = weight * wrong
             product *= right
             if other % _MOST_FACTORS == _MOST_FACTORS - 1:
                 loss, product = loss - weight * np.log(product), 1.0
         loss -= weight * np.log(product)
-    by_centres[:count] += np.dot(own, noises)
-    by_noises += np.dot(own.T, centres[:count])
+    by_centres[:count] += np.dot(products, noises)
+    by_noises += np.dot(products.T, centres[:count])
     return loss
 
 

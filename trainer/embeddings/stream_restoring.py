@@ -31,12 +31,12 @@ def restore_stream(output: Path, stream: Path) -> None:
 
 
 def _restore_stream(output: Path, stream: Path) -> None:
-    found, _ = checkpoint.newest(output / CHECKPOINTS)
-    if found is None or not (state := found[1]["task"]):
+    newest, _ = checkpoint.newest(output / CHECKPOINTS)
+    if newest is None or not (state := newest[1]["task"]):
         return
     for name, content in last_parts(state).items():
         folder, number = stream / name, state["taken"][name] - 1
-        if not [there for there in part_numbers(folder) if there >= number]:
+        if not [part for part in part_numbers(folder) if part >= number]:
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(part_path(folder, number), content)
     if not (stream / TAKEN_NAME).exists():

@@ -289,8 +289,8 @@ def await_first_parts(
         if stop():
             raise TrainingError("stopped before enough text arrived for a vocabulary")
         over = not [folder for folder in folders if not ended(folder)]
-        found = sorted((folder.name, number) for folder in folders for number in part_numbers(folder))
-        new = [part for part in found if part not in read]
+        available = sorted((folder.name, number) for folder in folders for number in part_numbers(folder))
+        new = [part for part in available if part not in read]
         if not new and (over or any(len(part_numbers(folder)) > settings.ahead for folder in folders)):
             break  # a reader that is this far ahead pauses until the run has used parts
         if not new and minutes is not None and time.monotonic() - began >= 60 * minutes * (0.5 if read else 1.0):
@@ -354,7 +354,7 @@ def load_start(path: Path) -> Start | None:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             words = tuple(arrays["words"].tobytes().decode().split("\n"))
             counts, held_out = arrays["counts"].astype(np.int64), arrays["held_out"].astype(np.int32)
-            found = Start(
+            start = Start(
                 vocabulary=Vocabulary(words=words, counts=counts),
                 held_out=held_out,
                 held_of=arrays["held_of"].tobytes().decode(),
@@ -362,7 +362,7 @@ def load_start(path: Path) -> Start | None:
             )
             if counts.shape != (len(words),) or held_out.shape[1:] != (ROW_TOKENS,) or held_out.max() >= len(words) + 2:
                 raise ValueError("the sizes of its arrays contradict each other")
-            return found
+            return start
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -82,8 +82,8 @@ class WordVectors:
     def find(self, word: str) -> int | None:
         """Return the row number of a word or, if the word is unknown, of its lower-case form; None if both are
         unknown."""
-        found = self.numbers.get(word)
-        return self.numbers.get(word.lower()) if found is None else found
+        row = self.numbers.get(word)
+        return self.numbers.get(word.lower()) if row is None else row
 
     def including(self, words: Iterable[str]) -> "WordVectors":
         """Return these vectors plus the vectors of those `words` that are still missing.
@@ -202,8 +202,8 @@ def read_vectors(address: str) -> WordVectors:
     if not words:
         raise DataError(f"{address} has no usable vectors: {_describe_skipped(left_out)}; train the vectors again")
     notes = [f"left out {_describe_skipped(left_out)}"] if left_out else []
-    if 0 < count < (given := len(words) + left_out.total()):
-        notes.append(f"the first line states {plural(count, 'word')}, but {given:,} were read")
+    if 0 < count < (read := len(words) + left_out.total()):
+        notes.append(f"the first line states {plural(count, 'word')}, but {read:,} were read")
     if unread > _NEWLINE_BYTES:
         stated = plural(count, "word")
         notes.append(f"did not read {plural(unread, 'byte')} after the {stated} that the first line states")
@@ -253,8 +253,8 @@ def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
     """Return the number of words (0 if unknown), and the size of a vector. Leave `file` at the first word."""
     first = file.readline(_MOST_HEAD_BYTES)
     line = first.removeprefix(BYTE_ORDER_MARK)
-    if found := _HEAD.fullmatch(line):
-        count, size = map(int, found.groups())
+    if match := _HEAD.fullmatch(line):
+        count, size = map(int, match.groups())
         if count and size:
             return count, size
     elif (size := len([*takewhile(_NUMBER.fullmatch, line.lower().split()[:0:-1])])) > 1 and _is_vector(line, size):
@@ -302,7 +302,7 @@ def _split(line: bytes, size: int) -> tuple[bytes, Matrix]:
 
 
 def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
-    given = 0
+    read = 0
     for number, line in enumerate(iter(lambda: file.readline(_MOST_WORD_BYTES + 32 * size), b""), 2 if count else 1):
         if not line.strip():
             continue
@@ -312,19 +312,19 @@ def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[
             raise DataError(
                 f"{address}, line {number}: the line must have a word and {plural(size, 'number')}; copy the file again"
             ) from None
-        given += 1
-    if given < count:
-        raise DataError(f"{address} ends after word {given:,} of {count:,}; copy the file again")
+        read += 1
+    if read < count:
+        raise DataError(f"{address} ends after word {read:,} of {count:,}; copy the file again")
 
 
 def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
-    wanted, odd = size * _FLOAT.itemsize, 0
+    vector_bytes, odd = size * _FLOAT.itemsize, 0
     for number in range(count):
         word = bytearray()
         while (byte := file.read(1)) not in (b" ", b"") and len(word) <= _MOST_WORD_BYTES:
             word += byte
-        vector = file.read(wanted)
-        if len(vector) < wanted or len(word) > _MOST_WORD_BYTES:
+        vector = file.read(vector_bytes)
+        if len(vector) < vector_bytes or len(word) > _MOST_WORD_BYTES:
             raise DataError(f"{address} ends in word {number + 1} of {count:,}; copy the file again")
         encoded, numbers = bytes(word).lstrip(b"\n"), np.frombuffer(vector, _FLOAT)
         odd += not _is_text(encoded) or not _is_usual(numbers)

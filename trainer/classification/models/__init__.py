@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def kind(name: str) -> type[Classifier]:
     """Return the class of the model with this name. Raises KeyError if the name is unknown."""
-    found: type[Classifier] = import_class(MODELS[name].classifier)
-    return found
+    classifier: type[Classifier] = import_class(MODELS[name].classifier)
+    return classifier
 
 
 def build(name: str, settings: Mapping[str, Any]) -> Classifier:

@@ -59,7 +59,7 @@ class Classifier(nn.Module, ABC):
         """Table into which `--embeddings` writes pretrained vectors. Its first rows are those of the word ids."""
         raise NotImplementedError
 
-    def set_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
+    def set_ngrams(self, ngrams: WeightedNgrams, constant: Tensor) -> None:
         """Set the n-grams from `fit_settings`, and initialise the model so that every text has the outputs `constant`.
 
         `constant` (outputs,). In a new run, this method is called before `set_vocabulary`.

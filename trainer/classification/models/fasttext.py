@@ -75,8 +75,8 @@ class FastText(Classifier):
     def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
         if config.buckets is None:
             lengths = char_lengths(config.char_ngrams or "")
-            found = default_buckets(data.training, data.vocabulary, config.ngrams, lengths)
-            config = replace(config, buckets=found)
+            buckets = default_buckets(data.training, data.vocabulary, config.ngrams, lengths)
+            config = replace(config, buckets=buckets)
         return config, data
 
     @property
@@ -92,8 +92,8 @@ class FastText(Classifier):
         if self.ngrams > 1:
             self.hashes.copy_(word_hashes(vocabulary))
         if self._char_lengths:
-            found = word_rows(vocabulary, self._char_lengths, self.buckets)
-            self.rows, self.starts = (each.to(self.hashes.device) for each in found)
+            tables = word_rows(vocabulary, self._char_lengths, self.buckets)
+            self.rows, self.starts = (each.to(self.hashes.device) for each in tables)
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if torch.onnx.is_in_onnx_export():
@@ -125,11 +125,11 @@ class FastText(Classifier):
             vectors, numbers = self._vectors_with_char_ngrams()
             counts = (member @ numbers[tokens])[:, 0]
         sums = member @ vectors[tokens]
-        found = self.hashes[tokens]
+        hashes = self.hashes[tokens]
         for far in range(1, self.ngrams):
-            found = ngram_hashes(found, self.hashes[tokens], far)
+            hashes = ngram_hashes(hashes, self.hashes[tokens], far)
             inside = member[:, far:] * (texts[far:] == texts[:-far])  # (n, t - far)
-            sums = sums + inside @ vectors[ngram_rows(found, len(self.hashes), self.buckets)]
+            sums = sums + inside @ vectors[ngram_rows(hashes, len(self.hashes), self.buckets)]
             counts = counts + (lengths - far).clamp(min=0)
         return sums / counts[:, None]
 
@@ -161,7 +161,7 @@ class _Direct:
     def __init__(self, rows: RaggedRows, loss: Loss, seed: int) -> None:
         self._rows, self._loss, self._seed = rows, loss, seed
 
-    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+    def __call__(self, model: nn.Module, numbers: IntArray, batch_rows: int, step: int, timer: StepTimer) -> Piece:
         """See `DirectGradients`."""
         assert isinstance(model, FastText)
         rows, loss = self._rows, self._loss
@@ -176,11 +176,11 @@ class _Direct:
         outputs = values @ weights.T
         timer.end_phase(FORWARD)
         total, by_outputs = loss.sum_with_gradient(outputs, rows.labels[numbers], rows.ratings[numbers])
-        by_outputs /= by_outputs.dtype.type(of)
+        by_outputs /= by_outputs.dtype.type(batch_rows)
         by_means = by_outputs @ weights
         if model.dropout.share:
             by_means *= mask
         made_of = FactoredGradient(*map(torch.from_numpy, (ids, lengths, by_means)))
         timer.end_phase(BACKWARD)
-        scalar = torch.from_numpy(np.asarray(total / of, dtype=weights.dtype))
+        scalar = torch.from_numpy(np.asarray(total / batch_rows, dtype=weights.dtype))
         return Piece(scalar, (torch.from_numpy(by_outputs.T @ values),), [[made_of]])

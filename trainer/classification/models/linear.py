@@ -110,14 +110,14 @@ class Linear(Classifier):
 
     @classmethod
     def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:
-        found = fit_ngrams(
+        ngrams = fit_ngrams(
             data.training,
             data.vocabulary,
             ngrams=config.ngrams,
             lengths=char_lengths(config.char_ngrams or ""),
             most=config.buckets or min(MOST_NGRAMS, _MOST_WEIGHTS // loss.outputs),
         )
-        return replace(config, buckets=len(found.keys)), replace(data, ngrams=found)
+        return replace(config, buckets=len(ngrams.keys)), replace(data, ngrams=ngrams)
 
     @property
     def sparse_tables(self) -> tuple[Tensor, ...]:
@@ -127,15 +127,16 @@ class Linear(Classifier):
     def row_rates(self) -> tuple[Tensor, ...]:
         return (self.ratios,)
 
-    def set_ngrams(self, found: WeightedNgrams, constant: Tensor) -> None:
-        """Set the n-grams `found`, at most as many as `keys` has entries, and initialise the outputs to `constant`.
+    def set_ngrams(self, ngrams: WeightedNgrams, constant: Tensor) -> None:
+        """Set the given n-grams, at most as many as `self.keys` has entries, and initialise the outputs to
+        `constant`.
 
         `constant` (outputs,): the outputs for every text before the first step.
         """
         self.bias.data.copy_(constant)
-        self.longest.fill_(found.longest)
-        self.keys[: len(found.keys)] = torch.from_numpy(found.keys)
-        self.ratios[: len(found.keys), 0] = torch.from_numpy(found.ratios)
+        self.longest.fill_(ngrams.longest)
+        self.keys[: len(ngrams.keys)] = torch.from_numpy(ngrams.keys)
+        self.ratios[: len(ngrams.keys), 0] = torch.from_numpy(ngrams.ratios)
 
     def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
         self._vocabulary = vocabulary
@@ -146,20 +147,22 @@ class Linear(Classifier):
         rows, counts = [torch.zeros(FIRST_WORD, dtype=torch.int32)], [torch.ones(FIRST_WORD, dtype=torch.int64)]
         for begin in range(0, len(vocabulary), _BLOCK):
             keys, numbers = _char_keys(vocabulary[begin : begin + _BLOCK], self._lengths)
-            found = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
-            word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[found > 0]
+            indices = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
+            word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[indices > 0]
             word_of = torch.cat([torch.arange(len(numbers)), word_of])  # each word begins with row 0
-            rows.append(torch.cat([found.new_zeros(len(numbers)), found[found > 0]])[word_of.argsort(stable=True)])
+            rows.append(
+                torch.cat([indices.new_zeros(len(numbers)), indices[indices > 0]])[word_of.argsort(stable=True)]
+            )
             counts.append(torch.bincount(word_of, minlength=len(numbers)))
         self.rows = torch.cat(rows).to(device)
         self.starts = pad(torch.cat(counts).cumsum(0), (1, 0)).to(device)
         self.squares = self.ratios.square()
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        found = super().load_state_dict(*args, **kwargs)
+        result = super().load_state_dict(*args, **kwargs)
         if self._vocabulary is not None:
             self.set_vocabulary(self._vocabulary)
-        return found
+        return result
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:  # noqa: ARG002
         ends = lengths.cumsum(0)
@@ -219,25 +222,25 @@ class Linear(Classifier):
 
         `tokens` (t,): the words of all texts. `texts` (t,): the index of each word's text.
         """
-        found = hashed = self.hashes[tokens]
+        hashes = hashed = self.hashes[tokens]
         rows = [self.own[tokens]]
         for far in range(1, self._ngrams):
-            found = ngram_hashes(found, hashed, far)
+            hashes = ngram_hashes(hashes, hashed, far)
             inside = texts[far:] == texts[:-far]
-            rows.append(torch.cat([self._rows_of(_keys(found)) * inside, torch.zeros_like(rows[0][:far])]))
+            rows.append(torch.cat([self._rows_of(_keys(hashes)) * inside, torch.zeros_like(rows[0][:far])]))
         return torch.stack(rows, 1)
 
-    def _rows_of(self, wanted: Tensor) -> Tensor:
-        """Return the index (n,) int32 in `keys` of each key in `wanted` (n,); 0 if a key is missing.
+    def _rows_of(self, keys: Tensor) -> Tensor:
+        """Return the index (n,) int32 of each of `keys` (n,) in `self.keys`; 0 if a key is missing.
 
-        The high bits of a key select the position in `keys` at which the search starts.
+        The high bits of a key select the position in `self.keys` at which the search starts.
         """
         # Divide instead of shifting, because ONNX cannot shift signed integers.
-        prefix = torch.div(wanted, 1 << self._shift, rounding_mode="floor")
+        prefix = torch.div(keys, 1 << self._shift, rounding_mode="floor")
         at = self.firsts[prefix + len(self.firsts) // 2].long()
         for _ in range(self._alike):
-            at = (at + (self.keys[at] < wanted)).clamp(max=len(self.keys) - 1)
-        return (at * (self.keys[at] == wanted)).int()
+            at = (at + (self.keys[at] < keys)).clamp(max=len(self.keys) - 1)
+        return (at * (self.keys[at] == keys)).int()
 
     def _index_keys(self) -> None:
         bits = max(2, len(self.keys).bit_length())
@@ -293,11 +296,11 @@ def fit_ngrams(
         label = batch.labels.long().repeat_interleave(batch.lengths)  # (t,)
         text = torch.arange(len(batch)).repeat_interleave(batch.lengths)
         of_tokens.add(((batch.tokens.long() << _CLASS_BITS) + label).numpy())
-        found = hashed = hashes[batch.tokens]
+        ngram_hash = hashed = hashes[batch.tokens]
         for far in range(1, ngrams):
-            found = ngram_hashes(found, hashed, far)
-            inside = text[far:] == text[: len(found)]
-            of_words.add((_keys(found[inside]) + label[far:][inside]).numpy())
+            ngram_hash = ngram_hashes(ngram_hash, hashed, far)
+            inside = text[far:] == text[: len(ngram_hash)]
+            of_words.add((_keys(ngram_hash[inside]) + label[far:][inside]).numpy())
     pairs, counts = of_tokens.merge()
     tokens, label_of = pairs >> _CLASS_BITS, pairs & _CLASSES
     of_words.add(_keys(hashes).numpy()[tokens] + label_of, counts)
@@ -305,10 +308,12 @@ def fit_ngrams(
     for begin in range(0, len(vocabulary), _BLOCK):
         block = vocabulary[begin : begin + _BLOCK]
         keys, numbers_of = _char_keys(block, lengths)
-        own = slice(*np.searchsorted(tokens, (FIRST_WORD + begin, FIRST_WORD + begin + len(block))))
-        words = tokens[own] - FIRST_WORD - begin
+        in_block = slice(*np.searchsorted(tokens, (FIRST_WORD + begin, FIRST_WORD + begin + len(block))))
+        words = tokens[in_block] - FIRST_WORD - begin
         chars = segments((np.cumsum(numbers_of) - numbers_of)[words], numbers_of[words])
-        of_chars.add(keys[chars] + label_of[own].repeat(numbers_of[words]), counts[own].repeat(numbers_of[words]))
+        of_chars.add(
+            keys[chars] + label_of[in_block].repeat(numbers_of[words]), counts[in_block].repeat(numbers_of[words])
+        )
     chars_found = of_chars.select(most // 2)
     words_found = of_words.select(most - len(chars_found[0]))
     keys = np.concatenate([words_found[0], chars_found[0]])
@@ -360,9 +365,9 @@ class _Counts:
         firsts = _first_indices(keys)
         of_own = np.bincount(of_class, counts)[of_class]
         # Add-one smoothing, so that no n-gram has frequency 0.
-        own = (1 + counts) / (len(firsts) + of_own)
+        frequency = (1 + counts) / (len(firsts) + of_own)
         others = (1 + in_all - counts) / (len(firsts) + counts.sum() - of_own)
-        ratios = np.abs(np.log(own / others)) * in_all / (1 + in_all)
+        ratios = np.abs(np.log(frequency / others)) * in_all / (1 + in_all)
         return keys[firsts], (np.maximum.reduceat(ratios, firsts) if len(firsts) else ratios).astype(np.float32)
 
 
@@ -374,8 +379,8 @@ def _first_indices(ascending: Keys) -> Keys:
 def _keys(hashes: Tensor) -> Tensor:
     """Return the keys (n,) of n-grams with `hashes` (n,). The lowest bits of a key are 0."""
     spread = hashes * _SPREAD  # modulo 2 ** 64
-    found: Tensor = spread - spread.remainder(1 << _CLASS_BITS)
-    return found
+    keys: Tensor = spread - spread.remainder(1 << _CLASS_BITS)
+    return keys
 
 
 def _char_keys(block: Sequence[str], lengths: range) -> tuple[Keys, Keys]:

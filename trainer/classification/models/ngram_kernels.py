@@ -36,10 +36,10 @@ def write_features(
                     out[at] = rows[row]
                     at += 1
         for first in range(begin, end):
-            found = uint64(hashes[uint64(tokens[uint64(first)])])
+            combined = uint64(hashes[uint64(tokens[uint64(first)])])
             for other in range(first + 1, min(end, first + ngrams)):
-                found = found * _FACTOR + uint64(hashes[uint64(tokens[uint64(other)])])
-                out[at] = words + found % buckets
+                combined = combined * _FACTOR + uint64(hashes[uint64(tokens[uint64(other)])])
+                out[at] = words + combined % buckets
                 at += 1
 
 
@@ -57,10 +57,10 @@ def text_means(
     begins, words, counts = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     total = 0
     for text in range(count):
-        own = int64(lengths[numbers[text]])
-        begins[text], words[text], counts[text] = int64(ends[numbers[text]]) - own, own, own
+        length = int64(lengths[numbers[text]])
+        begins[text], words[text], counts[text] = int64(ends[numbers[text]]) - length, length, length
         for far in range(1, ngrams):
-            counts[text] += max(own - far, 0)
+            counts[text] += max(length - far, 0)
         total += counts[text]
     ids, means = np.empty(total, np.int32), np.zeros((count, table.shape[1]), table.dtype)
     write_features(tokens, begins, words, hashes, None, None, ngrams, buckets, ids)
@@ -70,14 +70,14 @@ def text_means(
 
 @compiled
 def write_known_ngrams(
-    tokens: Any, ends: Any, hashes: Any, own: Any, firsts: Any, keys: Any, out: Any, bits: Any
+    tokens: Any, ends: Any, hashes: Any, word_rows: Any, firsts: Any, keys: Any, out: Any, bits: Any
 ) -> None:
     """Write to `out` (t, n) the table rows of the n-grams of 1 to n words that begin at each of the words `tokens`
     (t,).
 
-    `out` must contain zeros. `ends`: the end of each text in `tokens`. `own`: the row of each single word; the row of a
-    longer n-gram is the index of its key in `keys`. `bits`: the shift that turns a key into an index of `firsts`, and
-    the factor and the mask that turn a hash into a key.
+    `out` must contain zeros. `ends`: the end of each text in `tokens`. `word_rows`: the row of each single word; the
+    row of a longer n-gram is the index of its key in `keys`. `bits`: the shift that turns a key into an index of
+    `firsts`, and the factor and the mask that turn a hash into a key.
     """
     shift, spread, mask = bits
     begin, half, last = 0, len(firsts) // 2, len(keys) - 1
@@ -85,14 +85,14 @@ def write_known_ngrams(
         end = ends[text]
         for first in range(begin, end):
             word = uint64(tokens[uint64(first)])
-            out[uint64(first), 0] = own[word]
-            found = uint64(hashes[word])
+            out[uint64(first), 0] = word_rows[word]
+            combined = uint64(hashes[word])
             for other in range(first + 1, min(end, first + out.shape[1])):
-                found = found * _FACTOR + uint64(hashes[uint64(tokens[uint64(other)])])
-                wanted = int64(found * spread & mask)
-                at = int64(firsts[(wanted >> shift) + half])
-                while at < last and keys[at] < wanted:
+                combined = combined * _FACTOR + uint64(hashes[uint64(tokens[uint64(other)])])
+                key = int64(combined * spread & mask)
+                at = int64(firsts[(key >> shift) + half])
+                while at < last and keys[at] < key:
                     at += 1
-                if keys[at] == wanted:
+                if keys[at] == key:
                     out[uint64(first), uint64(other - first)] = at
         begin = end

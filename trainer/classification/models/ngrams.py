@@ -51,9 +51,9 @@ def plain_features(
     The table begins with one row for each of these words. `of_words`: the rows of each word (`plain_word_rows`); None:
     one row per word.
     """
-    own = ids if of_words is None else [row for word in ids for row in of_words[word]]
-    found = ngram_buckets([hashes[word] for word in ids], ngrams, buckets)
-    return [*own, *(len(hashes) + bucket for bucket in found)]
+    rows_of_words = ids if of_words is None else [row for word in ids for row in of_words[word]]
+    of_ngrams = ngram_buckets([hashes[word] for word in ids], ngrams, buckets)
+    return [*rows_of_words, *(len(hashes) + bucket for bucket in of_ngrams)]
 
 
 def features(
@@ -73,8 +73,8 @@ def features(
     if computed_by_numba(tokens):
         rows = np.empty(int(ends[-1:].sum()), np.int32)
         texts = (tokens.numpy(), (lengths.cumsum(0) - lengths).numpy(), lengths.numpy(), hashes.numpy())
-        own = (None, None) if of_words is None else (of_words.rows.numpy(), of_words.starts.numpy())
-        ngram_loops().write_features(*texts, *own, ngrams, np.uint64(buckets), rows)
+        tables = (None, None) if of_words is None else (of_words.rows.numpy(), of_words.starts.numpy())
+        ngram_loops().write_features(*texts, *tables, ngrams, np.uint64(buckets), rows)
         return Features(torch.from_numpy(rows), ends)
     return Features(_rows_by_torch(tokens, lengths, hashes, ngrams, buckets, of_words), ends)
 
@@ -90,9 +90,9 @@ def default_buckets(rows: Rows, vocabulary: Sequence[str], ngrams: int, lengths:
         batch = rows.whole_batch(np.arange(start, min(len(rows), start + _CHUNK)), torch.device("cpu"))
         texts = (batch.tokens, batch.lengths, hashes)
         seen[features(*texts, ngrams=ngrams, buckets=MOST_BUCKETS, of_words=of_words).rows] = True
-        if (found := BUCKETS_AN_NGRAM * int(seen[len(hashes) :].sum())) >= MOST_BUCKETS:
+        if (buckets := BUCKETS_AN_NGRAM * int(seen[len(hashes) :].sum())) >= MOST_BUCKETS:
             return MOST_BUCKETS
-    return max(1, found)
+    return max(1, buckets)
 
 
 @cache
@@ -114,16 +114,16 @@ def _rows_by_torch(
     """Return the table rows of all texts. A stable sort by text puts the n-grams of a text after its words."""
     ends = lengths.cumsum(0)
     texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)  # (t,)
-    found = hashed = hashes[tokens]  # (t,)
+    combined = hashed = hashes[tokens]  # (t,)
     if of_words is None:
         rows, of_text = [tokens.long()], [texts]
     else:
         counts = _row_counts(tokens, of_words)
         rows, of_text = [_own_rows(tokens, counts, of_words)], [texts.repeat_interleave(counts)]
     for far in range(1, min(ngrams, len(tokens))):
-        found = ngram_hashes(found, hashed, far)
+        combined = ngram_hashes(combined, hashed, far)
         inside = texts[far:] == texts[: len(texts) - far]
-        rows.append(ngram_rows(found[inside], len(hashes), buckets))
+        rows.append(ngram_rows(combined[inside], len(hashes), buckets))
         of_text.append(texts[far:][inside])
     order = torch.cat(of_text).argsort(stable=True)
     return torch.cat(rows)[order].int()

@@ -45,10 +45,10 @@ def word_hashes(vocabulary: Sequence[str]) -> Tensor:
         begin, end = np.searchsorted(lengths[order], (length, length + 1))
         chosen = order[begin:end]
         letters = np.frombuffer(b"".join(words[at] for at in chosen), np.int8).reshape(-1, length)
-        found = hashes[chosen]
+        block_hashes = hashes[chosen]
         for column in range(length):
-            found = (found ^ letters[:, column].astype(np.int32).view(np.uint32)) * _FNV_FACTOR
-        hashes[chosen] = found
+            block_hashes = (block_hashes ^ letters[:, column].astype(np.int32).view(np.uint32)) * _FNV_FACTOR
+        hashes[chosen] = block_hashes
     return torch.from_numpy(hashes.view(np.int32).astype(np.int64))
 
 
@@ -62,7 +62,7 @@ def plain_word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> 
     of_ngrams = [
         [words + token_hash(ngram.encode()) % buckets for ngram in char_ngrams(word, lengths)] for word in vocabulary
     ]
-    return [[word, *found] for word, found in enumerate([[]] * FIRST_WORD + of_ngrams)]
+    return [[word, *rows] for word, rows in enumerate([[]] * FIRST_WORD + of_ngrams)]
 
 
 def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRows:
@@ -72,10 +72,10 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
     for begin in range(0, len(vocabulary), _BLOCK):
         block = vocabulary[begin : begin + _BLOCK]
         word_of, hashes = hash_char_ngrams(block, lengths)
-        own = np.arange(len(block))
-        order = np.argsort(np.concatenate([own, word_of]), kind="stable")
+        numbers = np.arange(len(block))
+        order = np.argsort(np.concatenate([numbers, word_of]), kind="stable")
         of_ngrams = words + (hashes % np.uint32(buckets)).astype(np.int64)
-        rows.append(np.concatenate([FIRST_WORD + begin + own, of_ngrams])[order].astype(np.int32))
+        rows.append(np.concatenate([FIRST_WORD + begin + numbers, of_ngrams])[order].astype(np.int32))
         counts.append(1 + np.bincount(word_of, minlength=len(block)))
     starts = np.cumsum(np.concatenate([[0], *counts]))
     return WordRows(torch.from_numpy(np.concatenate(rows)), torch.from_numpy(starts))
@@ -94,7 +94,7 @@ def hash_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, 
     word_of = np.repeat(np.arange(len(block)), characters)  # (c,)
     left = np.repeat(characters.cumsum(), characters) - np.arange(len(begins))  # (c,): characters until the word's end
     hashes = np.full(len(begins), _FNV_START)  # (c,): hash of the n-gram that begins at each character
-    found = []
+    ngrams = []
     for length in range(1, lengths.stop):
         firsts = np.flatnonzero(left >= length)
         lasts = firsts + length - 1
@@ -105,6 +105,6 @@ def hash_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, 
         if length == 1:  # a single `<` or `>`, which mark the ends of a word, is not an n-gram
             firsts = firsts[(left[firsts] > 1) & (left[firsts] < characters[word_of[firsts]])]
         if length in lengths:
-            found.append((word_of[firsts], hashes[firsts]))
-    of_words, of_ngrams = zip(*found, strict=True)
+            ngrams.append((word_of[firsts], hashes[firsts]))
+    of_words, of_ngrams = zip(*ngrams, strict=True)
     return np.concatenate(of_words), np.concatenate(of_ngrams)
