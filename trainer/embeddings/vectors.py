@@ -344,13 +344,13 @@ def _is_usual(vector: Matrix) -> bool:
 
 
 def _fault(word: str, encoded: bytes, vector: Matrix, words: dict[str, None]) -> str:
-    """Return the reason to skip a word, as an addition to its noun such as "not in UTF-8"; "" to keep the word."""
+    """Return the reason to skip a word, such as "not UTF-8"; "" to keep the word."""
     if word.encode() != encoded:
-        return "not in UTF-8"
+        return "not UTF-8"
     if not np.isfinite(vector).all():
-        return "with a number that is not finite"
+        return "a number is not finite"
     return "repeated" if word in words else ""
 
 
 def _describe_skipped(left_out: Counter[str]) -> str:
-    return ", ".join(f"{plural(count, 'word')} {fault}" for fault, count in left_out.items())
+    return ", ".join(f"{plural(count, 'word')} ({fault})" for fault, count in left_out.items())

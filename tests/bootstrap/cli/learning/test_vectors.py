@@ -51,7 +51,7 @@ def test_a_skipped_word_gives_a_warning(
     Path("pairs.txt").write_text("a b 5\nb c 7\na c 0\nb a 1\n")
     assert main([*command, "--model", "glove.txt", "--json"]) == 0
     printed = capsys.readouterr()
-    assert "warning: glove.txt: left out 1 word with a number that is not finite" in " ".join(printed.err.split())
+    assert "warning: glove.txt: left out 1 word (a number is not finite)" in " ".join(printed.err.split())
     assert "NaN" not in printed.out
     assert '"spearman": null' in printed.out or command[0] == "neighbours"
 
