@@ -62,7 +62,7 @@ def read_counts(file: h5py.File, settings: Settings) -> dict[str, Any]:
     if found:
         require_counts(found)
         if len(found["labels"]["after"]) != settings.class_count:
-            raise DataError(f"its counts are not those of {settings.class_count:,} classes")
+            raise DataError(f"it does not contain counts for exactly {settings.class_count:,} classes")
     return found
 
 

@@ -74,7 +74,11 @@ class Managed(Stage):
         if deployment.key:  # SageMaker encrypts the model with the key of its job
             allow(role, ["kms:Encrypt"], [deployment.key.key_arn])
         stack = Stack.of(self)
-        accept_pattern(role, "*", "Metrics and ECR's token have no resource; the namespace of metrics is limited.")
+        accept_pattern(
+            role,
+            "*",
+            "Actions for metrics and ECR's token cannot name a resource. A condition limits metrics to one namespace.",
+        )
         logs = f"arn:<AWS::Partition>:logs:{region_in_rule(stack)}:<AWS::AccountId>:log-group:{JOB_LOGS}*"
         accept_pattern(role, logs, "SageMaker has one log group for all training jobs of an account.")
 

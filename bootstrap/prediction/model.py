@@ -22,8 +22,8 @@ def open_model(address: str) -> "TrainedModel":
 def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settings:
     """Return the settings for ratings in files: the settings of the model's training, overridden by `options`.
 
-    `options`: options of jobs. A model's scale has the steps of its training, such as half stars. If the model does not
-    record these steps, `rating_step` sets them. Raises DataError for contradictory settings.
+    `options`: options of jobs. The rating scale of a model has the rating step of its training data, such as half
+    stars. If the model does not record the step, `rating_step` sets it. Raises DataError for contradictory settings.
     """
     from trainer.classification.losses import Scale
 

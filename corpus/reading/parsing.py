@@ -197,5 +197,7 @@ def _decoded(line: bytes) -> str:
 
 def _required_code(code: int | None) -> int:
     if code is None:
-        raise DataError("the format has no rating or label field; name one, or give the file with its class")
+        raise DataError(
+            "the format has no rating or label field; name a field, or give the files of each class separately"
+        )
     return code

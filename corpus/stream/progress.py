@@ -71,7 +71,7 @@ def sum_of(each: Iterable[Status]) -> Status:
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:
-    """Return how many parts of a reader trainers have taken, as they reported, or 0 without a report.
+    """Return how many of a reader's parts the trainers have taken, by their report; 0 without a report.
 
     `parts` is the number of parts that the reader has written. Raises DataError if the report has a larger number.
     """

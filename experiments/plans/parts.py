@@ -40,7 +40,8 @@ class Text(Part):
 
 
 class Local(Part):
-    """How an arm runs on this machine: exactly one of `ranks` or `slow` (training) and `workers` (preprocessing)."""
+    """How an arm runs on this machine. Exactly one field is set: `ranks` or `slow` for training, `workers` for
+    preprocessing."""
 
     ranks: int | None = Field(
         default=None, ge=1, le=_MAX_RANKS, description=f"a number of ranks from 1 to {_MAX_RANKS}", examples=[2]

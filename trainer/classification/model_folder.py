@@ -186,7 +186,7 @@ def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
         and isinstance(files[name].get("digest"), str)
         for name in names
     ):
-        raise DamagedError(f"`files` does not state the bytes and the digest of each of {', '.join(names)}")
+        raise DamagedError(f"`files` does not state the size and the digest of each of these files: {', '.join(names)}")
     if not isinstance(config.get("data"), dict):
         raise DamagedError("`data` is missing, or has the wrong type")
 

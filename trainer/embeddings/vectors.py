@@ -206,7 +206,7 @@ def read_vectors(address: str) -> WordVectors:
         notes.append(f"the first line states {plural(count, 'word')}, but {read:,} were read")
     if unread > _NEWLINE_BYTES:
         stated = plural(count, "word")
-        notes.append(f"did not read {plural(unread, 'byte')} after the {stated} that the first line states")
+        notes.append(f"ignored {plural(unread, 'byte')} after the {stated} that the first line states")
     return WordVectors(list(words), matrix[: len(words)], note=f"{address}: {'; '.join(notes)}" if notes else "")
 
 

@@ -1,5 +1,5 @@
-"""Rules for the account: AWS's plan, permission to start GPU nodes, the deployment's name, and the CDK's bootstrap
-stack.
+"""Rules for the account: its AWS plan (free or paid), permission to start GPU nodes, the deployment's name, and the
+CDK's bootstrap stack.
 
 An existing deployment of the same name is a problem only if it has a different owner or topology.
 """

@@ -171,8 +171,8 @@ class DeploymentRun(AgentRun):
         """Request a stop. While AWS does not answer, the nodes do not receive the request."""
         if retrying.unanswered:
             bars.note(
-                "the ranks stop as soon as AWS answers. A second Ctrl-C ends only this command at once, and the "
-                f"training continues; to copy its results: shoal fetch {self.deployment.name} --run "
+                "waiting for AWS to accept the request to stop the ranks. A second Ctrl-C ends this command without "
+                f"the request: the run then continues; to copy its results: shoal fetch {self.deployment.name} --run "
                 f"{self.launch.run} --output DIR"
             )
         super().stop(bars)

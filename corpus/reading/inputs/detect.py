@@ -310,7 +310,7 @@ def _detect_columns(
     rows = [row for row in rows if any(row)]
     if not rows:
         raise DataError(
-            f"no record of {name} has a value: its first line begins {_begins(lines)}; give --quoting none if quotes "
+            f"every record of {name} is empty: the first line begins {_begins(lines)}; give --quoting none if quotes "
             "are part of the text, or leave the file out"
         )
     header = [column.strip() for column in rows[0]]

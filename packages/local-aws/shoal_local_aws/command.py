@@ -1,7 +1,7 @@
 """`shoal-local-aws`: run the emulator in the foreground, for one command or for a different shell.
 
-Ctrl-C must not stop the emulator while a command uses it. The command also receives the signal, and may need the
-emulator to finish its work.
+Ctrl-C must not stop the emulator while a command uses it. The command also receives the signal, and may
+need the emulator until the command exits.
 """
 
 import argparse

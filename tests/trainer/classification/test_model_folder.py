@@ -206,11 +206,11 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     },
     "no files": (
         lambda held: held.pop("files"),
-        "does not state the bytes and the digest of each of model.safetensors, vocabulary.txt, measures.json",
+        "does not state the size and the digest of each of these files: model.safetensors, vocabulary.txt, measures.json",
     ),
     "a file less": (
         lambda held: held["files"].pop("vocabulary.txt"),
-        "does not state the bytes and the digest of each of model.safetensors",
+        "does not state the size and the digest of each of these files: model.safetensors",
     ),
     "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "does not state the bytes"),
     "an earlier format": (

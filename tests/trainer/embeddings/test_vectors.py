@@ -87,7 +87,7 @@ A, B, C = (np.array(each, "<f4").tobytes() for each in ([1, 2], [3, 4], [np.nan,
         (b"a 1 2\n. b 3 4\n", ["a", ". b"], ""),
         (b"3 2\na " + A + b"\xe4\xb8 " + B + b"b " + B, ["a", "b"], "left out 1 word (not UTF-8)"),
         (b"3 2\na " + A + b"c " + C + b"b " + B, ["a", "b"], "left out 1 word (a number is not finite)"),
-        (b"1 2\na " + A + b"b " + B, ["a"], "did not read 10 bytes after the 1 word that the first line states"),
+        (b"1 2\na " + A + b"b " + B, ["a"], "ignored 10 bytes after the 1 word that the first line states"),
     ],
 )
 @pytest.mark.parametrize("ending", ["", ".gz"])

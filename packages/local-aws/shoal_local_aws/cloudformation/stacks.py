@@ -64,8 +64,7 @@ def is_cancelled(name: str) -> bool:
 
 
 def keep_dependencies(name: str, logical: str) -> None:
-    """Make the deletion of a stack keep the resources on which the resource `logical` depends, because its deletion
-    failed."""
+    """Keep the resources on which the resource `logical` depends, because the deletion of `logical` failed."""
     if name in _kept:
         record = cloudformation.stacks[name]
         resources = record["_resources"]
