@@ -206,7 +206,7 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     },
     "no files": (
         lambda held: held.pop("files"),
-        "does not state the size and the digest of each of these files: model.safetensors, vocabulary.txt, measures.json",
+        "the digest of each of these files: model.safetensors, vocabulary.txt, measures.json",
     ),
     "a file less": (
         lambda held: held["files"].pop("vocabulary.txt"),
