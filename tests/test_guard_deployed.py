@@ -116,10 +116,10 @@ def test_at_the_end_of_life_a_run_stops_with_a_checkpoint_and_only_its_bucket_is
     bucket = deployment.bucket
     assert left_over(before, inventory()) == {"s3 bucket": {bucket}}
     now = run_json("status", "guarded")
-    (stays,) = now["stays"]
-    assert (now["state"], stays["bucket"]) == (None, bucket)
-    assert min(stays["objects"], stays["bytes"], stays["monthly"]) > 0
-    assert f"these runs were not fetched completely: {run}; " in stays["why"]
-    assert run_json("destroy", "guarded", "--dry-run")["stays"] == [stays]
+    (kept,) = now["kept"]
+    assert (now["state"], kept["bucket"]) == (None, bucket)
+    assert min(kept["objects"], kept["bytes"], kept["monthly"]) > 0
+    assert f"these runs were not fetched completely: {run}; " in kept["why"]
+    assert run_json("destroy", "guarded", "--dry-run")["kept"] == [kept]
     assert run_json("destroy", "guarded", "--yes", "--delete-runs")["destroyed"] is True
     assert left_over(before, inventory()) == {}

@@ -113,7 +113,7 @@ RECORD = lines_of(
 )
 KEPT = stored.StoredExperiment(name="losses", experiment=load("losses").experiment, cores=2)
 PREPARING = stored.StoredExperiment(name="preprocessing", experiment=load("preprocessing").experiment, cores=2)
-TOLD = progress.Status(lines=3, words=9, parts=2, source="/a")
+REPORTED = progress.Status(lines=3, words=9, parts=2, source="/a")
 FAILED = failures.Failure(kind=failures.FailureKind.CAUSE, time=5.0, what="it broke", where="in step 3")
 GUARD = GuardState(spent=3.5, as_of=NOW, rate=0.5, notices={"end": SentNotice(value="12", at=NOW)})
 MERGED = MergeResult(
@@ -160,7 +160,7 @@ DOCUMENTS = {
         STREAM.to_json(), in_file("stream.json", read_settings), DataError, StreamSettings.to_json
     ),
     "a reader's status": Stored(
-        json.dumps(asdict(TOLD)),
+        json.dumps(asdict(REPORTED)),
         in_file("reader-0/status.json", progress.read_status),
         DataError,
         lambda found: json.dumps(asdict(found)),

@@ -55,7 +55,7 @@ def spent(guard: "GuardReport") -> str:
     return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}{unpriced}"
 
 
-def stays(kept: "KeptBucket") -> str:
+def kept_text(kept: "KeptBucket") -> str:
     """Return a retained bucket's address, size, monthly price, and the reason why it is kept."""
     content = "of unknown size and price"
     if kept.objects is not None and kept.bytes is not None:
@@ -73,5 +73,5 @@ def kept_content(
     kept: "Sequence[KeptBucket]", notes: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
     """Return a deployment's retained buckets as JSON content and as rows of text. Each note becomes a row, too."""
-    rows = [*(("kept", stays(each)) for each in kept), *(("problem", note) for note in notes)]
+    rows = [*(("kept", kept_text(each)) for each in kept), *(("problem", note) for note in notes)]
     return [vars(each) for each in kept], rows

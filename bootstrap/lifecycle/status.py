@@ -36,7 +36,7 @@ class GroupStatus:
 
     `role` is `train` or `read`. `instance_types` lists the instance types that nodes of the group can have; it is empty
     if the launch template was deleted. `nodes` lists the instance type of each running node. If a node's boot report is
-    unreadable, the value of `ready` is unknown (None). `told` maps instance ids to the status that the node last
+    unreadable, the value of `ready` is unknown (None). `statuses` maps instance ids to the status that the node last
     reported, or to the reason why that status is unreadable.
     """
 
@@ -48,7 +48,7 @@ class GroupStatus:
     running: int
     nodes: list[str]
     ready: int | None
-    told: Mapping[str, NodeStatus | str]
+    statuses: Mapping[str, NodeStatus | str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ def read_groups(account: Account, deployment: str, bucket: str | None) -> list[G
                 running=len(running),
                 nodes=[each["InstanceType"] for each in serving],
                 ready=None if boot_report.UNREADABLE in states else states.count("ready"),
-                told={each: status for each in running if (status := _node_status(account, bucket, each))},
+                statuses={each: status for each in running if (status := _node_status(account, bucket, each))},
             )
         )
     return sorted(statuses, key=lambda group: group.name)

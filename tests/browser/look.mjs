@@ -95,8 +95,8 @@ function drawn() {
 
 // An empty page is never painted.
 function painted() {
-  const told = new Promise((done) => new PerformanceObserver(done).observe({ type: "paint", buffered: true }));
-  return Promise.race([told, new Promise((done) => setTimeout(done, 2000))]);
+  const painted = new Promise((done) => new PerformanceObserver(done).observe({ type: "paint", buffered: true }));
+  return Promise.race([painted, new Promise((done) => setTimeout(done, 2000))]);
 }
 
 function times() {

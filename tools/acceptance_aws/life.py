@@ -208,7 +208,7 @@ class AcceptanceRun:
         while time.monotonic() < until:
             status = self._status()
             self._require_within(status)
-            statuses = {name: each for group in status["groups"] for name, each in group["told"].items()}
+            statuses = {name: each for group in status["groups"] for name, each in group["statuses"].items()}
             if seen := found({name: each for name, each in statuses.items() if isinstance(each, dict)}):
                 return seen
             ended = [each["state"] for each in status["runs"] or () if each["state"] in _END_STATES]

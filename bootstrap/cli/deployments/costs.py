@@ -37,7 +37,7 @@ def run(target: Target) -> Result:
         "deployment": name,
         "billed": billed.total,
         "services": billed.services,
-        "stays": staying,
+        "kept": staying,
     }
     parts = sorted(billed.services.items(), key=lambda each: -each[1])
     bills = [

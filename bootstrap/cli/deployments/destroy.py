@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.figures import dollars, spent, stays
+from bootstrap.cli.figures import dollars, kept_text, spent
 from bootstrap.cli.output import Part, Result, Table, confirm, say
 from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
@@ -124,7 +124,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
             f"runs that would be lost: {', '.join(before.unfetched)} (s3://{before.bucket}/runs/); to "
             f"keep them, first run: shoal fetch {name} --output DIR"
         )
-    lines += [f"kept: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
+    lines += [f"kept: {kept_text(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
     lines += [f"note: {note}" for note in before.notes]
     return [*lines, f"kept: {TOOLKIT_STACK}, the CDK's stack, which all deployments in the region share"]
 
@@ -160,7 +160,7 @@ def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:
         "dollars_an_hour": before.rate,
         "spent": before.guard.spent if before.guard else None,
         "unfetched": before.unfetched,
-        "stays": [vars(kept) for kept in before.kept],
+        "kept": [vars(kept) for kept in before.kept],
         "notes": before.notes,
     }
 

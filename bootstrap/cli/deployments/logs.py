@@ -77,7 +77,7 @@ def run(
     if not (node or step) and (guard := logs.guard(account, now, tail=tail)):
         excerpts.append(guard)
     text = "\n".join(f"{each.who}: {each.state}" + "".join(f"\n    {line}" for line in each.lines) for each in excerpts)
-    return Result({"said": [vars(each) for each in excerpts]}, [text or "no logs yet"])
+    return Result({"excerpts": [vars(each) for each in excerpts]}, [text or "no logs yet"])
 
 
 def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> None:

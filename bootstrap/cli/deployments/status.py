@@ -52,10 +52,10 @@ def run(target: Target) -> Result:
     staying, kept_rows = kept_content(*kept.find_kept(name, account))
     if stack is None and kept_rows:
         rows = [("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
-        return Result({"deployment": name, "state": None, "stays": staying}, [rows])
+        return Result({"deployment": name, "state": None, "kept": staying}, [rows])
     now = status.read_status(name, account)
     runs, run_rows = _runs(now, account)
-    content = {**_content(now), "runs": runs, "stays": staying}
+    content = {**_content(now), "runs": runs, "kept": staying}
     return Result(content, [[*_rows(now, account.region), *run_rows, *kept_rows]])
 
 
@@ -100,7 +100,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
         return [], []
     deployment = Deployment(name=now.name, topology=now.topology, session=account.session, outputs=now.outputs)
     try:
-        overviews = overview(deployment, {name: each for group in now.groups for name, each in group.told.items()})
+        overviews = overview(deployment, {name: each for group in now.groups for name, each in group.statuses.items()})
     except ShoalError as error:
         return None, [("runs", f"unknown: {error}")]
     except ClientError as error:
@@ -169,7 +169,7 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
         rows.append(("cluster", f"{cluster.identifier}: {cluster.state}{nodes} {cluster.reason}".strip()))
     for group in now.groups:
         rows.append((f"{_NODES[group.role]} {group.name}", _described(group)))
-        rows += [(instance, describe_status(status)) for instance, status in group.told.items()]
+        rows += [(instance, describe_status(status)) for instance, status in group.statuses.items()]
     rows += [(name, value) for name, value in sorted(now.outputs.items()) if name.endswith(("Bucket", "ShareId"))]
     rows.append(
         ("costs now", f"{dollars(now.rate, ' per hour')}; {dollars(now.most, ' per hour')} while everything runs")

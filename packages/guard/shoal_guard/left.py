@@ -31,7 +31,7 @@ class Leftover:
     is_certain: bool
     """False if a service did not answer, so that the resource may not exist, or may not belong to the stack."""
     outcome: str
-    """Outcome of the sweep: `goes`, `deleted`, `is left` and so on."""
+    """Outcome of the sweep: `to be deleted`, `deleted`, `kept` or `left`."""
     reason: str
     """Reason why the resource is left or uncertain; empty otherwise."""
 

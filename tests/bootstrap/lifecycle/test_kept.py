@@ -50,7 +50,7 @@ def test_the_kept_bucket_is_found(found: list[FoundResource], meant: str, monkey
 
 def test_running_lists_nodes_and_a_cluster_that_cost_money() -> None:
     def group(name: str, running: int) -> GroupStatus:
-        numbers: dict[str, Any] = {"size": 2, "desired": running, "running": running, "ready": running, "told": {}}
+        numbers: dict[str, Any] = {"size": 2, "desired": running, "running": running, "ready": running, "statuses": {}}
         types = {"instance_types": ["g5.xlarge"], "nodes": ["g5.xlarge"] * running}
         return GroupStatus(name=name, role="train", **types, **numbers)
 

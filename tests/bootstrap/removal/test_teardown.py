@@ -183,11 +183,11 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
     assert command("destroy", "forgotten", "--yes", "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["destroyed"], said["stack"], said["unfetched"]) == (True, "deleted", [RUN])
-    (stays,) = said["stays"]
-    assert (stays["bucket"], stays["objects"], stays["bytes"]) == (bucket, 1, 7)
-    assert 0 < stays["monthly"] < 0.01
+    (kept,) = said["kept"]
+    assert (kept["bucket"], kept["objects"], kept["bytes"]) == (bucket, 1, 7)
+    assert 0 < kept["monthly"] < 0.01
     assert command("costs", "forgotten", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["stays"] == [stays]
+    assert json.loads(capsys.readouterr().out)["kept"] == [kept]
     assert command("status", "forgotten") == 0
     line = (
         f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (these runs were not fetched completely: {RUN}; "
@@ -195,7 +195,7 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
     assert line in " ".join(capsys.readouterr().out.split())
     with aws.faults.during(Denied(service="s3", operation="ListObjectVersions")):
         assert command("status", "forgotten", "--json") == 0
-        (unseen,) = json.loads(capsys.readouterr().out)["stays"]
+        (unseen,) = json.loads(capsys.readouterr().out)["kept"]
         assert (unseen["bucket"], unseen["objects"], unseen["bytes"], unseen["monthly"]) == (bucket, None, None, None)
         assert command("status", "forgotten") == 0
         assert f"s3://{bucket}, of unknown size and price (it holds 1 run" in " ".join(capsys.readouterr().out.split())

@@ -172,14 +172,14 @@ def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch: Node
     (scaling,) = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     name = read_tags(scaling["Tags"])[topology.TAG_DEPLOYMENT]
     (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
-    assert {each: describe_status(status) for each, status in group.told.items()} == {
+    assert {each: describe_status(status) for each, status in group.statuses.items()} == {
         first: "run, step 1,234 of 4,000, attempt 1, GPUs 97% used",
         second: "failed, no disk",
     }
     put(documents.status_key(first), '{"version": 2, "step": "x"}')
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
     (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
-    assert [(each, describe_status(status)) for each, status in group.told.items()] == [
+    assert [(each, describe_status(status)) for each, status in group.statuses.items()] == [
         (first, "unknown: its status is invalid: step is not of type int | None")
     ]
 

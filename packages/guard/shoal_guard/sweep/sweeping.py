@@ -21,7 +21,7 @@ LONGEST_SECONDS = 1200.0
 STUCK_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
-FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
+FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "to be deleted", "deleted", "kept", "being deleted", "left"
 UNVERIFIED = "unknown"
 """Outcome of a resource if its existence or its owner is unknown. The sweep does not delete such a resource."""
 ALL = "(all)"

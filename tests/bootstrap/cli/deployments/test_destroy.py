@@ -93,7 +93,7 @@ def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_
     assert (
         f"the parameter {account} has 'much' instead of an amount of dollars" in shoal("status", NAME, status=1).stderr
     )
-    assert "guard" in {each["who"] for each in json_of("logs", NAME)["said"]}
+    assert "guard" in {each["who"] for each in json_of("logs", NAME)["excerpts"]}
     boto3.client("ssm").delete_parameter(Name=account)
     printed = " ".join(shoal("costs", NAME, status=1).stderr.split())
     again = f"aws ssm delete-parameter --name {extension}; shoal extend {NAME} --hours H"
@@ -130,10 +130,10 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
     until(lambda: emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] not in going)
     report = json.dumps({"state": "failed", "log": "one\nno route to the share"})
     s3.put_object(Bucket=data, Key="nodes/i-1.json", Body=report.encode())
-    logs = {each["who"]: each for each in json_of("logs", NAME, "--tail", "1")["said"]}
+    logs = {each["who"]: each for each in json_of("logs", NAME, "--tail", "1")["excerpts"]}
     assert logs[f"step {identifier} (breaks)"]["state"].startswith("FAILED")
     assert logs["node i-1"] == {"who": "node i-1", "state": "failed", "lines": ["no route to the share"]}
-    alone = json_of("logs", NAME, "--node", "i-1")["said"]
+    alone = json_of("logs", NAME, "--node", "i-1")["excerpts"]
     assert [each["who"] for each in alone] == ["node i-1"]
     s3.put_object(Bucket=data, Key="nodes/i-\u202e.json", Body=report.encode())
     assert (
