@@ -7,7 +7,7 @@ Piles are those of `fasttext quality`. Rows are the first --words words of each 
 lines of the --text files. It sees no held-out rows and no test rows.
 
 Each model learns from the share --labelled of the rows, with three starts: random vectors of its default size, random
-vectors of the size of the learnt ones, and the learnt vectors. With --word-rates each start runs with each rate, and
+vectors of the size of the learned ones, and the learned vectors. With --word-rates each start runs with each rate, and
 for each seed the run with the best accuracy on the held-out rows counts.
 
 Differences are those of the last start to each other start, for the same seeds, with the standard error of their mean.
@@ -41,7 +41,7 @@ from trainer.registry import CLASSIFIERS, MODELS
 
 _GENERATED = 2_000
 _MODELS = tuple(name for name in CLASSIFIERS if "embeddings" in MODELS[name].options)
-_RANDOM, _AS_LONG, _LEARNT = "random", "random, as long", "learnt before"
+_RANDOM, _AS_LONG, _LEARNED = "random", "random, as long", "learned before"
 
 _MEASURES = ("accuracy", "macro_f1")
 
@@ -118,12 +118,12 @@ def _compared(
         (whole,) = seed_folder.glob("texts-*/dataset.h5")
         data = cut(whole, seed_folder / "rows.h5", options.words)
         began = time.monotonic()
-        vectors = _learn_vectors(seed_folder / "vectors", parts.learnt, more, size=options.size, seed=seed)
-        log.say(f"{seed}: vectors took {time.monotonic() - began:.1f} s, of {len(parts.learnt):,} rows and other text")
+        vectors = _learn_vectors(seed_folder / "vectors", parts.learned, more, size=options.size, seed=seed)
+        log.say(f"{seed}: vectors took {time.monotonic() - began:.1f} s, of {len(parts.learned):,} rows and other text")
         starts: dict[str, tuple[str, ...]] = {
             _RANDOM: (),
             _AS_LONG: (f"--embedding={options.size}",),
-            _LEARNT: (f"--embeddings={vectors}",),
+            _LEARNED: (f"--embeddings={vectors}",),
         }
         for model, runs in found.items():
             arguments = (f"--model={model}", f"--seed={seed}", f"--train-share={options.labelled}")
@@ -194,16 +194,16 @@ def _tabulate(log: Log, pile: str, found: Mapping[str, Mapping[str, Sequence[_Ru
         [
             model,
             start,
-            *(cell for name in _MEASURES for cell in _cells(runs, of_model[_LEARNT], name, against=start != _LEARNT)),
+            *(cell for name in _MEASURES for cell in _cells(runs, of_model[_LEARNED], name, against=start != _LEARNED)),
             spread([run.seconds for run in runs], 1),
         ]
         for model, of_model in found.items()
         for start, runs in of_model.items()
     ]
-    heads = ["accuracy", "learnt before, less this", "macro-F1", "learnt before, less this", "s"]
+    heads = ["accuracy", "learned before, less this", "macro-F1", "learned before, less this", "s"]
     log.table([pile, "vectors", *heads], rows)
 
 
-def _cells(runs: Sequence[_Run], learnt: Sequence[_Run], name: str, *, against: bool) -> tuple[str, str]:
-    ours, theirs = [getattr(run, name) for run in learnt], [getattr(run, name) for run in runs]
+def _cells(runs: Sequence[_Run], learned: Sequence[_Run], name: str, *, against: bool) -> tuple[str, str]:
+    ours, theirs = [getattr(run, name) for run in learned], [getattr(run, name) for run in runs]
     return spread(theirs, 4), difference(ours, theirs) if against else ""

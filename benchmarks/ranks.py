@@ -1,4 +1,4 @@
-"""Runs trainings and other programs on ranks of this machine, for benchmarks."""
+"""Runs training and other programs on ranks of this machine, for benchmarks."""
 
 import json
 import os

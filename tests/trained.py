@@ -1,4 +1,4 @@
-"""Trainings on deployments, for tests."""
+"""Training runs on deployments, for tests."""
 
 from typing import Any
 
@@ -18,16 +18,16 @@ from trainer.config import TrainConfig
 def train_on(
     deployment: Deployment,
     config: TrainConfig,
-    learnt: str | StreamSettings,
+    learned: str | StreamSettings,
     bars: Bars,
     launch_options: LaunchOptions = DEFAULT,
 ) -> dict[str, Any]:
     """Train on a deployment's nodes, with a dataset at an address or with text."""
-    source = DatasetSource(learnt) if isinstance(learnt, str) else StreamSource(learnt, readers=learnt.readers)
+    source = DatasetSource(learned) if isinstance(learned, str) else StreamSource(learned, readers=learned.readers)
     return train(source, config, DeploymentPlace(deployment, launch_options), bars)
 
 
 def predicted_on(deployment: Deployment, config: TrainConfig, prepared: Prepared, bars: Bars) -> dict[str, Any] | None:
-    """Return the prediction for a training on the deployment."""
+    """Return the prediction for a training run on the deployment."""
     launch = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
     return predict_run(DeploymentPlace(deployment), DeploymentRun(launch, prepared, config), bars)

@@ -54,12 +54,12 @@ Prices are in dollars per hour, on demand, in us-east-1, from `packages/guard/sh
 on-demand prices, which spot prices do not exceed. S3 and EFS are charged by use, in addition to these prices.
 
 - **Waiting**: between the deployment and a training run. The EMR cluster runs, but no GPU nodes.
-- **All at work**: everything runs at the same time. This is rare, because preprocessing comes before training.
+- **Everything running**: everything runs at the same time. This is rare, because preprocessing comes before training.
 
 AWS no longer starts the instances of *retired* topologies. These topologies run on the emulator, for comparisons with
 the reference system.
 
-| topology | description | waiting | all at work |
+| topology | description | waiting | everything running |
 |---|---|---|---|
 """
 _RECORD = """\

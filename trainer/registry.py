@@ -254,7 +254,7 @@ _WORD_MODELS = {
         },
         # SGD needs a decaying rate, and therefore a known number of steps. Adagrad's rate for a word decays by itself.
         on_endless_text={"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
-        presets={"sgns": Preset("a system that learnt skip-gram embeddings from a stream", _SKIPGRAM_SYSTEM)},
+        presets={"sgns": Preset("a system that learned skip-gram embeddings from a stream", _SKIPGRAM_SYSTEM)},
         # The overhead of calls dominates short steps. A step of 256 rows learns much less, a step of 64 slightly less.
         step_rows=StepRows("16, on GPUs 64", lambda run: 64 if run.on_gpus else 16),
     ),

@@ -44,7 +44,7 @@ class Example(NamedTuple):
 class Pile(NamedTuple):
     """Training texts and test texts."""
 
-    learnt: list[Example]
+    learned: list[Example]
     test: list[Example]
     """Empty if a share of the training texts must be split off."""
     test_share: float
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
     train: Path
     """File of the training rows, including the held-out rows."""
     test: Path
-    learnt: list[Example]
+    learned: list[Example]
     """Training rows without the held-out rows."""
     held_out: list[Example]
     tested: list[Example]
@@ -83,11 +83,11 @@ def read_pile(options: str) -> Pile:
             found += [(text, code, source.test) for text, code in zip(texts, batch.codes, strict=True) if text]
     check_input(tally, DEFAULT_MAX_MALFORMED)
     first = first_positive_code(Counter(code for _, code, _ in found), settings)
-    learnt, test = (
+    learned, test = (
         [Example(text, int(code >= first)) for text, code, of_test in found if of_test == wanted]
         for wanted in (False, True)
     )
-    return Pile(learnt if test else _distinct(learnt), test, settings.test_share)
+    return Pile(learned if test else _distinct(learned), test, settings.test_share)
 
 
 @command()
@@ -101,12 +101,12 @@ def _reading(**options: Any) -> tuple[Inputs, Settings]:
 
 def make_parts(pile: Pile, folder: Path, *, seed: int) -> Parts:
     """Split a pile at random, unless it has test files, and write both parts to a folder in random order."""
-    mixed = random.Random(seed).sample(pile.learnt, len(pile.learnt))  # noqa: S311
+    mixed = random.Random(seed).sample(pile.learned, len(pile.learned))  # noqa: S311
     count = 0 if pile.test else max(1, round(pile.test_share * len(mixed)))
-    tested, learnt = pile.test or mixed[:count], mixed[count:]
+    tested, learned = pile.test or mixed[:count], mixed[count:]
     folder.mkdir(exist_ok=True)
     train, test = (
-        write_examples(folder / f"{name}.txt", examples) for name, examples in (("train", learnt), ("test", tested))
+        write_examples(folder / f"{name}.txt", examples) for name, examples in (("train", learned), ("test", tested))
     )
     data = load_data(read_texts(train, test, folder))
     return Parts(train, test, _examples(data, data.training), _examples(data, data.validation), tested)

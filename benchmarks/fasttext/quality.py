@@ -140,7 +140,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _warm_up(pile: Pile, folder: Path) -> None:
     """Fill the caches of compiled code."""
-    few = pile.learnt[:: 1 + len(pile.learnt) // 1000]  # evenly, because the texts may be sorted by class
+    few = pile.learned[:: 1 + len(pile.learned) // 1000]  # evenly, because the texts may be sorted by class
     _shoal(_Shoal(("--preset=fasttext",)), make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
 
 
@@ -171,7 +171,7 @@ def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | N
     if callable(case):
         predict, cost = timed(lambda: case(parts))
         return {**_costs(cost, cost), **evaluate(predict, parts.tested)}
-    file = write_examples(folder / "learnt.txt", parts.learnt)
+    file = write_examples(folder / "learned.txt", parts.learned)
     if case == "autotune":
         if seconds is None:
             raise UsageError("fastText's autotune has no time; give --autotune-seconds, or a case of Shoal before it")

@@ -25,11 +25,12 @@ def tfidf(parts: Parts) -> Predict:
         ngram_range=(1, 2), tokenizer=str.split, token_pattern=None, lowercase=False, sublinear_tf=True
     )
     (texts, labels), (held_out, held_out_labels) = (
-        zip(*((each.text, each.label) for each in examples), strict=True) for examples in (parts.learnt, parts.held_out)
+        zip(*((each.text, each.label) for each in examples), strict=True)
+        for examples in (parts.learned, parts.held_out)
     )
-    learnt, others = values.fit_transform(texts), values.transform(held_out)
+    learned, others = values.fit_transform(texts), values.transform(held_out)
     models = [
-        LogisticRegression(C=strength, class_weight=weight, solver="liblinear").fit(learnt, labels)
+        LogisticRegression(C=strength, class_weight=weight, solver="liblinear").fit(learned, labels)
         for strength, weight in itertools.product(_STRENGTHS, _WEIGHTS)
     ]
     best = max(models, key=lambda model: model.score(others, held_out_labels))

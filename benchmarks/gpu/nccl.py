@@ -13,7 +13,7 @@ from benchmarks.gpu.part import Outcome, deviation, milliseconds, print_progress
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import single_rank, train
 
-_LEARNT = 0.7
+_LEARNED = 0.7
 """Smallest balanced accuracy. A model that predicts only one class has 0.5."""
 
 
@@ -36,14 +36,14 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
         held_out = max(100, sizes.rows // 20)
         data = make_data(make_rows(sizes.rows + 2 * held_out, device), validation=held_out, test=held_out)
         summary = train(data, ranks, global_batch=sizes.global_batch, epochs=sizes.epochs)
-    rate, learnt = summary["samples_per_second"], summary["balanced_accuracy"]
-    said = f"{backend}; trained in {summary['precision']} at {rate:,.0f} rows/s to a balanced accuracy of {learnt:.2f}"
+    rate, learned = summary["samples_per_second"], summary["balanced_accuracy"]
+    said = f"{backend}; trained in {summary['precision']} at {rate:,.0f} rows/s to a balanced accuracy of {learned:.2f}"
     if off:
         said += "; sums are wrong"
     return Outcome(
         said=said,
         figures={"backend": backend, "sums": [off, took], "summary": summary},
-        failed=bool(off) or learnt < _LEARNT,
+        failed=bool(off) or learned < _LEARNED,
     )
 
 

@@ -1,6 +1,6 @@
 """Skip-gram on generated text: words per second by the rows of a step, in complete runs of the trainer.
 
-Words follow Zipf's law, so steps touch as many different words as in real text. Only their frequencies can be learnt.
+Words follow Zipf's law, so steps touch as many different words as in real text. Only their frequencies can be learned.
 The time is that of the training steps, without reading.
 """
 
@@ -44,7 +44,7 @@ class Sizes:
     sizes: tuple[int, ...] = (100, 200)
     """Dimensions of the vectors."""
     seconds: float = 6
-    """Time after which a training is stopped."""
+    """Time after which a training run is stopped."""
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:

@@ -32,7 +32,7 @@ class Sizes:
     test: int = TEST
     batches: tuple[int, ...] = (4096, 1024, 256)
     seconds: float = 35
-    """Time after which a training is stopped."""
+    """Time after which a training run is stopped."""
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:

@@ -287,6 +287,6 @@ def _check(result: DemoResult, *, generated: bool) -> None:
         )
     if summary["balanced_accuracy"] <= 0.5 + _MARGIN:
         raise ShoalError(
-            f"the model has learnt nothing: its balanced accuracy is {summary['balanced_accuracy']:.1%}; a constant "
+            f"the model has learned nothing: its balanced accuracy is {summary['balanced_accuracy']:.1%}; a constant "
             "prediction has 50%"
         )

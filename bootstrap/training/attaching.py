@@ -60,8 +60,8 @@ def find_training(deployment: Deployment, run: str | None) -> TrainingHandle:
     """
     wanted = current_trainings(deployment)
     named = [each for each in wanted if run in (None, each.name)]
-    if at_work := next((each for each in named if not each.has_ended), None):
-        return at_work
+    if active := next((each for each in named if not each.has_ended), None):
+        return active
     ended = [newest for place in _places(deployment) if (newest := place.newest_ended(run))]
     if not (ended or named):
         which = f"the run {run}" if run else "a run"

@@ -83,7 +83,9 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
             return content
         except ValidationError as error:
             wrong = f"'{error.errors()[0]['loc'][0]}' is missing or has a wrong type"
-    raise ShoalError(f"{path} is not the summary of a training: {wrong}; check the logs in its folder, and train again")
+    raise ShoalError(
+        f"{path} is not the summary of a training run: {wrong}; check the logs in its folder, and train again"
+    )
 
 
 def _kind(content: dict[str, Any]) -> type[_Summary]:

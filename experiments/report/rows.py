@@ -161,10 +161,10 @@ def measures_of_arms(found: ExperimentResult) -> Iterator[Row]:
 
 
 def datasets(content: ReportContent) -> Iterator[Row]:
-    learnt = [each.run.latest.digest for each in content.subjects]
+    learned = [each.run.latest.digest for each in content.subjects]
     for name, data in _data(content):
-        runs = sum(digest == data.digest for digest in learnt) if learnt else None
-        yield {**dict(data.counts), "dataset": name, "digest": (data.digest or "not known")[:12], "learnt": runs}
+        runs = sum(digest == data.digest for digest in learned) if learned else None
+        yield {**dict(data.counts), "dataset": name, "digest": (data.digest or "not known")[:12], "learned": runs}
 
 
 def _data(content: ReportContent) -> Iterator[tuple[str | None, DataCounts]]:

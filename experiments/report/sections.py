@@ -212,7 +212,7 @@ DATA = _SectionSpec(
             columns=(
                 Column(key="dataset", head="dataset"),
                 Column(key="digest", head="digest"),
-                Column(key="learnt", head="runs in this report that trained on it"),
+                Column(key="learned", head="runs in this report that trained on it"),
                 *(
                     Column(key=key, head=head, form=",")
                     for key, head in {

@@ -38,15 +38,15 @@ def test_pile_has_words_with_labels_without_duplicate_texts(tmp_path: Path) -> N
     reviews = [("It's GOOD, yes", 4), ("it ' s good , yes", 1), ("bad; bad", 3), ("...", 5), ("", 5), ("\0 :", 2)]
     file = write_reviews(tmp_path / "reviews.json", *reviews)
     found = read_pile(f"--input {file} --positive-from 4 --test-share 0.2")
-    assert found.learnt == [("it ' s good , yes", 1), ("bad bad", 0), (". . .", 1)]
+    assert found.learned == [("it ' s good , yes", 1), ("bad bad", 0), (". . .", 1)]
     assert (found.test, found.test_share) == ([], 0.2)
 
 
 def test_pile_with_test_files_keeps_all_texts(tmp_path: Path) -> None:
-    learnt = write_reviews(tmp_path / "learnt.json", *[("good", 5), ("bad", 1)] * 3)
+    learned = write_reviews(tmp_path / "learned.json", *[("good", 5), ("bad", 1)] * 3)
     test = write_reviews(tmp_path / "test.json", *[("good", 5), ("good", 5)])
-    found = read_pile(f"--input {learnt} --test-input {test}")
-    assert found.learnt == [("good", 1), ("bad", 0)] * 3
+    found = read_pile(f"--input {learned} --test-input {test}")
+    assert found.learned == [("good", 1), ("bad", 0)] * 3
     assert found.test == [("good", 1)] * 2
 
 
@@ -63,15 +63,16 @@ def test_both_programs_get_all_rows_once_with_the_same_words(tmp_path: Path) -> 
     parts = make_parts(PILE, tmp_path / "parts", seed=1)
     assert len(parts.tested) == 6
     assert len(parts.held_out) == 2  # a twentieth
-    assert Counter([*parts.learnt, *parts.held_out, *parts.tested]) == Counter(PILE.learnt)
+    assert Counter([*parts.learned, *parts.held_out, *parts.tested]) == Counter(PILE.learned)
     lines = parts.train.read_text().splitlines()
-    assert Counter(lines) == Counter(f"__label__{label + 1} {text}" for text, label in [*parts.learnt, *parts.held_out])
+    examples = [*parts.learned, *parts.held_out]
+    assert Counter(lines) == Counter(f"__label__{label + 1} {text}" for text, label in examples)
 
 
 def test_seed_chooses_the_test_rows_of_a_pile_without_test_files(tmp_path: Path) -> None:
     tested = [make_parts(PILE, tmp_path / f"{seed}", seed=seed).tested for seed in range(2)]
     assert tested[0] != tested[1]
-    own = PILE._replace(learnt=PILE.learnt[:40], test=PILE.learnt[40:])
+    own = PILE._replace(learned=PILE.learned[:40], test=PILE.learned[40:])
     parts = [make_parts(own, tmp_path / f"own-{seed}", seed=seed) for seed in range(2)]
     assert parts[0].tested == parts[1].tested == own.test
     assert parts[0].train.read_text() != parts[1].train.read_text()
@@ -111,10 +112,10 @@ def test_file_has_the_generated_texts_and_labels(tmp_path: Path) -> None:
 def test_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path) -> None:
     pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     trained = program.train(
-        write_examples(tmp_path / "train.txt", PILE.learnt), thread=1, bucket=1000, epoch=50, lr=1.0
+        write_examples(tmp_path / "train.txt", PILE.learned), thread=1, bucket=1000, epoch=50, lr=1.0
     )
     assert trained.epochs.cpu < trained.call.cpu
-    found = program.classify(trained.model, PILE.learnt)
+    found = program.classify(trained.model, PILE.learned)
     assert found["accuracy"] > 0.95
     assert found["predict_cpu"] > 0
 

@@ -72,7 +72,7 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
 def test_part_runs_on_a_cpu_in_a_tiny_size(
     at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part, sizes
 ) -> None:
-    monkeypatch.setattr(nccl, "_LEARNT", 0.0)  # because a run of few rows does not learn
+    monkeypatch.setattr(nccl, "_LEARNED", 0.0)  # because a run of few rows does not learn
     for module in (texts, checks):
         monkeypatch.setattr(module, "WORDS", 5000)
     monkeypatch.setitem(yelp._MODEL, "buckets", 5000)

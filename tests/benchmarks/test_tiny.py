@@ -15,7 +15,7 @@ from tests.trainer.embeddings.made_text import lines, pairs
 BENCHMARKS = [
     (
         "downstream --seeds 1 --models lstm --size 8 --labelled .5 --word-rates .02 .2 --text {text}",
-        ["random", "random, as long", "learnt before"],
+        ["random", "random, as long", "learned before"],
     ),
     (
         "embeddings gensim {text} --similarity {pairs} --seeds 1 --epochs 5 --cases 'gensim, 1 worker' 'Shoal, 1 rank'",

@@ -1,4 +1,4 @@
-"""Records of trainings for tests, as trainer/output/reporter.py describes them."""
+"""Records of training runs for tests, as trainer/output/reporter.py describes them."""
 
 import json
 from collections.abc import Mapping

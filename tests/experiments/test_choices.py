@@ -40,7 +40,7 @@ def test_a_node_that_preprocesses_takes_as_long_as_one_machine_and_copies_no_dat
     assert (there[0], there[2]) == (start, train)
 
 
-def test_readers_do_not_change_a_training_on_a_dataset() -> None:
+def test_readers_do_not_change_a_run_on_a_dataset() -> None:
     alone, read_for = (predict(of(name), TRAINING) for name in ("embeddings-4x1gpu", "embeddings-4x1gpu-2readers"))
     assert read_for.stages == alone.stages
 

@@ -59,7 +59,7 @@ def costs(spec: topology.Topology) -> dict[str, Any]:
 
 
 def gpu_hourly(nodes: dict[str, int]) -> float:
-    """Return the dollars an hour of a cluster's GPU machines; retired types have the prices of the reference's time."""
+    """Return the dollars per hour of a cluster's GPU machines. Retired types have their last prices."""
     spec = of(training=[{"instance_type": name, "count": count} for name, count in nodes.items()])
     return sum(row.hourly for row in cost.rows(spec) if row.part == "training" and row.instance)
 

@@ -51,7 +51,7 @@ def stacks(handled: dict[str, Handled]) -> dict[str, Resources]:
 
 
 def resting(spec: topology.Topology) -> float:
-    """Return the dollars an hour before a training."""
+    """Return the dollars per hour before a training run."""
     return sum(row.hourly for row in cost.rows(spec) if row.since != "train")
 
 

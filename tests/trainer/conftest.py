@@ -1,4 +1,4 @@
-"""Fixtures: a small dataset that can be learnt, and runs of the trainer as users start them."""
+"""Fixtures: a small dataset that can be learned, and runs of the trainer as users start them."""
 
 import os
 import subprocess

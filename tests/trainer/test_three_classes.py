@@ -60,7 +60,7 @@ def three_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Classification, "load", staticmethod(load))
 
 
-def test_three_classes_are_learnt_and_their_confusion_matrix_is_recorded(tmp_path: Path) -> None:
+def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_path: Path) -> None:
     found = train_here(tmp_path, *LEARNING)
     assert found["accuracy"] > found["majority"] + 0.2
     assert min(found["macro_f1"], found["balanced_accuracy"]) > 0.7

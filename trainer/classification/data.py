@@ -111,14 +111,14 @@ class TextData:
 def load_data(
     path: Path,
     *,
-    learnt: Callable[[int], int] = lambda every: every,
+    learned: Callable[[int], int] = lambda every: every,
     rows_in: str = "memory",
     cache: Path | None = None,
     memory: int = 0,
 ) -> TextData:
     """Read a dataset into memory, or map it from this machine's disk (mapped.py).
 
-    `learnt`: function of the number of training rows that returns how many of them to train on. `rows_in`: `disk`;
+    `learned`: function of the number of training rows that returns how many of them to train on. `rows_in`: `disk`;
     `memory`; `device`, which first reads into memory (see `place_rows`); or `auto`, which uses the disk if the rows
     would fill more than half of `memory`. `cache`: the folder for rows on disk. `memory`: the free memory of this rank,
     in bytes.
@@ -147,7 +147,7 @@ def load_data(
                 ) from None
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
         rows = training[held_out:]
-        rows = take_rows(rows, learnt(len(rows)))
+        rows = take_rows(rows, learned(len(rows)))
         _require_classes(dataset, rows.labels)
         return TextData(
             training=rows,

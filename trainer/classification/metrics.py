@@ -1,8 +1,8 @@
 """Classification metrics, computed from the confusion matrix.
 
 Reviews are mostly positive, so compare a model's accuracy with the share of the most frequent class. The F1 of rare
-classes and the balanced accuracy show whether the model learnt anything. The confusion matrix of all rows is the sum of
-the ranks' matrices. So ranks exchange numbers of rows, never averages.
+classes and the balanced accuracy show whether the model learned anything. The confusion matrix of all rows is the sum
+of the ranks' matrices. So ranks exchange numbers of rows, never averages.
 """
 
 import math

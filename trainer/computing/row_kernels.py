@@ -164,11 +164,11 @@ def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
 
 @compiled
 def adagrad_rows(
-    table: Any, squares: Any, rows: Any, gradients: Any, rates: Any, rate: Any, learnt: Any, tiny: Any
+    table: Any, squares: Any, rows: Any, gradients: Any, rates: Any, rate: Any, learned: Any, tiny: Any
 ) -> None:
     """Take a step of Adagrad with one rate per row on the distinct `rows` (m,) of `table`.
 
-    `squares` (rows, 1): for each row, the sum of its mean squared gradients. `learnt` times the new mean square is
+    `squares` (rows, 1): for each row, the sum of its mean squared gradients. `learned` times the new mean square is
     added to it first. `rates` (rows, 1): a factor of each row's rate; None: no factors.
     """
     count, columns = len(rows), uint64(table.shape[1])
@@ -179,7 +179,7 @@ def adagrad_rows(
         row, square = uint64(rows[at]), table.dtype.type(0.0)
         for column in range(columns):
             square += gradients[uint64(at), column] * gradients[uint64(at), column]
-        squares[row, 0] += learnt * square / table.dtype.type(columns)
+        squares[row, 0] += learned * square / table.dtype.type(columns)
         step = rate / (np.sqrt(squares[row, 0]) + tiny)
         if rates is not None:
             step *= rates[row, 0]

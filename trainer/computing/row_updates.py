@@ -37,14 +37,14 @@ def adagrad(
     `squares` (rows, 1): for each row, the sum of its mean squared gradients. `row_rates` (rows, 1): a factor of each
     row's rate; None: no factors.
     """
-    learnt = 1.0 if learns else 0.0
+    learned = 1.0 if learns else 0.0
     rows, gradients = touched
     if computed_by_numba(table):
         rates = None if row_rates is None else row_rates.numpy()
-        numbers = _numbers(table, rate, learnt, ADAGRAD_TINY)
+        numbers = _numbers(table, rate, learned, ADAGRAD_TINY)
         kernels().adagrad_rows(*_arrays(table, squares, rows, gradients), rates, *numbers)
         return
-    square = squares[rows].add_(gradients.square().mean(1, keepdim=True), alpha=learnt)
+    square = squares[rows].add_(gradients.square().mean(1, keepdim=True), alpha=learned)
     squares[rows] = square
     gradients = gradients if row_rates is None else gradients * row_rates[rows]
     table.index_add_(0, rows, gradients / square.sqrt_().add_(ADAGRAD_TINY), alpha=-rate)

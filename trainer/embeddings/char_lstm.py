@@ -129,10 +129,10 @@ class CharacterLoss:
         """
         if not len(rows):
             return model.centres.weight.new_zeros(()), 0
-        learnt = np.flatnonzero((rows >= FIRST_WORD).any(1))
-        if not len(learnt):
-            learnt = np.zeros(1, np.int64)  # one empty row, so that even a loss of 0 depends on the parameters
-        rows, keys = rows[learnt], keys[learnt]
+        learned = np.flatnonzero((rows >= FIRST_WORD).any(1))
+        if not len(learned):
+            learned = np.zeros(1, np.int64)  # one empty row, so that even a loss of 0 depends on the parameters
+        rows, keys = rows[learned], keys[learned]
         _, ids = touched_words(rows, keys, self._pairs.rules)
         states = model(self._letters[ids.numpy()])
 

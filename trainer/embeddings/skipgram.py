@@ -210,8 +210,8 @@ def _sums_by_torch(
     weights = (degrees * (rules.negatives / SHARED))[:, :, None].to(against.dtype)
     loss = -(logsigmoid(scores) * near).sum() - (logsigmoid(-against) * weights).sum()
     by_scores, by_against = -torch.sigmoid(-scores) * near, torch.sigmoid(against) * weights
-    learnt = degrees.sum(1, keepdim=True) > 0
-    used, drawn = (words >= FIRST_WORD) & learnt, learnt.expand_as(shared)
+    learned = degrees.sum(1, keepdim=True) > 0
+    used, drawn = (words >= FIRST_WORD) & learned, learned.expand_as(shared)
     by_centres = by_scores @ contexts + by_against @ noises
     by_contexts = torch.cat(((by_scores.mT @ centres)[used], (by_against.mT @ centres)[drawn]))
     of_contexts = torch.cat((words[used], shared[drawn]))

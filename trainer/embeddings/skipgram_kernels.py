@@ -169,10 +169,10 @@ def skipgram_gradients(rows: Any, keys: Any, rules: Any, tables: Any, places: An
             centres[place], contexts[place] = tables[0][words[place]], tables[1][words[place]]
         by_centres[:count], by_contexts[:count], by_noises[:] = 0.0, 0.0, 0.0
         loss += _learn_pairs(count, lines, reaches, centres, contexts, by_centres, by_contexts, degrees)
-        learnt = degrees[:count].sum()
-        if learnt == 0:
+        learned = degrees[:count].sum()
+        if learned == 0:
             continue
-        pairs += learnt
+        pairs += learned
         draw_negatives(keys[number], noise, negatives)
         for place in range(shared):
             noises[place] = tables[1][negatives[place]]

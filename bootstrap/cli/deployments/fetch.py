@@ -15,7 +15,7 @@ from common.errors import UsageError
 _FETCHED: Rows = {
     "from": "s3://{bucket}/runs/",
     "to": "{output}",
-    "runs": lambda done: ", ".join(done["runs"]) or "no trainings",
+    "runs": lambda done: ", ".join(done["runs"]) or "no runs",
     "files": "{copied:plural file} copied ({bytes:size}), {present} already present",
 }
 

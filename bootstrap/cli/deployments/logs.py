@@ -89,7 +89,7 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
     asked = -_ASK_SECONDS
     while not ended:
         if time.monotonic() - asked >= _ASK_SECONDS:
-            ended, asked = not (follow and _is_at_work(target, run)), time.monotonic()
+            ended, asked = not (follow and _is_active(target, run)), time.monotonic()
         for line in logs.more(rank):
             printed = True
             print(printable(line), flush=True)  # noqa: T201
@@ -100,7 +100,7 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
         say(f"{who} of {run} printed nothing")
 
 
-def _is_at_work(target: Target, run: str) -> bool:
+def _is_active(target: Target, run: str) -> bool:
     """Return whether a run might still print: its deployment exists, and no command has collected its results.
 
     Raises ShoalError if the deployment's current training runs are unknown.

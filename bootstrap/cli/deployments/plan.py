@@ -258,7 +258,7 @@ def plan_content(planned: "DeploymentPlan", *, deployment: str) -> dict[str, Any
 
 def plan_parts(planned: "DeploymentPlan", content: Mapping[str, Any]) -> list[Part]:
     """Return a plan as text."""
-    at_work = {
+    total = {
         "item": f"everything running{', at least' if planned.unknown else ''}",
         "hourly": planned.hourly,
     }
@@ -268,7 +268,7 @@ def plan_parts(planned: "DeploymentPlan", content: Mapping[str, Any]) -> list[Pa
     ]
     return [
         f"{planned.topology.name}: {planned.topology.description} ({planned.topology.region})",
-        Table([*content["bill"], at_work], _BILL),
+        Table([*content["bill"], total], _BILL),
         "\n".join(_prices(planned)),
         "\n  ".join(["The guard:", *content["guard"]]),
         "\n".join([f"Checked: the topology; AWS: {planned.account}.", *findings]),

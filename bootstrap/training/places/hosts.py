@@ -194,7 +194,9 @@ class HostsRun(AgentRun):
                 "credentials, from a role or in its ~/.aws, with permission to list, read, write and delete its objects"
             )
         if (other := answer.get("other")) not in (None, self.store.name):
-            raise ShoalError(f"{host.label}: a training in another folder, {other}, uses this host; wait until it ends")
+            raise ShoalError(
+                f"{host.label}: a training run in a different folder, {other}, uses this host; wait until it ends"
+            )
         if not isinstance(answer.get("works"), bool):
             last = (errors.strip() or output.strip()).splitlines()[-1:] or ["it printed nothing"]
             raise ShoalError(f"{host.label}: its agent does not start: {last[0]}")

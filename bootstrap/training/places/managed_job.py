@@ -238,7 +238,7 @@ def count_active_jobs(account: Account, deployment: str, outputs: Mapping[str, s
     """Return the number of active jobs of a deployment; 0 without managed training."""
     if topology.OUTPUT_MANAGED not in outputs:
         return 0
-    return len(cleanup.jobs_at_work(account.client("sagemaker"), deployment, topology.TAG_DEPLOYMENT))
+    return len(cleanup.running_jobs(account.client("sagemaker"), deployment, topology.TAG_DEPLOYMENT))
 
 
 def work_of(run: str, hyper: Mapping[str, str], channels: Mapping[str, str]) -> tuple[object, ...]:

@@ -92,13 +92,13 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     detected, notes = _detect_all(listing.files, inputs.options)
     _require_consistent_headers(detected)
     labelled = _is_labelled(detected, inputs.options)
-    learnt, tested = (
+    learned, tested = (
         sum((each.values for found, each in detected.items() if found.test is test), Counter[str]())
         for test in (False, True)
     )
-    values, options = learnt + tested, inputs.options
+    values, options = learned + tested, inputs.options
     if labelled:
-        check_labels(learnt, tested, options)
+        check_labels(learned, tested, options)
     positive = options.positive_label
     inspected = {Source(**vars(found), format=each.format): each for found, each in detected.items()}
     sample = take_sample(tuple(inspected), reading_settings(labelled, options))

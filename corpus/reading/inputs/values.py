@@ -37,14 +37,14 @@ More labels are hardly ever classes, and a long list does not help.
 _MIN_RATINGS, _MAX_BAD_SHARE_OF_A_FILE = 10, 0.2
 
 
-def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
+def check_labels(learned: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
     """Raise DataError if it is ambiguous which labels are positive.
 
-    `learnt` has the counts of labels, as `label_text` returns them, in the beginnings of the training files, and
+    `learned` has the counts of labels, as `label_text` returns them, in the beginnings of the training files, and
     `tested` those in the test files. A single label of a known pair is accepted, because the rest of the input can have
     the other label of the pair.
     """
-    values = learnt + tested
+    values = learned + tested
     if options.positive_label is not None or options.classes or not values:
         return
     if are_pair(values) and (not tested or are_pair(tested)):

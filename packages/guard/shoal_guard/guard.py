@@ -178,5 +178,5 @@ class _DependOnGuard:
         if self._found and (unpriced := self._found.prices.unpriced):
             Annotations.of(self._guard).add_error(
                 f"Guard cannot enforce the budget without the prices of {', '.join(sorted(unpriced))}; pass their sum "
-                "in dollars an hour as dollars_an_hour"
+                "in dollars per hour as dollars_an_hour"
             )

@@ -1,4 +1,4 @@
-"""Trainings on hosts, started by the command line."""
+"""Training runs on hosts, started by the command line."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ def made_dataset(path: Path) -> Path:
 
 
 class Training:
-    """Running command of a training."""
+    """Running command of a training run."""
 
     def __init__(self, hosts: SshHosts, dataset: Path, output: Path, *more: str, where: tuple[str, ...] = ()) -> None:
         place = where or ("--hosts", str(hosts.file))

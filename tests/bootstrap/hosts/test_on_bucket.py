@@ -1,4 +1,4 @@
-"""Trainings on hosts that share only a bucket, each with its own credentials."""
+"""Training runs on hosts that share only a bucket, each with its own credentials."""
 
 import json
 import signal

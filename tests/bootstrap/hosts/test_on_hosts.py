@@ -1,4 +1,4 @@
-"""Trainings on hosts with a real SSH server: following, stopping, resuming, and lost hosts."""
+"""Training runs on hosts with a real SSH server: following, stopping, resuming, and lost hosts."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def test_a_detached_run_continues_and_the_same_command_follows_it(
     file.write_text(text.replace(f"folder={hosts.folder}", f"folder={tmp_path}"))
     elsewhere = Training(hosts, dataset, tmp_path / "elsewhere", "--epochs", "1")
     printed = " ".join(elsewhere.process.communicate()[1].split())
-    assert f"a training in another folder, {hosts.folder}, uses this host; wait until it ends" in printed
+    assert f"a training run in a different folder, {hosts.folder}, uses this host; wait until it ends" in printed
     file.write_text(text)
     other = Training(hosts, dataset, tmp_path / "other", "--epochs", "1")
     printed = " ".join(other.process.communicate()[1].split())

@@ -9,7 +9,7 @@ from shoal_local_aws.aws import EmbeddedAws
 
 import bootstrap.lifecycle.logs
 from bootstrap.aws import stacks
-from bootstrap.cli.deployments.logs import _is_at_work
+from bootstrap.cli.deployments.logs import _is_active
 from bootstrap.lifecycle.logs import RunLogs
 from common.errors import ShoalError
 
@@ -68,6 +68,6 @@ def test_a_deployment_that_is_being_updated_does_not_end_the_logs_of_its_run(mon
     target: Any = SimpleNamespace(name="demo", account=account)
     monkeypatch.setattr(stacks, "describe", lambda *_: {"StackStatus": "UPDATE_IN_PROGRESS"})
     with pytest.raises(ShoalError, match="is in state UPDATE_IN_PROGRESS"):
-        _is_at_work(target, RUN)
+        _is_active(target, RUN)
     monkeypatch.setattr(stacks, "describe", lambda *_: None)
-    assert not _is_at_work(target, RUN)
+    assert not _is_active(target, RUN)

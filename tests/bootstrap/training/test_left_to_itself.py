@@ -1,4 +1,4 @@
-"""Tests of trainings on nodes of the embedded AWS that outlive their command."""
+"""Tests of training runs on nodes of the embedded AWS that outlive their command."""
 
 import secrets
 import time

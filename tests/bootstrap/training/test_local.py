@@ -163,7 +163,7 @@ def test_an_invalid_summary_is_refused_with_its_file(
 ) -> None:
     (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
     reason = f"'{wrong}' is missing or has a wrong type" if wrong else "it is not a JSON object"
-    with pytest.raises(ShoalError, match=rf"summary\.json is not the summary of a training: {reason}; check the logs"):
+    with pytest.raises(ShoalError, match=rf"is not the summary of a training run: {reason}; check the logs"):
         read_summary(tmp_path)
 
 

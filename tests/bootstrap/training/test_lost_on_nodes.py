@@ -1,4 +1,4 @@
-"""Tests of losing ranks and nodes during a training on nodes of the embedded AWS: the run continues."""
+"""Tests of losing ranks and nodes during a training run on nodes of the embedded AWS: the run continues."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Tests of the data of a training on nodes: they are found and uploaded before nodes start."""
+"""Tests of the data of a training run on nodes: they are found and uploaded before nodes start."""
 
 from dataclasses import replace
 from pathlib import Path

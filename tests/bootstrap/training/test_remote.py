@@ -1,4 +1,4 @@
-"""Tests of preparing a training on nodes of the embedded AWS."""
+"""Tests of preparing a training run on nodes of the embedded AWS."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

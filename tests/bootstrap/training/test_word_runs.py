@@ -101,7 +101,7 @@ class WordRun:
         found: dict[str, Any] = json.loads((self.output / "summary.json").read_text())
         return found
 
-    def learnt(self) -> dict[str, Any]:
+    def learned(self) -> dict[str, Any]:
         """Return the position in the stream from the newest checkpoint: parts `taken` of each reader, `words_seen`."""
         newest, _ = checkpoint.newest(self.output / "checkpoints")
         assert newest is not None
@@ -129,13 +129,13 @@ def followed(home: Path, lines: Sequence[str]) -> Path:
 def has_trained_on_all(run: WordRun) -> None:
     """Check, by record and checkpoint, that the run trained once on each part, to its end."""
     parts = -(-(WORDS + len(LINES)) // (128 * 128))
-    learnt = run.learnt()
-    assert [*learnt.pop("last")] == ["reader-0"]  # the part from which it continues without its folder
+    learned = run.learned()
+    assert [*learned.pop("last")] == ["reader-0"]  # the part from which it continues without its folder
     first = load_start(run.output / STREAM)
     assert first is not None
     known = set(first.vocabulary.words)
     outside = sum(word not in known for line in LINES for word in line.split())
-    assert learnt == {
+    assert learned == {
         "taken": {"reader-0": parts},
         "chosen": None,
         "words_seen": WORDS,
@@ -191,4 +191,4 @@ def test_a_fast_source_waits_and_the_memory_of_readers_and_ranks_stays_constant(
     assert read_status(stream).paused_seconds > read_status(stream).waiting_seconds
     for before, most in zip(memory[len(memory) // 4], map(max, zip(*memory, strict=True)), strict=True):
         assert most - before < 20 << 20
-    assert run.learnt()["words_seen"] == words
+    assert run.learned()["words_seen"] == words

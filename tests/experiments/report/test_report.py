@@ -102,8 +102,8 @@ def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path: Path) -> 
     write_dataset(made / "dataset.h5", train=rows, test=rows, vocabulary=["good"], settings=settings)
     with open_dataset(made / "dataset.h5") as dataset:
         digest = dataset.digest
-    learnt = records.whole(tmp_path / "learnt", digest=digest)
-    page = report([learnt, made, examples.dataset(tmp_path / "other")], now=0.0).page
+    learned = records.whole(tmp_path / "learned", digest=digest)
+    page = report([learned, made, examples.dataset(tmp_path / "other")], now=0.0).page
     outline = Outline(page)
     assert [row[:3] for row in outline.rows if row[0] in ("made", "other") and row[2] in ("0", "1")] == [
         ["made", digest[:12], "1"],

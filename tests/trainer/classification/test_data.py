@@ -43,7 +43,7 @@ def put(path: Path, train: Written, test: Written, **ratings: Any) -> Path:
 
 
 def test_a_share_of_the_training_rows_does_not_change_validation_and_test_rows(dataset: Path) -> None:
-    whole, part = load_data(dataset), load_data(dataset, learnt=lambda every: every // 4)
+    whole, part = load_data(dataset), load_data(dataset, learned=lambda every: every // 4)
     assert part.sizes == {**whole.sizes, "training": 475}
     assert np.array_equal(part.training.tokens, whole.training.tokens[:475])
     assert np.array_equal(part.validation.tokens, whole.validation.tokens)
@@ -56,7 +56,7 @@ def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path: Path) -> N
     settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
     path = tmp_path / "d.h5"
     write_dataset(path, train=train, test=train, vocabulary=VOCABULARY, settings=settings)
-    whole, part = load_data(path).training, load_data(path, learnt=lambda every: every // 10).training
+    whole, part = load_data(path).training, load_data(path, learned=lambda every: every // 10).training
     assert len(part) == round(0.1 * len(whole))
     assert abs(part.labels.mean() - whole.labels.mean()) < 0.02
     first = part.whole_batch(np.arange(1), CPU)

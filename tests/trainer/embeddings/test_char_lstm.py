@@ -33,12 +33,12 @@ def by_tables(model: CharLSTM, rows: np.ndarray, keys: np.ndarray) -> tuple[floa
     """Return the loss of pairs in tables that the model fills, and the gradients of its parameters."""
     letters = Spelling.of(NAMES).letters(NAMES)
     states = torch.cat([model(letters[number : number + 1]) for number in range(WORDS)])
-    learnt = SkipGram(WORDS + FIRST_WORD, 7)
+    learned = SkipGram(WORDS + FIRST_WORD, 7)
     heads = model.centres(states), model.contexts(states)
     with torch.no_grad():
-        for table, vectors in zip((learnt.centres, learnt.contexts), heads, strict=True):
+        for table, vectors in zip((learned.centres, learned.contexts), heads, strict=True):
             table[FIRST_WORD:] = vectors
-    loss, _, gradients = by_definition(learnt, rows, keys, rules())
+    loss, _, gradients = by_definition(learned, rows, keys, rules())
     of_vectors = [each[FIRST_WORD:].float() for each in gradients]
     return loss.item(), list(torch.autograd.grad(heads, list(model.parameters()), of_vectors))
 

@@ -47,8 +47,8 @@ def as_tables(deltas: list[list[FactoredGradient]]) -> list[torch.Tensor]:
 
 def test_steps_that_run_out_of_memory_restore_the_vectors() -> None:
     text = np.random.default_rng(0).integers(FIRST_WORD, WORDS + FIRST_WORD, (6, TOKENS), dtype=np.int32)
-    learnt, computing = model(), gradients(text)
-    before = [each.detach().clone() for each in (learnt.centres, learnt.contexts)]
+    learned, computing = model(), gradients(text)
+    before = [each.detach().clone() for each in (learned.centres, learned.contexts)]
     local = LocalSteps(computing, rows=2, clip_norm=0.0)
     local.rate = 1.0
     fitting, compute_rows = iter((True, True, False)), computing.compute_rows
@@ -59,8 +59,8 @@ def test_steps_that_run_out_of_memory_restore_the_vectors() -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with patch.object(computing, "compute_rows", filling), pytest.raises(torch.OutOfMemoryError):
-        local(learnt, np.arange(6), 6, 5, StepTimer())
-    assert all(one.equal(other) for one, other in zip((learnt.centres, learnt.contexts), before, strict=True))
+        local(learned, np.arange(6), 6, 5, StepTimer())
+    assert all(one.equal(other) for one, other in zip((learned.centres, learned.contexts), before, strict=True))
 
 
 def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, squares: bool) -> list[torch.Tensor]:
@@ -92,14 +92,14 @@ def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, square
 def test_local_steps_are_sequential_and_the_vectors_are_restored(
     text: np.ndarray, own: int, rate: float, clip_norm: float, squares: bool
 ) -> None:
-    learnt, local = model(squares=squares), LocalSteps(gradients(text), rows=own, clip_norm=clip_norm)
+    learned, local = model(squares=squares), LocalSteps(gradients(text), rows=own, clip_norm=clip_norm)
     local.rate = rate
-    found = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
+    found = local(learned, np.arange(len(text)), len(text), 5, StepTimer())
     for delta, expected in zip(
         as_tables(found.table_gradients), by_hand(text, own, rate, clip_norm, squares=squares), strict=True
     ):
         torch.testing.assert_close(delta, expected, rtol=1e-3, atol=1e-4)
-    for table, expected in zip(learnt.parameters(), model(squares=squares).parameters(), strict=True):
+    for table, expected in zip(learned.parameters(), model(squares=squares).parameters(), strict=True):
         assert torch.equal(table, expected)
 
 
@@ -121,11 +121,11 @@ def test_deltas_by_numba_equal_those_by_torch(text: np.ndarray, own: int, rate: 
     found = []
     for by_numba in (True, False):
         with patch.object(local_steps, "computed_by_numba", return_value=by_numba):
-            learnt, local = model(), LocalSteps(gradients(text), rows=own, clip_norm=0.0)
+            learned, local = model(), LocalSteps(gradients(text), rows=own, clip_norm=0.0)
             local.rate = rate
-            deltas = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
+            deltas = local(learned, np.arange(len(text)), len(text), 5, StepTimer())
         assert all(
-            torch.equal(table, own) for table, own in zip(learnt.parameters(), model().parameters(), strict=True)
+            torch.equal(table, own) for table, own in zip(learned.parameters(), model().parameters(), strict=True)
         )
         found.append(as_tables(deltas.table_gradients))
     for by_loops, by_torch in zip(*found, strict=True):
@@ -140,15 +140,15 @@ def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully() -> None:
     torch.manual_seed(0)
     deltas = []
     for of in (4, 8):  # alone, and half of the rows of two ranks
-        learnt = SkipGram(2 + FIRST_WORD, SIZE)
+        learned = SkipGram(2 + FIRST_WORD, SIZE)
         computing = SkipGramGradients(text, rules, seed=3, pairs_a_row=10.0, steady=True)
         torch.manual_seed(1)
         with torch.no_grad():
-            for each in learnt.parameters():
+            for each in learned.parameters():
                 each.normal_()
         local = LocalSteps(computing, rows=4, clip_norm=0.0)
         local.rate = 0.1
-        table_gradients = local(learnt, np.arange(4), of, 5, StepTimer()).table_gradients[0][0]
+        table_gradients = local(learned, np.arange(4), of, 5, StepTimer()).table_gradients[0][0]
         deltas.append(
             torch.zeros(2 + FIRST_WORD, SIZE).index_add_(0, table_gradients.ids.long(), table_gradients.gradients)
         )

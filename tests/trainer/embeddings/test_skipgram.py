@@ -34,10 +34,10 @@ def model(seed: int = 0) -> SkipGram:
 
 
 def by_definition(
-    learnt: SkipGram, rows: np.ndarray, keys: np.ndarray, chosen: Sampling
+    learned: SkipGram, rows: np.ndarray, keys: np.ndarray, chosen: Sampling
 ) -> tuple[torch.Tensor, int, list[torch.Tensor]]:
     """Return the loss pair by pair, and its gradients by autograd, in float64."""
-    centres, contexts = (each.detach().double().requires_grad_() for each in (learnt.centres, learnt.contexts))
+    centres, contexts = (each.detach().double().requires_grad_() for each in (learned.centres, learned.contexts))
     loss, pairs = torch.zeros((), dtype=torch.float64), 0
     for row, key in zip(rows, keys, strict=True):
         words, lines, reaches = np.empty((3, len(row)), np.int64)
@@ -65,15 +65,15 @@ def as_table(table_gradients, table: torch.Tensor) -> torch.Tensor:
 @example(np.full((1, 20), FIRST_WORD, np.int32), 19, 0.0, 0)  # some words have more pairs than a product has factors
 @example(np.array([[0] * 20, [FIRST_WORD] * 20], np.int32), 3, 0.0, 0)  # a row without pairs, and one after it
 def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window: int, subsample: float, seed: int):
-    chosen, learnt = rules(window, subsample), model()
+    chosen, learned = rules(window, subsample), model()
     keys = hashes(seed, 3, np.arange(len(rows)))
-    loss, pairs, gradients = by_definition(learnt, rows, keys, chosen)
-    by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False).sums(learnt, rows, keys)
-    by_torch = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)._by_torch(learnt, rows, keys)
+    loss, pairs, gradients = by_definition(learned, rows, keys, chosen)
+    by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False).sums(learned, rows, keys)
+    by_torch = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)._by_torch(learned, rows, keys)
     for found_loss, found_pairs, table_gradients in (by_numba, by_torch):
         assert found_pairs == pairs
         assert found_loss.item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-4)
-        for table, own, expected in zip((learnt.centres, learnt.contexts), table_gradients, gradients, strict=True):
+        for table, own, expected in zip((learned.centres, learned.contexts), table_gradients, gradients, strict=True):
             assert torch.allclose(as_table(own, table).double(), expected, atol=2e-3, rtol=1e-3)
     for one, other in zip(by_numba[2], by_torch[2], strict=True):  # each word once, because ranks exchange it
         assert sorted(one.ids.tolist()) == other.ids.tolist()
@@ -81,15 +81,15 @@ def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window: int,
 
 @given(texts, st.data())
 def test_other_rows_do_not_change_the_result_of_a_row(rows, data) -> None:
-    chosen, learnt = rules(), model()
+    chosen, learned = rules(), model()
     keys = hashes(1, 2, np.arange(len(rows)))
     cut = data.draw(st.integers(0, len(rows)))
     computer = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)
     whole, *parts = (
-        computer.sums(learnt, rows[part], keys[part]) for part in (slice(None), slice(0, cut), slice(cut, None))
+        computer.sums(learned, rows[part], keys[part]) for part in (slice(None), slice(0, cut), slice(cut, None))
     )
     assert whole[1] == sum(part[1] for part in parts)
-    for number, table in enumerate((learnt.centres, learnt.contexts)):
+    for number, table in enumerate((learned.centres, learned.contexts)):
         together = sum(as_table(part[2][number], table) for part in parts)
         assert torch.allclose(as_table(whole[2][number], table), together, atol=1e-4)
 

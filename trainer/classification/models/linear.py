@@ -3,7 +3,7 @@
 The value of an n-gram in a text is its count times its ratio. The ratio is the logarithm of how much more frequent the
 n-gram is in one class than in the other classes. For rare n-grams it is reduced. See Wang and Manning (2012),
 "Baselines and Bigrams". The vector of a text's word n-gram values is scaled to length 1, and the vector of its
-character n-gram values to length `CHARACTERS`. The weights are learnt by logistic regression with Adagrad, because
+character n-gram values to length `CHARACTERS`. The weights are learned by logistic regression with Adagrad, because
 Adagrad's steps do not depend on the scale of a value.
 
 The bias is initialised to the class frequencies, and the number of words in a text has its own weight. Otherwise the

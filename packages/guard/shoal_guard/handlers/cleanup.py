@@ -244,7 +244,7 @@ def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -
     The wait is necessary because jobs write checkpoints into the data bucket while they stop.
     """
     sagemaker = boto3.client("sagemaker")
-    while jobs := jobs_at_work(sagemaker, deployment, tag):
+    while jobs := running_jobs(sagemaker, deployment, tag):
         for each in jobs:
             if each["TrainingJobStatus"] == "InProgress":
                 stop_job(sagemaker, each["TrainingJobName"])
@@ -268,7 +268,7 @@ def stop_job(sagemaker: Any, name: str) -> None:
             raise
 
 
-def jobs_at_work(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, Any]]:
+def running_jobs(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, Any]]:
     """Return the running training jobs that have the name and the tag of this deployment."""
     found = []
     for status in ("InProgress", "Stopping"):

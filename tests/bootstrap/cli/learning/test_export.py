@@ -26,7 +26,7 @@ def bucket(aws: EmbeddedAws) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of a training."""
+    """The output of a training run."""
     output = tmp_path_factory.mktemp("run")
     write_model(output / "model", random_model())
     return output

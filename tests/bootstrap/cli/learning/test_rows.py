@@ -37,11 +37,11 @@ def experiment(kind: str, *arms: ArmResult) -> ExperimentResult:
     return ExperimentResult(folder=Path("out"), kept=kept, arms=(*arms[:-1], damaged))
 
 
-LEARNT = {"seconds_an_epoch": 4.0, "words_a_second": 12_345.6, "pip_loss": 0.125, "pip_mean_square": 0.5, "loss": 2.25}
+LEARNED = {"seconds_an_epoch": 4.0, "words_a_second": 12_345.6, "pip_loss": 0.125, "pip_mean_square": 0.5, "loss": 2.25}
 EXPERIMENTS = {
     "words": experiment(
         "words",
-        arm("one", ranks=1, seconds=Spread(8.0, 7.5, 9.0), words=LEARNT),
+        arm("one", ranks=1, seconds=Spread(8.0, 7.5, 9.0), words=LEARNED),
         arm("two", ranks=2, seconds=Spread(5.0, 5.0, 5.0), bytes_a_step=2_500.0, speed_up=1.6, efficiency=0.8),
         arm("none", finished=0),
     ),

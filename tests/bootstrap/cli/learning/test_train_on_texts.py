@@ -52,7 +52,7 @@ def test_too_many_classes_are_refused(train: RunCommand) -> None:
     assert "--classes names 1,001 classes, but training supports at most 1,000; give the most" in printed
 
 
-# The tests below run real trainings.
+# The tests below start real training runs.
 
 OPTIONS = ("train", "--local", "--model", "fasttext", "--buckets", "1000", "--input", "in", "--output", "in/model")
 TWO_EPOCHS = ("--epochs", "2", "--batch-size", "64")
