@@ -29,7 +29,7 @@ from trainer.output.run_files import SUMMARY, write_whole
 from trainer.rank_errors import DivergedError
 from trainer.registry import Settings
 from trainer.search.candidates import candidate_config, next_candidate
-from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_hopeless
+from trainer.search.trials import Trial, best_of, differences, is_hopeless
 from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
 
 
@@ -210,10 +210,10 @@ def verdict(config: TrainConfig, trials: Sequence[Trial], best: Settings, *, cut
     worth = f"{chosen}, with {config.metric} {best_trial.score.metric:.3f} on held-out training rows"
     if best_trial is not trials[0]:
         score, loss, _ = differences(best_trial, trials[0])
-        gain = f"log loss {-loss.mean:+.3f} ± {loss.error:.3f}"
-        if best != CAUTIOUS:
-            gain = f"score {score.mean:+.3f} ± {score.error:.3f}"
-        worth += f", and a {gain} over {shown_options(trials[0].settings)}"
+        worth += (
+            f"; compared with {shown_options(trials[0].settings)}: score {score.mean:+.3f} ± {score.error:.3f}, "
+            f"log loss {-loss.mean:+.3f} ± {loss.error:.3f}"
+        )
     more = "; --minutes leaves no time for more trials" if cut_short else ""
     return f"{worth}; the best of {plural(len(trials), 'trial')} in {seconds:.0f} s{more}"
 

@@ -198,4 +198,4 @@ def _described(group: "GroupStatus") -> str:
     types = " or ".join(group.instance_types) or "unknown"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(group.nodes).items()))
     running = f"{group.running} running{f' ({kinds})' if kinds and len(group.instance_types) > 1 else ''}"
-    return f"{types}: {group.desired} of {group.size} desired, {running}, {ready}"
+    return f"{types}: desired {group.desired} of at most {group.size}, {running}, {ready}"

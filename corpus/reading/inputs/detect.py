@@ -323,7 +323,7 @@ def _detect_columns(
     if width < 2 and code is None:
         raise DataError(
             f"the first record of {name} has no separator {separator!r}: it begins {_begins(lines)}; give "
-            "another --separator"
+            "a different --separator, or a file with a text and a rating or label"
         )
     if 2 * len(whole) < len(rows):
         raise DataError(

@@ -1,10 +1,13 @@
 """Trials are compared block by block. Only significant differences count."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from trainer.config import TrainConfig
+from trainer.search.search import verdict
 from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_better, is_hopeless
 from trainer.task import BlockScore
 
@@ -113,3 +116,10 @@ def test_a_tie_takes_the_first_trial_and_never_one_without_a_score() -> None:
     assert best_of([BASE, same, empty]) is BASE
     assert best_of([BASE, better, same, empty]) is better
     assert empty.score is None
+
+
+def test_the_verdict_names_both_differences_that_decided() -> None:
+    chosen = replace(trial(loss=0.35), settings={"model": "lstm"})
+    sentence = verdict(TrainConfig(data=Path("data"), output=Path("out"), model="auto"), [BASE, chosen], chosen.settings)
+    assert "chosen: --model lstm, " in sentence
+    assert "; compared with --model fasttext --epochs 3: score +0.000 ± 0.000, log loss -0.050 ± 0.000; " in sentence
