@@ -105,7 +105,8 @@ def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
 def strip_apostrophes(lower, starts, stops, runs):  # type: ignore[no-untyped-def]
     """Strip apostrophes from both ends of each run, and remove runs that are then empty. Return the number of words.
 
-    Changes `starts` and `stops` in place. The entry of `starts` after the last run is moved after the last word.
+    Changes `starts` and `stops` in place. `starts` has one more entry than runs; this entry is
+    moved to the position after the last remaining word.
     """
     words = 0
     for run in range(runs):

@@ -91,8 +91,8 @@ LABELLING = (*RATING_SCALE, TEST_SHARE)
 
 PRESET = Option(
     "preset",
-    f"reference: as in a reference system, fixed rows of {REFERENCE.row_length} words of letters, a vocabulary of "
-    f"{REFERENCE.vocabulary_size} words, and NLTK's stopwords removed; explicit options take precedence",
+    f"reference: the settings of a reference system: rows of {REFERENCE.row_length} words, only words of the letters "
+    f"a-z, a vocabulary of {REFERENCE.vocabulary_size} words, no stopwords of NLTK; explicit options take precedence",
     choices=("reference",),
 )
 """Option that selects different defaults for the options in SETTINGS."""
@@ -112,8 +112,8 @@ SETTINGS = (
     ),
     Option(
         "vocabulary_size",
-        f"maximum number of words in the vocabulary ({DEFAULT.vocabulary_size}, usually all words, or "
-        f"{FIXED.vocabulary_size} with fixed rows)",
+        f"maximum number of words in the vocabulary (default: {DEFAULT.vocabulary_size}, usually all words; with fixed "
+        f"rows: {FIXED.vocabulary_size})",
         kind=int,
         metavar="N",
     ),

@@ -1,8 +1,8 @@
 """Forks tasks from a process that has already imported their modules and loaded their compiled numba code.
 
 Otherwise imports and loading would take most of a small task's time. The process and its tasks are one process group.
-The group exits when its starter exits, or after the warm-up if the starter exited before. Ctrl-Z stops the starter, but
-not running tasks.
+The group exits when its starter exits. If the starter exits during the warm-up, the group exits after the warm-up.
+Ctrl-Z stops the starter, but not running tasks.
 
 Do not use `multiprocessing`, because its fork server executes the calling program again in each process.
 """

@@ -1,4 +1,4 @@
-"""Store in a folder on any file system that implements `Files`: on this machine, or on a host over SFTP."""
+"""A store that keeps its objects in a folder: on this machine, or on a host over SFTP. `Files` is the file system."""
 
 import os
 import posixpath

@@ -121,8 +121,8 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
         after = guard.budget / most
         counted = "; ".join(use.item for use in cost.by_use(topology) if use.unit == "GiB")
         sentences.append(
-            f"It also deletes the stack when ${guard.budget:.2f} are spent: after {after:.1f} h with everything "
-            f"running.{f' It also counts these items charged by use: {counted}.' if counted else ''}"
+            f"It also deletes the stack when ${guard.budget:.2f} are spent, which takes {after:.1f} h with everything "
+            f"running.{f' The budget includes these items charged by use: {counted}.' if counted else ''}"
         )
     if guard.mail:
         sentences.append(

@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """Plot of a table's rows. `x`, `y` and other fields that name a column have the column's key."""
+    """Plot of a table's rows. `x`, `y` and other fields that refer to a column contain its key."""
 
     title: str
     kind: Literal["lines", "bars", "points"]

@@ -64,10 +64,10 @@ class Loss:
         if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE, SOFTMAX):
             raise ValueError(f"its loss is {kind!r}, which is unknown")
         if type(scale) is not list or [type(each) for each in scale] != [int] * 3:
-            raise ValueError("its ratings are not a scale")
+            raise ValueError("its rating scale is not a list of three integers")
         low, high, positive_from = scale
         if not 0 <= low < positive_from <= high <= 255:
-            raise ValueError("its ratings are not a scale of two classes")
+            raise ValueError("its rating scale does not have two classes")
         if not isinstance(weight, (int, float)) or not 0 < weight <= _LARGEST:
             raise ValueError("its weight of positive rows is not a number above 0")
         classes: Any = plain.get("classes")

@@ -57,8 +57,8 @@ class WordDropout:
         """Return the positions of the kept words in each row, (rows, max(kept)) int32 in ascending order, on `device`.
 
         `kept` (rows,): the result of `lengths(lengths, keys)`. Entries after the kept words are arbitrary positions in
-        the row. Masks that would keep too few words are replaced on the host; the other rows are computed on `device`,
-        because the positions of all rows are megabytes per step.
+        the row. If the mask of a row keeps too few words, the row gets a new mask on the host. The positions of all other rows are
+        computed on `device`, because copying them from the host would take megabytes per step.
         """
         if self._places.device != device:
             self._places = self._places.to(device)

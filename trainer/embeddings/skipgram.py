@@ -61,8 +61,8 @@ class SkipGram(nn.Module):
     def __init__(self, words: int, size: int, *, squares: bool = False) -> None:
         """`words`: the number of ids, including the ids below FIRST_WORD, which have unused vectors.
 
-        The vectors as centres are drawn from torch's default generator; the vectors as contexts are 0. `squares`:
-        whether the model includes the state of Adagrad, so that ranks with local steps synchronise it like the vectors.
+        Centre vectors are drawn from torch's default generator; context vectors are 0. `squares`: whether the model
+        includes the state of Adagrad. Ranks with local steps then synchronise this state together with the vectors.
         """
         super().__init__()
         self.centres = nn.Parameter(new_table(words, size).uniform_(-0.5 / size, 0.5 / size))

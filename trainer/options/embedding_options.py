@@ -51,13 +51,13 @@ class EmbeddingOptions(Section):
         must=AT_LEAST_1,
     )
     minutes: float | None = option(
-        "on an unbounded stream: stop this number of minutes after the run has started to wait for its first words",
+        "on an unbounded stream: number of minutes until the run stops, counted from its wait for the first words",
         default=None,
         must=ABOVE_0,
     )
     vocabulary_words: int = option(
-        "on an unbounded stream: number of words, from its beginning, from which the vocabulary is built. Fewer words "
-        "are used if the readers pause or half of --minutes has passed",
+        "on an unbounded stream: build the vocabulary from this number of words at the beginning of the stream, or "
+        "from fewer if the readers pause or half of --minutes has passed",
         default=1_000_000,
         must=AT_LEAST_1,
     )

@@ -150,8 +150,8 @@ class OutputOptions(Section):
         )
     )
     record_every: int = option(
-        "steps between two lines of record.jsonl; 1: record every step. If not 1, lines are at least half a second "
-        "apart, and at most five seconds apart if steps are slow",
+        "steps between two lines of record.jsonl; 1: record every step. Any other value writes at most two lines per "
+        "second, and at least one line every five seconds",
         default=10,
         must=AT_LEAST_1,
     )

@@ -182,7 +182,7 @@ class Note(Line):
 
     Examples are a failed checkpoint, a share that did not fit into memory, and a lost rank.
 
-    If the weights differ between ranks, this is noted once after a start, with the difference in the first such epoch.
+    If the weights differ between ranks, one note per start gives the difference in the first epoch with a difference.
     """
 
     text: Text

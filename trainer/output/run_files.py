@@ -134,7 +134,9 @@ def replaced_folder(path: Path) -> Iterator[Path]:
 def _require_replaceable(model: Path) -> None:
     """Raise TrainingError if the path exists and is not the folder of a model."""
     if model.is_symlink() or (model.exists() and not model.is_dir()):
-        raise TrainingError(f"{model} is not a folder, and the model's folder has this name; choose another --output")
+        raise TrainingError(
+            f"the model would be written to the folder {model}, but this is a file; choose a different --output"
+        )
     with explain_os_error(TrainingError, f"cannot read {model}", "choose another --output"):
         known = {*MODEL_FILES, *VECTOR_FILES}
         other = sorted({each.name for each in model.iterdir()} - known) if model.is_dir() else []

@@ -42,7 +42,7 @@ Examples:
     metavar="RUN",
     help="show only the output of the ranks and readers of a training run, each line prefixed with its node and rank",
 )
-@option("--rank", type=int, metavar="N", help="with --run: show only the output of rank N, from 0")
+@option("--rank", type=int, metavar="N", help="with --run: show only the output of rank N; ranks are numbered from 0")
 @option("--follow", is_flag=True, help="with --run: print new lines as they appear, until the run ends or Ctrl-C")
 def run(
     target: Target,

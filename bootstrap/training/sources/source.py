@@ -29,7 +29,7 @@ class DataAccess(ABC):
 
     @property
     def readers(self) -> int:
-        """Number of readers of a stream, unless the user sets the number."""
+        """Default number of readers of a stream."""
         return 1
 
     @abstractmethod

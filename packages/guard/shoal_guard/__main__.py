@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
         dollars = "unknown" if each.dollars_a_month is None else f"{each.bound} ${each.dollars_a_month:.2f}".strip()
         print(each.kind, each.identifier, f"{dollars} a month", each.outcome, each.reason, sep="\t")
     known = sum(each.dollars_a_month or 0.0 for each in found if each.costs)
-    print(f"{len(found)} left, with a known cost of ${known:.2f} a month")
+    print(f"resources left: {len(found)}; the known part of their cost: ${known:.2f} per month")
     return int(any(each.costs or not each.is_certain for each in found))
 
 

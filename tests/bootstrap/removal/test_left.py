@@ -51,7 +51,7 @@ def test_leftovers_are_listed_and_deleted_only_after_their_stack(
     assert main([stack]) == 1
     *lines, last = capsys.readouterr().out.splitlines()
     assert sorted(line.split("\t")[0] for line in lines) == ["log group", "secret"]
-    assert last == "2 left, with a known cost of $0.40 a month"
+    assert last == "resources left: 2; the known part of their cost: $0.40 per month"
     assert {each.outcome for each in left_of(stack, delete=True)} == {"deleted"}
     assert left_of(stack) == []
     assert main([stack]) == 0

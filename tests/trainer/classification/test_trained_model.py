@@ -93,9 +93,9 @@ WRONG: list[tuple[str, Any, str]] = [
     ("row_length", True, "row_length is not of type int"),
     ("loss.kind", "luck", "its loss is 'luck', which is unknown"),
     ("loss.kind", [], r"its loss is \[\], which is unknown"),
-    ("loss.scale", [1, 5], "its ratings are not a scale"),
-    ("loss.scale", ["1", "5", "4"], "its ratings are not a scale"),
-    ("loss.scale", [1, 5, 1], "its ratings are not a scale of two classes"),
+    ("loss.scale", [1, 5], "its rating scale is not a list of three integers"),
+    ("loss.scale", ["1", "5", "4"], "its rating scale is not a list of three integers"),
+    ("loss.scale", [1, 5, 1], "its rating scale does not have two classes"),
     *(
         ("loss.positive_weight", wrong, "its weight of positive rows is not a number above 0")
         for wrong in (float("nan"), 10**400)

@@ -120,6 +120,8 @@ def test_a_tie_takes_the_first_trial_and_never_one_without_a_score() -> None:
 
 def test_the_verdict_names_both_differences_that_decided() -> None:
     chosen = replace(trial(loss=0.35), settings={"model": "lstm"})
-    sentence = verdict(TrainConfig(data=Path("data"), output=Path("out"), model="auto"), [BASE, chosen], chosen.settings)
+    sentence = verdict(
+        TrainConfig(data=Path("data"), output=Path("out"), model="auto"), [BASE, chosen], chosen.settings
+    )
     assert "chosen: --model lstm, " in sentence
     assert "; compared with --model fasttext --epochs 3: score +0.000 ± 0.000, log loss -0.050 ± 0.000; " in sentence

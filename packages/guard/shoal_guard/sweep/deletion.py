@@ -36,7 +36,7 @@ def delete_call(service: str, operation: str, **parameters: str | list[str] | bo
             field = key if isinstance(key, str) else key[0]
             value = fields.get(field)
             if value is None:  # only the tagging service lists the resource, so it has no record
-                raise SweepError(f"its deletion needs its {field}, which no list contains")
+                raise SweepError(f"its deletion needs its {field}, but no list call of the service returned this field")
             values[name] = value if isinstance(key, str) else [value]
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():

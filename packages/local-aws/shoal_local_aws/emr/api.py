@@ -1,7 +1,7 @@
 """Emulates the operations of EMR's API on the clusters that `cluster.py` runs.
 
-ministack stores the records of clusters, steps and instance groups. It alone would report clusters and steps as
-finished at once. Here they really run.
+ministack stores the records of clusters, steps and instance groups. Without this module, ministack would
+report clusters and steps as finished immediately. Here they really run.
 """
 
 from collections.abc import Callable, Mapping

@@ -217,10 +217,10 @@ def _groups_with_nodes(settings: GuardSettings, groups: Sequence[str]) -> dict[s
 
 
 def _runs(settings: GuardSettings) -> tuple[str, bool]:
-    """Return the name of the last run if all runs have ended and no run keeps its nodes, and whether a run is active.
+    """Return the name of the last run, and whether a run is active.
 
-    Otherwise the name is empty. A run with an unreadable end counts as active. An attacker on a node could fake the end
-    of a run, but would only terminate the nodes.
+    The name is empty if a run is active or keeps its nodes. A run with an unreadable end counts as active. An attacker
+    on a node could fake the end of a run, but would only terminate the nodes.
     """
     if not settings.bucket:
         return "", False
