@@ -57,7 +57,7 @@ class WordDropout:
         """Return the positions of the kept words in each row, (rows, max(kept)) int32 in ascending order, on `device`.
 
         `kept` (rows,): the result of `lengths(lengths, keys)`. Entries after the kept words are arbitrary positions in
-        the row. If the mask of a row keeps too few words, the row gets a new mask on the host. The positions of all other rows are
+        the row. If the mask of a row keeps too few words, the row gets a new mask on the host. All other positions are
         computed on `device`, because copying them from the host would take megabytes per step.
         """
         if self._places.device != device:
