@@ -13,12 +13,12 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MOST = 10
-"""Maximum number of inputs of a topology. With this number of inputs of LONGEST characters, a role's policy still keeps
-AWS's size limit."""
+"""Maximum number of inputs of a topology. A role's policy with this number of inputs of LONGEST characters still fits
+within AWS's size limit."""
 LONGEST = 120
 _SCHEME = "s3://"
 _CHARACTERS = "A-Za-z0-9_.:/=+@-"
-"""Valid characters in object names. Wildcards of IAM are not valid, and neither is a space, because spaces separate the
+"""Valid characters in object names. IAM wildcards are invalid. Spaces are invalid, too, because they separate the
 addresses in a stack output."""
 
 

@@ -193,8 +193,8 @@ def prices(region: str, folder: Path = PRICES) -> PriceList:
 
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the instance types of a family. In the file, a family states the properties that all of its sizes share
-    only once."""
+    """Yield the instance types of a family. In the file, a family states only once the properties that all of its sizes
+    have."""
     for size, (vcpu, memory, network, *more) in row["sizes"].items():
         own: dict[str, Any] = {key: row[key] for key in ("architecture", "image") if key in row}
         if more:

@@ -1,6 +1,6 @@
 """Reads a YAML file with its line numbers, and converts pydantic's errors to sentences for the user.
 
-Two equal keys in a mapping are an error. PyYAML alone would silently keep the last one.
+Two equal keys in a mapping are an error. PyYAML itself would silently keep only the last key's value.
 """
 
 import difflib

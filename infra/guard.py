@@ -1,8 +1,8 @@
 """Creates the guard of a deployment: a `StackGuard` that also knows when the deployment's nodes were last busy.
 
 Every resource that is charged by the hour must depend on the guard, so that the guard is created first and deleted
-last. The network must also depend on the guard, because resources that EMR leaves in the network make its first
-deletion fail.
+last. The network must also depend on the guard. The network's first deletion can fail because EMR leaves resources in
+the network. The guard then repeats the deletion.
 """
 
 from aws_cdk import Annotations, Stack

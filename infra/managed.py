@@ -1,7 +1,8 @@
 """Creates the resources for SageMaker training jobs: a role, the upload of Shoal's code, and a stack output.
 
 A job is not a resource of the stack. `shoal train` starts the job, and SageMaker terminates its instances at the end.
-`Cleanup` stops running jobs before the stack is deleted. Otherwise they would cost money and write to a deleted bucket.
+`Cleanup` stops running jobs before the stack is deleted. Jobs that continued would cost money and write to a deleted
+bucket.
 """
 
 from aws_cdk import ArnFormat, Stack
@@ -97,8 +98,8 @@ class Managed(Stage):
         )
 
     def _describe_jobs(self, deployment: Deployment) -> str:
-        """Return the settings that all jobs share as JSON. In the JSON, `beside` is true if the deployment also has
-        node groups."""
+        """Return, as JSON, the settings that are the same for all jobs. In the JSON, `beside` is true if the deployment
+        also has node groups."""
         spec, payload = self._spec, self.payload
         return Stack.of(self).to_json_string(
             {

@@ -39,9 +39,9 @@ _OF_EMRS_HISTORY = "prod.{region}.appinfo.src"
 class Network(Construct):
     """Subnets for all nodes: one in each zone of a new VPC, or one existing subnet.
 
-    The EMR cluster is in the first of `subnets`. The GPU nodes are in the same subnet, unless only another subnet has
-    capacity. Nodes must depend on `node_dependencies`. This list is empty for an existing network, which Shoal does not
-    change. `shell` is true if the user can open a shell on nodes.
+    The EMR cluster is in the first of `subnets`. The GPU nodes are in the same subnet, or in another subnet if the
+    first has no capacity. Nodes must depend on `node_dependencies`. This list is empty for an existing network, which
+    Shoal does not change. `shell` is true if the user can open a shell on nodes.
     """
 
     shell: bool

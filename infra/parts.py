@@ -146,8 +146,8 @@ def default_name(instance_type: str) -> str:
 
 
 def can_read(row: catalog.InstanceType) -> bool:
-    """Return whether readers can run on the instance type: it must have no GPU, and the CPU architecture of the nodes'
-    machine image."""
+    """Return whether readers can run on the instance type: it must have no GPU, and must have the CPU architecture of
+    the nodes' machine image."""
     return row.gpu is None and row.architecture == "x86_64"
 
 

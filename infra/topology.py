@@ -34,8 +34,8 @@ TAG_ROLE = "shoal:role"
 TAG_EFA = "shoal:efa"
 """Tag of a node group: `true` if its nodes have EFA interfaces."""
 TAG_KEEP = "shoal:keep"
-"""Tag of a bucket that outlives the stack: `true`, or `unfetched` if only while it contains runs that were not
-fetched."""
+"""Tag of a bucket that outlives the stack: `true` (always), or `unfetched` (only while it contains runs that were not
+fetched)."""
 KEEP_UNFETCHED = "unfetched"
 TAG_NODES = "shoal:nodes"
 """Tag of a subnet: `true` if node groups can start nodes in it."""
@@ -65,13 +65,13 @@ REQUESTS_PREFIX = "requests/"
 """Prefix in the data bucket for requests to the agents (bootstrap/agent/documents.py). Nodes can only read requests,
 because whoever can write a request can start any training run."""
 RUNS_PREFIX = "runs/"
-"""Prefix in the data bucket for runs. Nodes can write only below `NODES_PREFIX`, and below this prefix only to names
-that start with their deployment's name and a dot."""
+"""Prefix in the data bucket for runs. Below it, nodes can write only to names that start with their deployment's name
+and a dot. The only other prefix that nodes can write to is `NODES_PREFIX`."""
 END_NAME = "ended.json"
 """Name of the file, in a run's folder, that says how the run ended."""
 FETCHED_PREFIX = "runs_fetched/"
 """Prefix in the data bucket for `RUN.json`, which maps each fetched object of a run to its ETag. Objects are deleted in
-sorted order. Because it sorts after `RUNS_PREFIX`, each remaining fetched run keeps its `RUN.json`."""
+sorted order. This prefix sorts after `RUNS_PREFIX`, so a run's `RUN.json` is deleted after the run's objects."""
 MODELS_PREFIX = "models/"
 """Prefix in the data bucket for the models that SageMaker jobs write, one copy per job."""
 DATASETS_PREFIX = "datasets/"

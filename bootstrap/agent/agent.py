@@ -31,14 +31,14 @@ from trainer.rank_processes import STOP_SECONDS
 ACTIVITY_SECONDS = 60.0
 """Seconds between writes of a node's sign of activity. The guard stops nodes without a recent sign of activity."""
 TICK_SECONDS, _URGENT_TICK_SECONDS = 1.0, 0.2
-"""Seconds between ticks: usual value, and value while other nodes wait for this node."""
+"""Seconds between ticks: usually, and while other nodes wait for this node."""
 _MAX_STUCK_SECONDS = 120.0
 """Duration of a tick after which the agent sends no more heartbeats, so that the other nodes continue without this
 node."""
 _NEVER = float("inf")
 _NICENESS = 19
-"""Niceness of the thread that copies results. The thread has the lowest priority, because the ranks need the cores
-more."""
+"""Niceness of the thread that copies results. The thread has the lowest priority, so that the ranks get the cores
+first."""
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
@@ -72,7 +72,7 @@ class Agent:
         self._tick_started = _NEVER
 
     def heartbeat(self) -> None:
-        """Send the heartbeat for the other nodes and the sign of activity for the guard, where they are due.
+        """Send the heartbeat for the other nodes and the sign of activity for the guard, if they are due.
 
         A separate thread calls this method, because a tick can wait long for S3 or for a file server that does not
         answer.
@@ -100,7 +100,7 @@ class Agent:
         return _URGENT_TICK_SECONDS if self._launch is not None and self._launch.is_urgent else TICK_SECONDS
 
     def _read_request(self) -> None:
-        """Read the request, and update `_launch`. A launch is set while its nodes are ready and its run has not
+        """Read the request, and update `_launch`. `_launch` is set only while its nodes are ready and its run has not
         ended."""
         document = self._channel.read(self._key, self._document)
         if document is not self._document:

@@ -59,7 +59,8 @@ _LAUNCH_FIELDS = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until
 """Fields of a request that do not describe the training itself."""
 
 Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
-"""Identifier of one launch: the request to start or resume a run. A launch can take several attempts."""
+"""Identifier of a launch. Each command that starts or resumes a run makes one launch, which can take several
+attempts."""
 Instance = Annotated[str, matching("the id of an instance", INSTANCE)]
 Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
 Count = Annotated[int, within(0, MAX_COUNT)]
@@ -167,8 +168,8 @@ class RunRequest(LaunchDocument):
         require((self.texts is None) == (self.texts_name is None), "texts and texts_name must be set together")
 
     def at(self, time: float) -> Self:
-        """Return a copy of the request in which `stop` is also set if `until` has passed at `time`, in seconds since
-        1970."""
+        """Return a copy of the request. If `until` has passed at `time` (seconds since 1970), `stop` is set in the
+        copy."""
         return replace(self, stop=self.stop or (self.until is not None and time >= self.until))
 
     @property
@@ -177,8 +178,8 @@ class RunRequest(LaunchDocument):
         return f"{RUNS}{self.run}/{END_NAME}"
 
     def same_work(self, other: "RunRequest") -> bool:
-        """Return whether `other` requests the same training: the same data and options, as when a user repeats a
-        command."""
+        """Return whether `other` requests the same training: the same data and options, for example if a user repeated
+        a command."""
         here = {name: words for name, words in self.options.items() if name not in _OUTPUT_OPTIONS}
         options = {name: tuple(word.replace(self.run, other.run) for word in words) for name, words in here.items()}
         options |= {name: words for name, words in other.options.items() if name in _OUTPUT_OPTIONS}

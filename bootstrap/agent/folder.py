@@ -1,4 +1,4 @@
-"""A store that keeps its objects in a folder: on this machine, or on a host over SFTP. `Files` is the file system."""
+"""A store that keeps its objects in a folder on this machine or, over SFTP, on a host. `Files` is the file system."""
 
 import os
 import posixpath

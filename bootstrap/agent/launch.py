@@ -17,8 +17,8 @@ from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
 
 _HEARTBEAT_SECONDS, _URGENT_HEARTBEAT_SECONDS = 5.0, 1.0
-"""Seconds between heartbeats: usual value, and value while other nodes wait for this node. Those nodes consider a node
-alive only after they have seen its heartbeat change."""
+"""Seconds between heartbeats: usually, and while other nodes wait for this node. Those nodes consider a node alive only
+after they have seen its heartbeat change."""
 _CHECK_SECONDS = 5.0
 """Seconds between checks of the other nodes while this node's ranks or readers run."""
 _URGENT_SECONDS = 60.0
@@ -94,8 +94,8 @@ class Launch:
         return f"{self.request.token}-0"
 
     def _has_dataset(self) -> bool:
-        """Return whether the dataset is on the node's own disk, or is not needed there. If it is missing, start to copy
-        it.
+        """Return whether the dataset is on the node's own disk, or is not needed there. If the dataset is missing,
+        start to copy it.
 
         The other nodes train without this node until the copy is complete.
         """
@@ -131,8 +131,8 @@ class Launch:
     def _has_lost_files(self) -> bool:
         """Return whether this node has lost the files of the latest attempt.
 
-        The files are lost if the node reported progress in that attempt but the attempt's programs are missing: the
-        node has a new disk.
+        If the node reported progress in that attempt, but the attempt's programs are missing, the node has a new disk
+        and its files are lost.
         """
         if self._latest is None or self._run is not None or self._lost_attempt == self._latest.number:
             return self._latest is not None and self._lost_attempt == self._latest.number
@@ -169,7 +169,7 @@ class Launch:
     def _read_nodes(self) -> None:
         """Update the heartbeats and the changed statuses of the other nodes.
 
-        If this node itself was stuck, that time is not added to the ages of the heartbeats.
+        Time during which this node itself was stuck is not added to the ages of the heartbeats.
         """
         keys, now = self._channel.list(documents.NODES), self._clock()
         stuck, self._last_read = max(0.0, now - self._last_read - 2 * _CHECK_SECONDS), now

@@ -47,7 +47,7 @@ class Machine:
 
     @property
     def share(self) -> Path:
-        """Folder that all nodes share, or a folder of this node alone if the run has no shared folder."""
+        """Folder that all nodes share. If the run has no shared folder, this node's own folder."""
         return self.root / "mnt" / "share"
 
     @property

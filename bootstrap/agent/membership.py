@@ -21,9 +21,9 @@ JOIN_SECONDS = 600.0
 """Seconds to wait for all nodes before the run starts with fewer nodes, and for `min_nodes` nodes before the run
 fails."""
 SETTLED_SECONDS = 60.0
-"""Minimum duration of an attempt in seconds before new nodes can join, which ends the attempt."""
+"""Seconds for which an attempt lasts before new nodes can join. When they join, the attempt ends."""
 FRUITLESS = 3
-"""Number of consecutive attempts without progress, because of lost nodes, after which the run fails."""
+"""The run fails after this number of consecutive attempts that made no progress because nodes were lost."""
 _LEAVING = {"now": "being reclaimed by AWS", "off": "being shut down"}
 """Phrases for nodes that are about to terminate."""
 _MAX_NAMED = 8
@@ -40,7 +40,7 @@ class ClusterView:
     seconds_since_heartbeat: Mapping[str, float]
     """Seconds since the last heartbeat of each node; infinite for a node that never sent one."""
     waited: float
-    """Seconds since this node first read the latest attempt or, before the first attempt, the launch."""
+    """Seconds since this node first read the latest attempt, or the launch if there is no attempt yet."""
     failed: float = 0.0
     """Seconds since a node of the latest attempt first reported a failure; 0 without a failure."""
     step: int = 0
@@ -142,7 +142,7 @@ def _without(
 
 
 def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
-    """Return how the run ended, after all its ranks have exited. Return None while readers still run or the cause of a
+    """Return the end of the run if all its ranks have exited. Return None while readers still run or the cause of a
     failure is unclear."""
     readers = [each for each in latest.members if not each.gpus and view.is_alive(each.instance)]
     if not _all(readers, lambda each: each.over, latest, view):
@@ -241,8 +241,8 @@ def _too_few(choice: _Selection, why: str) -> RunEnd:
 
 
 def _nodes_and_verb(instances: Sequence[str], one: str, several: str) -> str:
-    """Return the beginning of a sentence: the instance ids of nodes and a verb, which is `one` for one node or else
-    `several`."""
+    """Return the beginning of a sentence: the instance ids of nodes and the verb, `one` for a single node or `several`
+    for more nodes."""
     if len(instances) == 1:
         return f"the node {instances[0]} {one}"
     more = f" and {len(instances) - _MAX_NAMED} more" if len(instances) > _MAX_NAMED else ""

@@ -102,17 +102,17 @@ class NodeStatus(LaunchDocument):
 
     phase: Annotated[str, one_of(PHASES)]
     attempt: Count = 0
-    """Number of the node's attempt; 0 while it waits for one."""
+    """Number of the node's attempt; 0 while the node waits for an attempt."""
     address: Annotated[str, matching("an IPv4 address, or empty", re.compile(f"({ADDRESS.pattern})?"))] = ""
     """Private IPv4 address of the node; empty if the node cannot use the request."""
     gpus: _Gpus = 0
     """Number of GPUs, each with one rank; 0 for a reader."""
     error: Sentence = ""
-    """Error message. If the node's ranks failed, it is empty, because their logs explain the failure."""
+    """Error message; empty if the node's ranks failed, because the ranks' logs explain the failure."""
     ranks: int | None = None
     """Exit status of the node's ranks if they failed."""
     lost: bool = False
-    """Whether a program was stopped by another process, or has no known exit status, as after a reboot."""
+    """Whether a program was stopped by another process, or has no known exit status, for example after a reboot."""
     read: Count = 0
     """Bytes of text read so far, decompressed."""
     lines: Count = 0
@@ -129,12 +129,12 @@ class NodeStatus(LaunchDocument):
     ends: Annotated[float, within(0, _LATEST)] | None = None
     """Expected time of the last step in seconds since 1970; None if unknown."""
     starts: Count | None = None
-    """Number of times that the run's ranks were started, including resumed training runs."""
+    """Number of starts of the run's ranks, including starts that resumed the run."""
     trouble: Sentence = ""
     """Problem that does not stop the node."""
     leaves: Annotated[str, one_of(LEAVES)] = ""
-    """Reason why the node is about to terminate. All nodes then stop with a checkpoint, and the others continue without
-    this node."""
+    """Reason why the node is about to terminate. All nodes then stop with a checkpoint, and the other nodes continue
+    without this node."""
     gpu_use: Annotated[int, within(0, 100)] | None = None
     """Mean utilization of the node's GPUs in percent; None if unknown."""
 
@@ -163,4 +163,4 @@ class RunEnd(LaunchDocument):
 
     outcome: Annotated[str, one_of(OUTCOMES)]
     error: Sentence = ""
-    """Error message. If ranks failed, it is empty, because their logs explain the failure."""
+    """Error message; empty if ranks failed, because the ranks' logs explain the failure."""

@@ -1,7 +1,7 @@
 """One attempt of a run on one node: its phases, from copying the data to copying the results.
 
-`step` never blocks: anything that takes long runs as a separate program. A restarted agent can reconstruct the state
-from the node's programs, its files and the statuses of the nodes.
+`step` never blocks, because slow operations run as separate programs. A restarted agent can reconstruct the state from
+the node's programs, its files and the statuses of the nodes.
 
 If one node fails, all other nodes stop with a checkpoint. Otherwise the ranks would wait forever for a lost rank, or
 the model would not learn from the text of a lost reader.
@@ -181,7 +181,8 @@ class NodeRun:
         self._enter("failed" if self.status.fails else "done")
 
     def _have_readers_ended(self, statuses: Statuses) -> bool:
-        """Return whether all readers have ended or have had enough time to end. The caller then removes their files."""
+        """Return whether all readers have ended or have had enough time to end. The caller then removes the readers'
+        files."""
         readers = [each.instance for each in self.attempt.members if not each.gpus]
         since = self._stop_requested.setdefault("end", self._clock())
         late = self._clock() - since > 2 * STOP_SECONDS

@@ -19,8 +19,8 @@ from common.starter import ends_with_this_process
 from corpus.reading.storage import write_text
 
 State = int | Literal["running", "lost"] | None
-"""State of a program: "running"; its exit status, as in `subprocess`; "lost" if the exit status is unknown, as after a
-reboot; None if the program was never started."""
+"""State of a program: "running"; its exit status, as in `subprocess`; "lost" if the exit status is unknown, for example
+after a reboot; None if the program was never started."""
 
 MAX_RESTARTS = 3
 """Maximum number of consecutive restarts without progress."""

@@ -11,7 +11,8 @@ from trainer.output.lines import Line, Start, Step, parse_line
 from trainer.output.run_files import RECORD
 
 HUNG_SECONDS, _HUNG_STEPS = 300.0, 50
-"""Ranks hang if they complete no step for this many seconds and for this many times the usual duration of a step."""
+"""Ranks count as hung after HUNG_SECONDS without a complete step, or after _HUNG_STEPS times the usual duration of a
+step if that is longer."""
 
 
 class RecordedProgress:
@@ -24,7 +25,7 @@ class RecordedProgress:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._record, self._offset, self._clock = folder / RECORD, 0, clock
         self._last_progress = clock()
-        """Time of the last step or start according to `clock`, because the times in the record can jump."""
+        """Time on `clock` of the last step or start. The times in the record are not used, because they can jump."""
         self._step_seconds: float | None = None
         """Usual seconds per step, kept when ranks restart; None before the first step."""
         self._first: Step | None = None

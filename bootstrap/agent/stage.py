@@ -2,8 +2,8 @@
 
 REQUEST is a file with the run's request, and STORE is the address of the store with the run's documents. The program
 writes the number of text bytes read so far to the file PROGRESS. With a shared folder, the first node runs the program
-before all other nodes do. On a node with its own disks, the program copies the dataset to them. With --ahead, it copies
-only the dataset, before the node joins an attempt.
+before all other nodes do. If the node has its own disks, the program copies the dataset to these disks. With --ahead,
+the program copies only the dataset, before the node joins an attempt.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def _copy_results(request: RunRequest, run: Path, channel: Store) -> None:
 def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgress], None]) -> None:
     """Encode texts as a dataset and copy it to the shared folder, or copy the shared dataset if it exists.
 
-    A node with its own disks encodes the texts there.
+    If the node has its own disks, it encodes the texts on these disks.
     """
     assert request.texts is not None
     data, shared = machine.data(request), machine.shared_data(request)
@@ -115,7 +115,7 @@ def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgre
 def _make_dataset(texts: TextRequest, folder: Path, report: Callable[[int], None]) -> dict[str, Any]:
     """Encode the dataset in a folder and return its counts.
 
-    To remove duplicates, the preprocessing jobs run. Otherwise one pass over the texts suffices.
+    The preprocessing jobs run only if duplicates must be removed. If not, one pass over the texts suffices.
     """
     if texts.settings.duplicates:
         return texts.encode(folder / DATASET_NAME, report, place="instance type")

@@ -63,7 +63,7 @@ class Uploads:
 
 
 def _folder(name: str) -> str:
-    """Return the folder of a file or, for a file at the top level, its own name. Checkpoints in a folder sort by
+    """Return the folder of a file. For a file at the top level, return the file's name. Checkpoints in a folder sort by
     step."""
     return name.rpartition("/")[0] or name
 

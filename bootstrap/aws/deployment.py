@@ -34,8 +34,8 @@ class Deployment:
     """Tags of the stack. CloudFormation adds them to all resources of the stack."""
 
     def output(self, name: str) -> str:
-        """Return the value of an output of the stack. Raises ShoalError if the output is missing, because the topology
-        leaves out the resources that it describes."""
+        """Return the value of an output of the stack. Raises ShoalError if the output is missing, because its resources
+        are not in the topology."""
         try:
             return self.outputs[name]
         except KeyError:

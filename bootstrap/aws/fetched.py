@@ -1,4 +1,4 @@
-"""Records of fetched objects, kept in the data bucket. A bucket with objects of runs that were not fetched outlives its
+"""Records of fetched objects, kept in the data bucket. A bucket that contains unfetched objects of runs outlives its
 deployment."""
 
 import json
@@ -22,13 +22,14 @@ incomplete."""
 
 
 def unfetched(s3: "S3Client", bucket: str) -> list[str]:
-    """Return the names of the runs in a data bucket with files that were not fetched, or that changed after they were
-    fetched."""
+    """Return the names of the runs in a data bucket that have unfetched files, or files that changed after the
+    fetch."""
     return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
 
 
 def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:
-    """Add the ETags of fetched objects to the record of each run. `runs` maps run name to object name to ETag.
+    """Add the ETags of fetched objects to the record of each run. `runs` maps each run name to a mapping from object
+    name to ETag.
 
     If the bucket is not writable, the run still counts as not fetched, and `say` is called with a message.
     """

@@ -38,7 +38,7 @@ class Host:
     """Number of GPUs to use, with one rank per GPU. If None, use all GPUs of the host, or one rank if the host has no
     GPU."""
     address: str | None
-    """IPv4 address at which the other hosts reach this host. If None, the address that `name` resolves to."""
+    """IPv4 address at which the other hosts reach this host. If None, they use the address that `name` resolves to."""
     python: str
 
     @property

@@ -91,8 +91,8 @@ def require_libraries(wanted: Topology) -> None:
 def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
-    Raises ShoalError if the deployment belongs to a different owner, or if it fails. In the second case the message
-    names the failed resource and AWS's reason.
+    Raises ShoalError if the deployment belongs to a different owner, or if it fails. For a failure, the message names
+    the failed resource and AWS's reason.
     """
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)

@@ -127,8 +127,8 @@ def _trains(
 
 
 def _exists(account: Account, bucket: str) -> bool:
-    """Return False only if a bucket certainly does not exist. A failed deletion of the stack can have deleted the
-    bucket before."""
+    """Return False only if a bucket certainly does not exist. An earlier, failed deletion of the stack can have deleted
+    the bucket."""
     try:
         account.client("s3").head_bucket(Bucket=bucket)
     except ClientError as error:

@@ -129,8 +129,8 @@ def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, s
 
 
 def _logs(account: Account, nodes: S3Path) -> dict[S3Path, str]:
-    """Return the standard error of the bootstrap actions of all nodes, by the address of the log. Empty logs are left
-    out."""
+    """Return a mapping from log address to the standard error of a node's bootstrap action, for all nodes. Empty logs
+    are left out."""
     s3 = account.client("s3")
     keys = [key for key in sorted(objects.sizes(s3, nodes)) if _LOG.search(key)]
     places = [S3Path(nodes.bucket, key) for key in keys]

@@ -22,7 +22,7 @@ from trainer.output.run_files import CHECKPOINTS
 
 @dataclass(frozen=True, kw_only=True)
 class FetchResult:
-    """Result of a fetch: names of runs, number of copied files and of files that were already present, bytes copied,
+    """Result of a fetch: run names, number of copied files, number of files already present, number of copied bytes,
     and a message for each object that was not copied."""
 
     runs: list[str]
@@ -87,8 +87,8 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
 
 
 def find_data_bucket(deployment: str, account: Account) -> str:
-    """Return the name of a deployment's data bucket, from the stack's outputs or, after the stack's deletion, by the
-    bucket's tags.
+    """Return the name of a deployment's data bucket. The stack's outputs name the bucket. After the stack's deletion,
+    the bucket's tags identify it.
 
     Raises ShoalError if no such bucket exists, if several exist, or if Shoal cannot check a bucket.
     """

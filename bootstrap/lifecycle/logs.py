@@ -1,4 +1,4 @@
-"""Logs of a deployment: of the newest EMR steps, the first boots of nodes, the runs and the guard.
+"""Logs of a deployment: logs of the newest EMR steps, of the nodes' first boots, of the runs and of the guard.
 
 Do not wait for the log of a step, because EMR uploads it minutes after the step has ended. Until then, return the
 address where the log will be.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DAY_MS = 86_400_000
 _PIECE_BYTES = 4 << 20
 _LAMBDA_PREFIXES = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
-"""Prefixes of log lines that Lambda itself writes, not the guard."""
+"""Prefixes of log lines that Lambda writes, and not the guard."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,8 @@ def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogE
 
 
 def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[LogExcerpt]:
-    """Return the reports of the nodes' first boots, sorted by instance id. With `only`, return the report of this node
-    alone.
+    """Return the reports of the nodes' first boots, sorted by instance id. With `only`, return only the report of the
+    node with this id.
 
     Raises ShoalError if the node `only` has not reported.
     """

@@ -40,7 +40,7 @@ def find_run(deployment: Deployment, run: str | None) -> RunHandle:
 
 
 def _preprocesses(deployment: Deployment) -> bool:
-    """Return whether the run to find is a preprocessing run, if the user did not name a run."""
+    """For a command without a run name, return whether the run to find is a preprocessing run."""
     if topology.OUTPUT_CLUSTER_ID not in deployment.outputs:
         return False
     trainings = current_trainings(deployment)

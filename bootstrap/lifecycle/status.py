@@ -31,8 +31,8 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """Status of a node group. `size` is the maximum number of nodes; `desired`, `running` and `ready` count nodes in
-    these states.
+    """Status of a node group. `size` is the maximum number of nodes, and `desired` is the requested number; `running`
+    and `ready` count nodes in these states.
 
     `role` is `train` or `read`. `instance_types` lists the instance types that nodes of the group can have; it is empty
     if the launch template was deleted. `nodes` lists the instance type of each running node. If a node's boot report is
@@ -92,7 +92,7 @@ class Status:
     def rate(self) -> float | None:
         """Current cost in dollars per hour, with spot nodes at on-demand prices.
 
-        None if the deployment has no guard, because the guard supplies the prices, or if the guard lacks a price.
+        None if the guard, which supplies the prices, does not exist or lacks a price.
         """
         return self._priced(
             [([name], 1) for group in self.groups for name in group.nodes],

@@ -71,7 +71,7 @@ _ADVICE = (
 codes in EC2's API reference."""
 
 REPEATED = 2
-"""Number of equal refusals of an unknown kind from which they count as permanent."""
+"""Number of equal refusals after which a refusal of an unknown kind counts as permanent."""
 _VARYING = re.compile(r"[\w+/=-]*\d[\w+/=-]*")
 """Pattern of words that differ between messages of the same kind: ids, addresses and encoded explanations."""
 

@@ -165,7 +165,7 @@ def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
 
 @contextmanager
 def _ignoring_signals() -> Iterator[None]:
-    """Ignore signals that would stop this process before the groups are scaled to zero, unless AWS does not answer."""
+    """While AWS answers, ignore signals that would stop this process before the groups are scaled to zero."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]

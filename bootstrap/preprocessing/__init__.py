@@ -1,1 +1,1 @@
-"""Preprocessing on a deployment's EMR cluster. Previews and warnings are for preprocessing on any machine."""
+"""Preprocessing on a deployment's EMR cluster, and previews and warnings for preprocessing on any machine."""

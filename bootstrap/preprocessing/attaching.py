@@ -1,5 +1,5 @@
-"""Preprocessing run that a different command started on a deployment. From any machine, the run can be followed until
-its dataset exists, or stopped.
+"""Preprocessing run that a different command started on a deployment. From any machine, the run can be stopped, or
+followed until its dataset exists.
 
 All necessary information is in the names and arguments of the cluster's steps, and in the run's folder in the data
 bucket.

@@ -34,7 +34,7 @@ class PreprocessingPreview:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings for the user. Row counts are an upper bound, because duplicate texts are not counted as such."""
+        """Warnings for the user. Row counts are an upper bound, because they include duplicate texts."""
         rows = self.inspection.rows
         test = round(rows * self.settings.test_share)
         return [

@@ -1,7 +1,8 @@
-"""Files of a preprocessing run in the data bucket: markers of finished steps, the claim to submit them, and cleanup.
+"""Files of a preprocessing run in the data bucket: markers of finished steps, the claim to submit steps, and cleanup.
 
 If several commands start the same run, one command submits it, and the others follow it. The marker of a finished step
-is valid for one day only: the bucket deletes old objects one by one, so a marker can outlive some of the step's output.
+is valid for only one day. The bucket deletes old objects one by one, so an older marker can outlive some of the step's
+output.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +97,7 @@ class ClusterWork:
     def prepare(self, steps: Sequence[JobStep | CommandStep]) -> None:
         """Write the task files, after removing the output of an earlier attempt at these steps.
 
-        Otherwise tasks would also read files of an attempt with a different number of tasks.
+        Without this removal, tasks would also read files of an attempt with a different number of tasks.
         """
         files = self.plan.task_files()
         stale = {address.rpartition("/")[0] for address in files}

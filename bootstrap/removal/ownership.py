@@ -51,8 +51,8 @@ class Ownership(Owner):
         return any("shoal" in text.replace(_TOOLKIT_PREFIX, "") for text in texts)
 
     def has_name(self, cloudformation: str, name: str) -> bool:
-        """Return whether a name alone proves ownership: a parameter below the deployment's path, or a budget with the
-        deployment's name."""
+        """Return whether the name is proof of ownership: the name of a parameter below the deployment's path, or the
+        name of the deployment's budget."""
         if cloudformation == "AWS::Budgets::Budget":
             return name == topology.budget_name(self.deployment, self.account.region)
         return cloudformation == "AWS::SSM::Parameter" and name.startswith(f"/shoal/{self.deployment}/")

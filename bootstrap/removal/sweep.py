@@ -1,4 +1,5 @@
-"""Search of an account for all resources of a deployment, whatever the state of its stack, and their deletion."""
+"""Search for all resources of a deployment in an account, and deletion of these resources, whatever the state of its
+stack."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
 """Destruction of a deployment in any state. CloudFormation deletes the stack, and `sweep` deletes all other resources.
 
 The deletion of a stack can leave resources: resources that the template retains, and resources that were created
-outside the stack. The account is therefore always swept afterwards, even if no stack exists.
+outside the stack. `sweep` therefore always runs afterwards, even if no stack exists.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class DestroyResult:
     stack: str
     """`deleted`, `was not there`, or the reason why the stack still exists."""
     things: Sequence[FoundResource]
-    """Resources that were found outside the stack, or that its deletion left, with their outcomes."""
+    """Resources outside the stack, and resources that the stack's deletion left, each with its outcome."""
 
     @property
     def costs(self) -> bool:

@@ -55,8 +55,8 @@ def no_torch_build(plan: PreflightInput) -> Iterator[str]:
 
 
 def image_too_new(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if the machine images contain different PyTorch builds, and for each group with a GPU that its
-    build does not support."""
+    """Yield a problem if the machine images contain different PyTorch builds. Also yield a problem for each group with
+    a GPU that the image's build does not support."""
     images = [catalog.image_of(kind.name) for _, kind in _with_image(plan.topology)]
     builds = {(image.torch, image.cuda) for image in images}
     if len(builds) > 1:

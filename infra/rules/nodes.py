@@ -1,4 +1,4 @@
-"""Rules for nodes that depend on other nodes: spot nodes that a cluster must not lose, and the share.
+"""Rules for nodes that depend on other nodes: spot nodes that a cluster must not lose, and the shared file system.
 
 With EFS, the limit is the rate at which one node can read. With NFS, the limit is the rate at which the first node can
 send to all other nodes.
@@ -38,7 +38,7 @@ def spot_cluster(plan: PreflightInput) -> Iterator[str]:
 
 
 def no_share(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if several GPU nodes have no share."""
+    """Yield a problem if several GPU nodes have no shared file system."""
     if plan.topology.gpu_nodes > 1 and plan.topology.share is None:
         yield (
             f"share: without a share, each of the {plan.topology.gpu_nodes} GPU nodes copies the whole dataset to "
@@ -47,8 +47,8 @@ def no_share(plan: PreflightInput) -> Iterator[str]:
 
 
 def share_too_slow(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if the GPUs read rows faster than the share can send them. The share is EFS, or the node that
-    serves NFS."""
+    """Yield a problem if the GPUs need rows faster than the shared file system (EFS or the node that serves NFS) can
+    send them."""
     if plan.topology.share == "efs":
         for number, group in enumerate(plan.topology.training, 1):
             given = min(_EFS_CLIENT, _network(group))
