@@ -49,7 +49,7 @@ class Efa(_Entry):
 class Retired(_Entry):
     """Retirement of an instance type: the day since which AWS no longer starts it, and the type that replaces it."""
 
-    since: str = Field(description="the day, or the year if only that is known")
+    since: str = Field(description="the day, or only the year if the day is unknown")
     successor: str
 
 
@@ -61,7 +61,7 @@ class InstanceType(_Entry):
     network: float = Field(gt=0, description="sustained Gbit/s of one network card, without bursts")
     efa: Efa | None = None
     runs_emr: bool = Field(
-        description="true if Shoal preprocesses on it: types without a GPU, though EMR supports some with GPUs"
+        description="true if Shoal preprocesses on it; false for types with GPUs, although EMR supports some"
     )
     gpu: Gpu | None = None
     image: str | None = Field(default=None, description="the machine image for training; None if AWS has no image")

@@ -19,7 +19,7 @@ from infra.topology import Topology
 from infra.topology_error import TopologyError
 
 Since = Literal["always", "deploy", "train"]
-_IN_ADVANCE = " (a Capacity Block, paid in advance: at most)"
+_IN_ADVANCE = " (a Capacity Block, paid in advance; maximum price)"
 JOBS = "jobs"
 """Value of `Row.part` for SageMaker training jobs."""
 READING = "reading"

@@ -1,7 +1,7 @@
 """Archives of the libraries that nodes install: their paths in a checkout, and the commands that create them.
 
-`make setup` does not create the archive for reading texts on GPU nodes and readers, because this archive is twenty
-times as large as the other archives, and few topologies need it. Report a missing archive as a message, also during CDK
+`make setup` does not create the archive for reading texts on GPU nodes and readers. This archive is twenty times as
+large as the other archives, and few topologies need it. Report a missing archive as a message, also during CDK
 synthesis.
 """
 

@@ -122,8 +122,8 @@ class Network(Construct):
         return vpc, vpc.isolated_subnets
 
     def _endpoints(self) -> list[IConstruct]:
-        """Create the Systems Manager endpoints, only in the first zone, because each endpoint is charged by the hour
-        and zone."""
+        """Create the Systems Manager endpoints, only in the first zone, because each endpoint is charged per hour and
+        zone."""
         self._security_group = ec2.SecurityGroup(
             self, "EndpointAccess", vpc=self.vpc, allow_all_outbound=False, description="Interface endpoints"
         )

@@ -65,7 +65,7 @@ class Share(Construct):
     def allow_from(self, nodes: ec2.IConnectable, role: iam.IGrantable) -> None:
         """Allow these machines, with this role, to mount the file system and to write to it."""
         self._security_group.connections.allow_from(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
-        # Do not use CDK's grant method, because it would also allow everyone to write, in the file-system policy.
+        # Do not use CDK's grant method, because it would allow everyone to write through the file-system policy.
         iam.Grant.add_to_principal(
             grantee=role,
             actions=[f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess")],

@@ -42,7 +42,7 @@ class Buckets(Construct):
 
         With `keep=True`, the bucket outlives the stack. With None, the bucket outlives the stack only while it contains
         runs that were not fetched. CloudFormation deletes the bucket only if `keep` is False. With None, `Cleanup`
-        decides.
+        decides whether the bucket is deleted.
         """
         expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=ABANDONED)
         if keep is False:

@@ -247,9 +247,9 @@ def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str
     return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0), "RANKS": str(spec.gpus)}
 
 
-# S3 refuses signed requests from a node with a clock that is 15 minutes off, even the report of a failed boot. At boot,
-# chronyd might not have set the clock yet. So the node first compares its clock with S3's clock, which S3 sends in
-# response to unsigned requests.
+# If a node's clock is 15 minutes off, S3 refuses the node's signed requests, including the report of a failed boot. At
+# boot, chronyd might not have set the clock yet. So the node first compares its clock with S3's clock, which S3 sends
+# in response to unsigned requests.
 _CLOCK = """\
 set_clock() {
     local there off

@@ -236,7 +236,7 @@ class Folder(Store):
 
         if self._with(write):
             return True
-        document = self.read(key)  # with equal content, this call wrote it, and only the answer was lost
+        document = self.read(key)  # equal content: this call wrote it without getting the answer
         return document is not None and document.text == text
 
     def _lock(self, key: str, own: str) -> None:
@@ -257,7 +257,7 @@ class Folder(Store):
         """Remove an abandoned lock. If the lock has since been created again by another process, put it back."""
 
         def take(files: Files) -> None:
-            with suppress(OSError), self._partial(files, key) as away:  # another process can have been faster
+            with suppress(OSError), self._partial(files, key) as away:  # another process can remove it first
                 files.posix_rename(self._path(key), away)
                 with files.open(away, "rb") as file:
                     is_stale = bytes(file.read()) == stale.encode()

@@ -235,8 +235,8 @@ def _too_few(choice: _Selection, why: str) -> RunEnd:
     return RunEnd(
         token=choice.request.token,
         outcome="failed",
-        error=f"{why}: after {JOIN_SECONDS / 60:.0f} minutes only {choice.trainers} of at least "
-        f"{choice.request.min_nodes} nodes could train",
+        error=f"{why}: the run needs at least {choice.request.min_nodes} nodes, but after {JOIN_SECONDS / 60:.0f} "
+        f"minutes only {choice.trainers} could train",
     )
 
 

@@ -199,7 +199,7 @@ class NodeRun:
                 self._stop(_TRAIN)
             return True
         if state in _ENDED and _TRAIN not in self._stop_requested and not self._request.stop:
-            self.status = replace(self.status, lost=True)  # even if ranks of other nodes failed first as a consequence
+            self.status = replace(self.status, lost=True)  # even if ranks of other nodes failed as a consequence
         elif isinstance(state, int) and state and not self._must_stop(statuses):
             self.status = replace(self.status, ranks=state)
         return False
@@ -250,8 +250,8 @@ class NodeRun:
             self._processes.stop(self._name(program), kill=True)
 
     def _remove_checkpoints(self) -> None:
-        """Remove checkpoints from the node's own folder. An earlier attempt can have written steps that the other nodes
-        do not have."""
+        """Remove checkpoints from the node's own folder. An earlier attempt can have written checkpoints that the other
+        nodes do not have."""
         for path in (self._folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
             path.unlink()
 

@@ -155,7 +155,7 @@ def _identity_of(process: int) -> str | None:
 def main() -> int:
     folder, program = Path(sys.argv[1]), sys.argv[2:]
     write_text(str(folder / _IDENTITY), str(_identity_of(os.getpid())))
-    _on_stop(lambda *_: None)  # until the program runs; the program would inherit SIG_IGN
+    _on_stop(lambda *_: None)  # until the program runs; not SIG_IGN, which it would inherit
     status = 127
     try:
         running = subprocess.Popen(program, env={**os.environ, **ends_with_this_process()})

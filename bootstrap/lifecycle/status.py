@@ -102,7 +102,7 @@ class Status:
 
     @property
     def most(self) -> float | None:
-        """Cost in dollars per hour while everything runs; None as for `rate`."""
+        """Cost in dollars per hour while everything runs; None in the same cases as `rate`."""
         return self._priced(
             [(group.instance_types, group.size) for group in self.groups],
             self.cluster.most if self.cluster else [],

@@ -25,7 +25,7 @@ _MASTER_MB = 1024
 _HEAP_MB = 768
 _MIN_TASK_MB = 1536
 _MAX_CORES = 4
-# Maximum length of an argument in EMR's API. Only the names of classes can be longer.
+# Maximum length of an argument in EMR's API. Only an argument with the names of classes can be longer.
 _MAX_CHARACTERS = 10_280
 
 

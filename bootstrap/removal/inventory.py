@@ -20,7 +20,7 @@ def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:
 
     Returns:
         A set for every kind of `KINDS`, possibly empty. The sets include the account's defaults (the default VPC, AWS's
-        roles): subtract an earlier inventory.
+        roles). To exclude these, subtract an earlier inventory.
 
     Raises:
         botocore.exceptions.ClientError: A service refuses to list.

@@ -1,7 +1,7 @@
 """Rules for service quotas. The quotas must suffice for all nodes of the topology at the same time.
 
-AWS counts on-demand and spot instances separately, by instance family, including EMR nodes. Running instances of this
-deployment are not added to the demand, because the topology already includes them.
+AWS counts on-demand and spot instances separately, by instance family, and counts EMR nodes, too. Running instances of
+this deployment are not added to the demand, because the topology already includes them.
 """
 
 import itertools
