@@ -1,7 +1,7 @@
 """Reads and writes YAML files for --config, which contain a command's options by name without dashes.
 
-A value is parsed as the same text would be on the command line. Do not use the type that YAML assigns: YAML reads `off`
-as false and 8e-3 as a string.
+A value is parsed as the same text would be on the command line. Do not use the type that YAML assigns, because YAML
+reads `off` as false and 8e-3 as a string.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
 
 
 def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -> None:
-    """Write a command's options, as text by name, to a YAML file; a flag has no text.
+    """Write a command's options to a YAML file. `words` maps each option's name to its values; a flag has no values.
 
     Raises OSError, and ShoalError if `path` is a file that Shoal did not write.
     """

@@ -37,7 +37,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
 
     @property
     def format_dict(self) -> MutableMapping[str, Any]:
-        """Parts of the line. Of the figures, only the first ones that leave room for the bar are included."""
+        """Parts of the line. The last figures are omitted if they leave no room for the bar."""
         shown = self._parts()
         shown["ncols"] = columns(sys.stderr) or shown["ncols"]
         figures = [f"{name}={figure}" for name, figure in self.figures.items()]
@@ -56,7 +56,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
         return str(self.format_meter(**{**shown, **changed}))
 
     def _parts(self) -> MutableMapping[str, Any]:
-        """Return tqdm's parts of the line with the given speed and a plural unit: `500 rows/s`, but `2.00s/row`."""
+        """Return tqdm's parts of the line, with the given speed. The unit is plural, except as in `2.00s/row`."""
         shown = super().format_dict
         shown["rate"] = rate = self.pace or shown["rate"]
         if rate is None and shown["elapsed"]:
@@ -129,7 +129,7 @@ class Bars:
         )
 
     def begin_at(self, done: int) -> None:
-        """Start or restart the stage with `done` units already finished. The speed leaves these units out."""
+        """Start or restart the stage with `done` units already finished. The speed does not count these units."""
         if self._bar is not None:
             self._bar.reset()
             self._bar.initial = self._bar.n = self._bar.last_print_n = done

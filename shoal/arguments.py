@@ -14,7 +14,7 @@ _OPTION = re.compile("`[^`]*`|--([a-z]+(?:-[a-z]+)*)")
 def errors_name_arguments(**arguments: str) -> Iterator[None]:
     """Replace options in the block's error messages by argument names.
 
-    An argument has the option's name with underscores, unless `arguments` maps that name to a different one.
+    An argument's name is the option's name with underscores, unless `arguments` maps it to a different name.
     """
     try:
         yield

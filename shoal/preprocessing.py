@@ -12,7 +12,7 @@ from jobs.pipeline import Progress, preprocess_locally
 from shoal.arguments import errors_name_arguments
 
 Files = str | Path | Sequence[str | Path]
-"""One path of a file or folder, pattern or s3:// address, or several of them."""
+"""One or several paths of files or folders, patterns, or s3:// addresses."""
 
 
 @errors_name_arguments(

@@ -256,7 +256,7 @@ def typed_options(ctx: click.Context) -> dict[str, Any]:
 
 
 def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return completions of a topology's name or, if no name matches, of files."""
+    """Complete the name of a topology; if no name matches, complete a file's path."""
     from bootstrap.aws.cdk import TOPOLOGIES
     from infra.topology import names
 

@@ -4,9 +4,9 @@ A command returns a `Result`: the content for programs (JSON), and the parts of 
 `str.format` templates. Their fields are fields of the content, and their format specifiers are functions of figures.py:
 `{spent:dollars}`, `{group.bytes:size}`.
 
-Text for a terminal is wrapped to its width without breaking words. Do not wrap text for a file or a program. Control
-characters are replaced in all text, and each table cell is one line, because names can contain control characters and
-line breaks.
+Text for a terminal is wrapped to the terminal's width without breaking words. Do not wrap text for a file or a program.
+Control characters are replaced in all text, and each table cell is one line, because names can contain control
+characters and line breaks.
 """
 
 import json
@@ -144,7 +144,7 @@ class _Figures(Formatter):
 
 
 def filled(template: Template, content: Mapping[str, Any]) -> str | None:
-    """Return a filled template; None if a field is missing, or if it is null and its format cannot show null."""
+    """Return a filled template; None if a field is missing, or is null and has a format that cannot show null."""
     if callable(template):
         return template(content)
     try:
@@ -231,7 +231,7 @@ def _longest_word(cell: str) -> int:
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return the column widths after narrowing the widest until the table fits `width`, each at least its `least`."""
+    """Narrow the widest columns until the table fits `width`, but no column below its `least`; return the widths."""
     narrowed = list(widths)
     while sum(narrowed) + _BETWEEN * (len(narrowed) - 1) > width:
         able = [number for number in range(len(narrowed)) if narrowed[number] > least[number]]

@@ -155,7 +155,7 @@ _LAUNCH_NAMES = ("detach", "keep", "min_nodes", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that declares the launch options for a deployment, and passes the given ones as `launch`."""
+    """Decorator that declares the launch options for a deployment, and passes the options that are set as `launch`."""
 
     @described_options(_LAUNCH, group=_WHERE)
     @option(

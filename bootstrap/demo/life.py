@@ -202,7 +202,7 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
 
 
 def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[str], Any]) -> None:
-    """Predict with the model and write the report. Neither requires the deployment."""
+    """Predict with the model, and write the report. Both work without the deployment."""
     with announce("shoal predict"):
         from trainer.classification.labelling import Labeller
         from trainer.classification.model_folder import load_model
@@ -251,7 +251,7 @@ def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:
 
 
 def _asked(folder: Path) -> dict[str, int]:
-    """Return the number of requests by user or role. Raises ShoalError if one was denied."""
+    """Return the number of requests by user or role. Raises ShoalError if a request was denied."""
     checks = list(record.read_checks(folder))
     for check in checks:
         if check.decision != record.ALLOWED:

@@ -85,7 +85,7 @@ class Deployments:
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
         """Return a training run's expected time and cost, from the price list and measured GPU speeds.
 
-        Omit `size` (None) if the source is not a dataset, or if the dataset's size is unknown on this machine.
+        Set `size` to None if the source is not a dataset, or if the dataset's size is unknown on this machine.
         """
         if MODELS[config.model].learns == "words":
             return unknown_price("training time of word embeddings is unknown")

@@ -1,6 +1,6 @@
 """Executes the runs of an experiment one after the other, alternating between arms. Finished runs are not repeated.
 
-Write experiment.json before the first run: readers of the results need it also for an unfinished experiment.
+Write experiment.json before the first run, because commands that show the results also need it before the last run.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class RunningPlan:
 def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Sequence[str]) -> RunningPlan:
     """Return the runs of the named arms (default: all) that `maker` can execute.
 
-    Raises ExperimentError if `maker` can run no arm, or if the output folder contains other runs.
+    Raises ExperimentError if `maker` can run no arm, or if the output folder contains runs of another experiment.
     """
     chosen = select_arms(file.experiment, names)
     left_out = tuple((arm, why) for arm in chosen if (why := maker.why_not(arm)))

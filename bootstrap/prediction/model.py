@@ -23,7 +23,9 @@ def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settin
     """Return the settings for ratings in files: the settings of the model's training, overridden by `options`.
 
     `options`: options of jobs. The rating scale of a model has the rating step of its training data, such as half
-    stars. If the model does not record the step, `rating_step` sets it. Raises DataError for contradictory settings.
+    stars. If the model does not record the step, the option `rating_step` sets it.
+
+    Raises DataError for contradictory settings.
     """
     from trainer.classification.losses import Scale
 
@@ -52,7 +54,7 @@ def rating_settings(model: "TrainedModel", options: Mapping[str, Any]) -> Settin
 def _without_garbage_collection() -> Iterator[None]:
     """Exclude the objects created in this block from garbage collection, permanently.
 
-    Torch alone creates hundreds of thousands of objects. Scanning them repeatedly took a fifth of the startup time.
+    Importing torch creates hundreds of thousands of objects. Scanning them repeatedly took a fifth of the startup time.
     """
     gc.disable()
     try:

@@ -23,7 +23,7 @@ _TINY = 1e-12
 class ScoredAnswers:
     """Counts of predictions, by the code that represents a text's rating or label.
 
-    It is known only after the last text which codes are positive. So the counts are kept by code until `scores` is
+    Which codes are positive is known only after the last text. So the counts are kept by code until `scores` is
     called.
     """
 
@@ -38,7 +38,7 @@ class ScoredAnswers:
     counts: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     """Number of texts by code, predicted label and bin of the predicted label's probability."""
     sums: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
-    """Sum of the predicted labels' probabilities by bin."""
+    """For each bin, the sum of the predicted labels' probabilities."""
 
     def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
         labels = {name: label for label, name in enumerate(self.classes)}

@@ -1,4 +1,4 @@
-"""Reads texts for a model to label, from files (with ratings or labels) or from standard input, one text per line."""
+"""Reads texts for a model to label: from files, which can have ratings or labels, or from lines of standard input."""
 
 import fcntl
 import os
@@ -48,7 +48,9 @@ def find_text_files(
     """Find the files, and detect how to read them and their ratings or labels.
 
     `settings`: the scale of ratings. `exclude`: patterns of files to leave out. `unlabelled`: accept files without a
-    detectable rating or label, unless an option names its field. Raises DataError for unreadable or ambiguous files.
+    detectable rating or label, unless an option names the field.
+
+    Raises DataError for unreadable or ambiguous files.
     """
     try:
         inspection = inspect_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=options))
@@ -84,7 +86,7 @@ def label_text_files(
 
 
 def malformed_records(tally: Tally) -> str:
-    """Return as text how many records were malformed, and where the first ones of each reason are."""
+    """Return as text the number of malformed records, and the places of the first malformed records by reason."""
     places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 

@@ -29,7 +29,7 @@ def _places(deployment: Deployment) -> list[BucketPlace]:
 
 
 def current_trainings(deployment: Deployment) -> list[TrainingHandle]:
-    """Return the active runs, and ended runs on nodes with results that no command has fetched yet.
+    """Return the active runs and, for nodes, also the ended runs that no command has fetched yet.
 
     Raises ShoalError if a request is unreadable.
     """
@@ -54,7 +54,7 @@ def overview(deployment: Deployment, reports: Reports) -> list[RunOverview]:
 
 
 def find_training(deployment: Deployment, run: str | None) -> TrainingHandle:
-    """Return the run with this name. Without a name, return the first active run, or else the newest run.
+    """Return the run with this name. Without a name, return the first active run or, if none is active, the newest.
 
     Raises ShoalError if there is no such run.
     """

@@ -25,7 +25,7 @@ class Spending:
     def __init__(self, *, region: str, since: datetime) -> None:
         self._since = since
         self._seen: dict[str, tuple[GpuNode, datetime | None]] = {}
-        """Nodes by instance ID. With each node, the time when it was last seen running, or None while it is running."""
+        """For each instance ID, the node and the time when it was last seen running, or None while it is running."""
         self._at: datetime | None = None
         self._prices = catalog.prices(region)
 

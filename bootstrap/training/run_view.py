@@ -97,7 +97,7 @@ class RunView:
                 self._noted_vocabulary = True
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
-        if self._search:  # from the clock, because a trial can take minutes
+        if self._search:  # from the clock, because the record can have no new line for minutes
             so_far = time.time() - self._search.time
             self._bars.at(round(min(max(so_far, 0.0), self._search.limit)))
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})

@@ -16,8 +16,8 @@ Start an AWS emulator on this machine's loopback interface, prepared for the CDK
 against the emulator, and exit with its exit status. Otherwise print the environment variables for another shell, and
 run until Ctrl-C. When the emulator stops, all its data are lost.
 
-The emulator checks no passwords. While it runs, every user of this machine can use it, and programs that they start in
-it run as you. The emulator refuses requests from web pages.
+The emulator checks no passwords. While it runs, every user of this machine can use it, and can start programs in it
+that run with your permissions. The emulator refuses requests from web pages.
 """,
     epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or `shoal embedded`, then paste the printed "
     "lines into another shell, and run there `shoal deploy demo`, `shoal preprocess --deployment demo ...`, "

@@ -219,7 +219,7 @@ def _list_choices(work: "Work") -> Result:
     text = [
         table(rows, ("machine or topology", "model", "cost", "time", ""), right=(2, 3), ruled=True),
         f"Single machines come first: this machine, then EC2 instances in {_REGION}. These are the cheapest "
-        f"instance, and each more expensive instance that is faster by a quarter.\n"
+        f"instance, and each more expensive instance that is a quarter faster than the one before.\n"
         "No run on AWS has confirmed these predictions; `shoal plan NAME` with the same options shows their basis.",
     ]
     return Result({"machines": listed(alone), "topologies": listed(clusters)}, text)

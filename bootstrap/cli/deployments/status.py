@@ -119,7 +119,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
 
 
 def describe_outlook(expected: "Outlook") -> str:
-    """Return the completed share of a run, its expected end, and its cost, as a sentence."""
+    """Return a sentence with a run's completed share, expected end, and cost."""
     done = "progress unknown" if expected.done is None else f"{expected.done:.1%} done"
     if expected.ends is None or expected.seconds_left is None:
         ends = "end unknown"
@@ -183,7 +183,7 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
 
 
 def describe_status(status: "NodeStatus | str") -> str:
-    """Return a node's phase, step and GPU use from its status, or why the status is unknown."""
+    """Return a node's phase, step and GPU use as text; if its status is unknown, return the reason."""
     if isinstance(status, str):
         return f"unknown: {status}"
     of = "" if status.steps is None else f" of {status.steps:,}"

@@ -21,7 +21,7 @@ _CLASSES_SHOWN = 20
 def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSES) -> str:
     """Return histograms of ratings, classes and text lengths, and the most frequent words, from counts.json.
 
-    If there are many classes, only the most frequent are shown.
+    If there are many classes, only the most frequent classes are shown.
     """
     before, after = counts["labels"]["before"], counts["labels"]["after"]
     codes = {name: str(label) for label, name in enumerate(classes)}
@@ -64,7 +64,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def malformed_places(content: Mapping[str, Any]) -> str:
-    """Return file, line number and beginning of the first malformed lines, as one line of text for each."""
+    """Return one line of text for each of the first malformed lines: reason, file, line number and beginning."""
     places = content["malformed_lines"]
     return "\n".join(f"{each['reason']}: {each['file']}, line {each['line']}: {each['begins']}" for each in places)
 
@@ -84,14 +84,14 @@ TOTALS: Rows = {
 
 
 def bar(share: float, letters: int) -> str:
-    """Return a bar of at most `letters` characters for a share from 0 to 1; at least one if the share is positive."""
+    """Return a bar of at most `letters` characters for a share from 0 to 1. Only the share 0 has an empty bar."""
     return "#" * (max(1, round(share * letters)) if share else 0)
 
 
 def histogram(title: str, columns: Mapping[str, Mapping[str, int]], shown: int | None = None) -> str:
     """Return a table with one row per entry; each column shows the entry's count, share and bar.
 
-    `columns` maps the name of each column, which can be empty, to counts by entry. All columns have the same entries.
+    `columns` maps each column's name (can be empty) to the count of each entry. All columns have the same entries.
     `shown`: the number of entries to show, starting with the first (default: all).
     """
     letters = _BAR_LETTERS // len(columns)

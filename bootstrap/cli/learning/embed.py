@@ -76,7 +76,7 @@ Examples:
     default="punctuation",
     advanced=True,
     help="how to split a line into words. punctuation: at spaces and around punctuation; treebank: as in the "
-    "Penn Treebank (ten times slower); spaces: only at spaces; letters: each run of letters is a word (default: "
+    "Penn Treebank (ten times slower); spaces: only at spaces; letters: each sequence of letters is a word (default: "
     "punctuation)",
 )
 @option("--keep-case", group=_READING, is_flag=True, advanced=True, help="do not convert words to lower case")

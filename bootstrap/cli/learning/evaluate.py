@@ -160,7 +160,7 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
 
 
 def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[str]) -> Result:
-    """Evaluate word embeddings on sets of word pairs and analogies."""
+    """Evaluate word embeddings on word pairs and on analogies."""
     from trainer.embeddings.evaluation import analogies, read_pairs, read_questions, total, words_of
     from trainer.embeddings.evaluation import similarity as correlation
 

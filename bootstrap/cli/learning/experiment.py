@@ -182,7 +182,7 @@ def _require_options(experiment_file: "ExperimentFile", asked: dict[str, Any], *
 
 
 def _maker(experiment_file: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
-    """Return the object that executes the experiment's kind of runs."""
+    """Return the object that executes runs of the experiment's kind."""
     from bootstrap.experiments import preprocessings, trainings
     from bootstrap.experiments.places import LocalMachine
     from bootstrap.training.sources.dataset import DatasetSource

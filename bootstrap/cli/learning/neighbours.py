@@ -1,4 +1,4 @@
-"""`shoal neighbours`: lists the words with the vectors most similar to the vectors of given words."""
+"""`shoal neighbours`: for given words, lists the words with the most similar vectors."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -131,7 +131,7 @@ def require_files_for(options: dict[str, Any]) -> None:
 
 
 def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:
-    """Raise UsageError for options about ratings or the positive class: a model with named classes has neither."""
+    """Raise UsageError for options about ratings or the positive class, which a model with named classes lacks."""
     for name in ("threshold", "rating_field", "positive_label", *names):
         if options.get(name) not in (None, False):
             raise UsageError(
@@ -182,7 +182,7 @@ def _unknown(predictions: "Sequence[Prediction]") -> int:
 
 
 def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
-    """Print on standard error how many texts got no answer; without --json, only if there are such texts."""
+    """Print on standard error how many texts got no answer. Without --json, a count of 0 is not printed."""
     from bootstrap.prediction.texts import malformed_records
 
     malformed = tally.counts["malformed"]

@@ -22,7 +22,7 @@ SCORES: Rows = {
     "calibration error": "{calibration_error:.1%}",
 }
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
-"""Maximum number of classes in a confusion matrix, and of characters per class name, that fit into 80 columns."""
+"""Maximum size of a confusion matrix in 80 columns: number of classes, and characters per class name."""
 _ON_HOSTS: Rows = {
     "run": "{run} continues without this command; to follow it, or to stop it by Ctrl-C, run the same command again"
 }
@@ -117,7 +117,7 @@ def _nodes(summary: Mapping[str, Any]) -> str | None:
 
 
 def _text(summary: Mapping[str, Any]) -> str | None:
-    """Return how much the deployment's readers read, and how long they waited, as text."""
+    """Return as text how much the deployment's readers read, and how long they waited."""
     if "read" not in summary:
         return None
     from corpus.stream.progress import Status
@@ -151,7 +151,7 @@ def _cost(summary: Mapping[str, Any]) -> str | None:
 
 
 def balanced_text(summary: Mapping[str, Any]) -> str | None:
-    """Return the throughput as a share of the sum of the ranks' speeds, and the lost shares; None for a single rank."""
+    """Return throughput and losses, with their causes, as shares of the sum of the ranks' speeds; None for one rank."""
     if summary["balanced"] is None or summary["lost"] is None or len(summary["rows_of_ranks"]) == 1:
         return None
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in summary["lost"].items())

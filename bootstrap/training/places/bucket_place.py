@@ -47,7 +47,7 @@ class RunOverview:
 
     run: str
     state: str
-    """For nodes `starting`, `running`, or the outcome; for a training job SageMaker's secondary status."""
+    """State on nodes: `starting`, `running`, or the outcome; of a training job: SageMaker's secondary status."""
     error: str
     attempts: list[Attempt]
     """Attempts of the latest launch."""
@@ -115,7 +115,7 @@ class BucketPlace(Place):
     """Place at which a deployment trains, with the deployment's data bucket."""
 
     continuation: str
-    """Middle of the warning about expiring credentials: how a run continues without them, and how to follow it."""
+    """Middle of the warning about expiring credentials: how a run continues without them, and how to follow the run."""
     busy_message: str
     """Message for a user who resumes a run at a different place while the run is active at this place."""
 
@@ -136,7 +136,7 @@ class BucketPlace(Place):
 
     @abstractmethod
     def current_trainings(self) -> Sequence[TrainingHandle]:
-        """Return the active runs, and ended runs with results that no command has fetched yet.
+        """Return the active runs, and the ended runs that no command has fetched yet.
 
         Raises ShoalError if the documents about a run are unreadable.
         """
@@ -217,7 +217,7 @@ class BucketPlace(Place):
 
 
 def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
-    """Return a copy of the configuration with the addresses to which `upload_files` uploads its files."""
+    """Return a copy of the configuration in which files have the addresses to which `upload_files` uploads them."""
     vectors = _vectors(config)
     return replace(
         config,

@@ -56,7 +56,7 @@ class DeploymentPlace(BucketPlace):
 
     @property
     def readers(self) -> int:
-        """Number of readers: one per reader node, or one on the first node that trains if there are no reader nodes."""
+        """Number of readers: one per reader node; without reader nodes, one on the first node that trains."""
         groups = fleet.groups(self.deployment, readers=True)
         return max(1, sum(group.size for group in groups if group.role == "read"))
 
@@ -89,12 +89,13 @@ class DeploymentPlace(BucketPlace):
         return objects.upload_reviews(self._s3, sources, raw, bars)
 
     def require_common_folder(self) -> None:
-        """Raise ShoalError if the deployment has several nodes but no share for the parts of a stream."""
+        """Raise ShoalError if the deployment has several nodes but no shared file system for the parts of a stream."""
         nodes = sum(group.size for group in fleet.groups(self.deployment))
         if nodes > 1 and self.deployment.share is None:
             raise ShoalError(
-                f"the {nodes} nodes of the deployment '{self.name}' need a share for the parts of the stream; "
-                f"write `share: nfs` or `share: efs` in the topology '{self.deployment.topology}', and deploy again"
+                f"the {nodes} nodes of the deployment '{self.name}' need a shared file system for the parts of the "
+                f"stream; write `share: nfs` or `share: efs` in the topology '{self.deployment.topology}', "
+                "and deploy again"
             )
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> DeploymentRun:
@@ -107,7 +108,7 @@ class DeploymentPlace(BucketPlace):
         return DeploymentRun(launch, prepared, config, launch_options=self.launch_options)
 
     def _require_paid(self, nodes: Sequence[Node]) -> None:
-        """Raise ShoalError if the cost limit leaves nothing for training after the start of the nodes."""
+        """Raise ShoalError if starting the nodes alone would exhaust the cost limit."""
         if (most := self.launch_options.max_dollars) is None:
             return
         if (hourly := self.hourly(nodes)) is None:

@@ -75,7 +75,7 @@ class DeploymentRun(AgentRun):
             if not launch.already_started:
                 self._claim(bars)
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.requested_at)
-            # Only the command that started a run terminates its nodes after an error. An ended run can have left nodes.
+            # Only the command that started a run terminates its nodes after an error. Nodes of an ended run can remain.
             if self.launch_options.detach_on_interrupt or launch.end() is not None:
                 yield
                 fleet.scale_to_zero(deployment, fleet.groups(deployment, readers=True), unless=launch.keeps_nodes)

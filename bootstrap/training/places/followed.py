@@ -260,7 +260,7 @@ class AgentRun(RemoteRun):
 
         The progress bar shows the number of rows that all nodes have read.
 
-        Raises ShoalError for a node that does not answer. With `detach`, raises Detached after the rendezvous.
+        Raises ShoalError for a node that does not answer. With `detach`, raises Detached when an attempt has started.
         """
         launch, since = self.launch, time.monotonic()
         while True:
@@ -325,8 +325,9 @@ class AgentRun(RemoteRun):
         self.look_at_nodes(bars)
 
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
-        """Return the error for a failed run, from the report of its nodes, or else from its logs; None if it did not
-        fail.
+        """Return the error for a failed run, from its nodes' report or, without a report, from its logs.
+
+        Returns None if the run did not fail.
 
         In a message from a log, the name of the source replaces the path that the dataset has on a node.
         """

@@ -38,7 +38,7 @@ from trainer.config import TrainConfig
 _GROUP = "hosts"
 """Name of the group of all hosts. A shared folder or a bucket has only one group of hosts."""
 _SILENT_SECONDS = 8.0
-"""Seconds without a heartbeat after which a host's agent is restarted. They double after each attempt to restart it."""
+"""Seconds without a heartbeat after which a host's agent is restarted. Each attempt to restart it doubles this time."""
 _MOST_SILENT_SECONDS = 300.0
 
 
@@ -210,7 +210,7 @@ class HostsRun(AgentRun):
         super().wait_for_data(bars)
 
     def look_at_nodes(self, bars: Bars) -> None:
-        """Restart agents that send no heartbeats, because their host has rebooted or the agent has exited.
+        """Restart agents that send no heartbeats: their host has rebooted, or the agent has exited.
 
         The run continues undisturbed if the agent sends heartbeats again within GONE_SECONDS.
         """

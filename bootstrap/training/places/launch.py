@@ -112,7 +112,7 @@ class RequestedRuns:
         return RunEnd.of_launch(request.token, document.text) if document else None
 
     def write_end(self, request: RunRequest, error: str = "") -> None:
-        """Write the end of a launch for which no node is left to write it. An end that a node has written is kept.
+        """Write the end of a launch, because no node is left to write it. An end that a node has written is kept.
 
         `error` says why the launch failed; empty if it was stopped.
         """
@@ -279,7 +279,7 @@ class Launch:
         self._change(self._request)
 
     def _change(self, new: RunRequest | None) -> None:
-        """Replace this launch's request with `new`, or remove it for None. A request of a different launch is kept."""
+        """Replace this launch's request with `new`; None removes it. A request of a different launch is kept."""
         token = self.request.token
         self.requests.change(lambda current: new if current is not None and current.token == token else current)
 

@@ -142,7 +142,7 @@ class ManagedRun(RemoteRun):
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """Start a job, or find the running job of an equal command, for the block. After an error, stop the job.
+        """For a block, start a job, or find the running job of an equal command. After an error, stop the job.
 
         If there is no error, SageMaker itself ends the job.
         """
@@ -185,7 +185,7 @@ class ManagedRun(RemoteRun):
     def _begin(self, bars: Bars) -> None:
         """Upload the files of this machine, and start the job. Raises ShoalError if SageMaker refuses the job."""
         if self.config.resume:
-            # SageMaker would copy every checkpoint to the container.
+            # otherwise, SageMaker would copy every checkpoint to the container
             fetched.remove_checkpoints(self._s3, self._folder, bars.note)
         else:
             upload_files(self._s3, self.config, self._sets, bars)
@@ -211,7 +211,7 @@ class ManagedRun(RemoteRun):
             self.deployment, {**request, "TrainingJobStatus": "InProgress"}
         )  # so that `give_up` stops the job after any error
         job = self._job = self._job.refreshed()
-        for other in jobs(self.deployment, active=True):  # simultaneous commands: the later one stops its job
+        for other in jobs(self.deployment, active=True):  # of simultaneous commands, the later one stops its job
             if other.name != name and (other.created, other.name) < (job.created, name):
                 job.stop()
                 raise ShoalError(f"another command started {other.run} at the same time; repeat the command")
@@ -246,7 +246,7 @@ class ManagedRun(RemoteRun):
         return channels
 
     def _prefix(self, address: str) -> str:
-        """Return a channel's S3 prefix: of a file, a folder, or the two files of an analogy set in MSR's format."""
+        """Return a channel's S3 prefix for a file, a folder, or the two files of an analogy set in MSR's format."""
         if address.endswith(_QUESTIONS):
             return address.removesuffix(_QUESTIONS[1:])
         place = s3.place_of(address)

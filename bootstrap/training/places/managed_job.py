@@ -244,8 +244,7 @@ def count_active_jobs(account: Account, deployment: str, outputs: Mapping[str, s
 def work_of(run: str, hyper: Mapping[str, str], channels: Mapping[str, str]) -> tuple[object, ...]:
     """Return a value that is equal for all jobs that the same command starts.
 
-    The files of the user's machine are uploaded to a folder with the run's name, which differs. So the name is
-    replaced.
+    Addresses of uploaded files contain the run's name, which differs from job to job. So the name is replaced.
     """
     return dict(hyper), {name: address.replace(f"/{run}/", "/RUN/") for name, address in channels.items()}
 

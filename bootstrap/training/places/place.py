@@ -92,7 +92,7 @@ class Place(DataAccess):
     options: Mapping[str, Sequence[str]]
     """Options that select the place on a command line: the words of each option's value, by name."""
     shares: bool = False
-    """True if the nodes of the place have a share (a common file system)."""
+    """True if the nodes of the place have a shared file system."""
 
     def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
         """Return the summary of the run to resume, with `finished_before` true, if this run has finished; otherwise

@@ -20,7 +20,7 @@ _READ_AHEAD = 1 << 20
 
 
 class DatasetSource(Source):
-    """Dataset at an address, a path or s3://... Without an address, the newest dataset of the place."""
+    """Dataset at an address (a path or s3://...). Without an address, the newest dataset of the place."""
 
     def __init__(self, address: str | None) -> None:
         self.address = address

@@ -74,7 +74,7 @@ class Sidecar:
     """Processes that run on this machine at the same time as the ranks."""
 
     check: Callable[[], None] = lambda: None
-    """Function that checks the processes. It is called repeatedly, and an error of it stops the ranks."""
+    """Function that checks the processes. It is called repeatedly. If it raises an error, the ranks are stopped."""
     read: Callable[[], Status] | None = None
     """Function that returns the progress of the readers of an unbounded stream; None without such readers."""
 
@@ -102,7 +102,7 @@ class Prepared(ABC):
     def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
         """Return the amount of work of a training run.
 
-        Raises ExperimentError if only reading the source can tell it.
+        Raises ExperimentError if the amount is unknown until the source is read.
         """
         raise ExperimentError(f"the number of rows of {self.label} is unknown until the nodes have read it")
 
@@ -124,8 +124,7 @@ class Source(ABC):
 
     @abstractmethod
     def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
-        """Check that a place can use the source. Copy the data to the place if its ranks could not read the data
-        otherwise.
+        """Check that a place can use the source. If its ranks cannot read the data, copy the data to the place.
 
         Raises DataError if the data is invalid, and ShoalError if the place cannot read the data.
         """

@@ -61,7 +61,7 @@ def test_text_that_nodes_cannot_read_is_refused(aws: EmbeddedAws, changes: dict[
 
 
 def test_nodes_without_a_share_are_refused(aws: EmbeddedAws) -> None:
-    with pytest.raises(ShoalError, match=r"the 2 nodes of .* need a share for the parts of the stream"):
+    with pytest.raises(ShoalError, match=r"the 2 nodes of .* need a shared file system for the parts of the stream"):
         StreamSource(SETTINGS).settings_for(DeploymentPlace(deployed(Fleet().add("train", "g4dn.xlarge", 2))))
 
 
