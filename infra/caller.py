@@ -11,7 +11,7 @@ from infra.topology import Topology, owner_tag
 
 
 def owner_of(topology: Topology, given: str | None) -> str:
-    """Return the owner as a tag value: `given`, otherwise the topology's owner, otherwise the current user."""
+    """Return the owner as a tag value: the first that exists of `given`, the topology's owner and the current user."""
     return owner_tag(given or topology.owner or _user())
 
 

@@ -93,7 +93,7 @@ class Image(_Entry):
 
 
 class Catalog(_Entry):
-    """Catalogue: instance types and machine images by name, and PyTorch builds, the newest first."""
+    """Catalogue: instance types and machine images by name, and PyTorch builds with the newest build first."""
 
     types: Mapping[str, InstanceType]
     builds: tuple[TorchBuild, ...] = Field(strict=False)

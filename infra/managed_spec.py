@@ -64,8 +64,8 @@ class ManagedSpec(parts.TopologyPart):
     )
 
     def require_region(self, region: str) -> None:
-        """Raise FieldError if the image is not in the region. Otherwise SageMaker would refuse the image only when a
-        job starts."""
+        """Raise FieldError if the image is not in the region. Without this check, SageMaker would refuse the image only
+        when a job starts."""
         there = self.image.split(".")[3] if self.image else region
         if there != region:
             raise FieldError(

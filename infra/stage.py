@@ -20,7 +20,7 @@ REPLACE = (*READ, *WRITE, "s3:DeleteObject")
 AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
 _BALANCE = ("packages/balance/shoal_balance", "shoal_balance")
 """Paths of the balancer: in a checkout, and in an installed Shoal. A node's PYTHONPATH contains the parent folders of
-both."""
+both paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,8 @@ def same_account_principal(stack: Stack, principal: str, *, service: str, name: 
 
 
 def node_role(scope: Construct, *, shell: bool) -> iam.Role:
-    """Create the role of nodes. With `shell`, it has the permissions for a shell through Systems Manager. Otherwise it
-    has no permissions.
+    """Create the role of nodes. With `shell`, the role has the permissions for a shell through Systems Manager. Without
+    `shell`, it has no permissions.
 
     AWS's managed policy for shells also allows reading every SSM parameter of the account, so the role denies this.
     """

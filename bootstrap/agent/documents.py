@@ -233,7 +233,8 @@ def token_in(text: str) -> str | None:
 
 
 def step_name(run: str, name: str) -> str:
-    """Return the name of a step, as listed by EMR. For a job, YARN lists the application under the same name."""
+    """Return the name under which EMR lists a step. If the step is a job, YARN lists the job's application under the
+    same name."""
     return f"shoal {run}: {name}"
 
 

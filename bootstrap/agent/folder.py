@@ -308,5 +308,6 @@ def make_folder(files: Files, path: str) -> None:
 
 
 def open_store(address: str) -> Store:
-    """Return the store at an address: a bucket for s3://BUCKET, or else a folder that all hosts share."""
+    """Return the store at an address: a bucket for s3://BUCKET, and a folder that all hosts share for any other
+    address."""
     return Bucket(place_of(address).bucket) if is_s3(address) else Folder(address)

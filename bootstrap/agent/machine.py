@@ -52,8 +52,8 @@ class Machine:
 
     @property
     def disks(self) -> Path | None:
-        """Folder on the node's own disks, which bootstrap/nodes/gpu/boot.sh mounts. None if the node has no such
-        disks."""
+        """Folder on the node's own disks, which bootstrap/nodes/gpu/boot.sh mounts. None if the node has no disks of
+        its own."""
         folder = self.root / "mnt" / "local"
         return folder if folder.is_dir() else None
 
@@ -208,7 +208,8 @@ def spot_notice() -> str:
 
 
 def is_shutting_down() -> bool:
-    """Return whether systemd is shutting down the whole machine, rather than stopping one service. False if unknown."""
+    """Return whether systemd is shutting down the whole machine, and not only stopping a service. Return False if this
+    is unknown."""
     with suppress(DataError):
         return run_command(["systemctl", "is-system-running"]).stdout.strip() == "stopping"
     return False

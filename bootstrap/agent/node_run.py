@@ -3,8 +3,8 @@
 `step` never blocks, because slow operations run as separate programs. A restarted agent can reconstruct the state from
 the node's programs, its files and the statuses of the nodes.
 
-If one node fails, all other nodes stop with a checkpoint. Otherwise the ranks would wait forever for a lost rank, or
-the model would not learn from the text of a lost reader.
+If one node fails, all other nodes stop with a checkpoint. If they continued, ranks would wait forever for a lost rank,
+or the model would not learn from the text of a lost reader.
 """
 
 import shutil

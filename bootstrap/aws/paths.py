@@ -1,8 +1,8 @@
 """Safe conversion of an object's name into a path below a folder on this machine.
 
 GPU nodes can write objects with any name to the data bucket, and Shoal copies these objects to a folder of the user. A
-check for `..` is not enough: an empty part can make a path absolute, and an existing symbolic link can lead out of the
-folder.
+check for `..` is not enough, because an empty part can make a path absolute, and an existing symbolic link can lead out
+of the folder.
 """
 
 import os

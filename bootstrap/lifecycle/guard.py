@@ -38,8 +38,8 @@ class GuardReport:
     """Dollars spent so far; None before the guard's first invocation."""
     as_of: datetime | None
     gpu: Mapping[str, float]
-    """Dollars per hour of one training node or reader with its volume, by instance type. `emr` is the same for EMR
-    nodes."""
+    """Dollars per hour of one training node or reader with its volume, by instance type. `emr` contains the same prices
+    for EMR nodes."""
     emr: Mapping[str, float]
     standing: float
     """Dollars per hour of all resources that run as long as the stack exists."""

@@ -31,8 +31,8 @@ class RunHandle(Protocol):
 def find_run(deployment: Deployment, run: str | None) -> RunHandle:
     """Return the run with this name.
 
-    Without a name, return the first active training run. If none is active, return the active preprocessing run, or
-    else the run that ended last. Raises ShoalError if there is no such run.
+    Without a name, return the first active training run. If none is active, return the active preprocessing run. If no
+    run of either kind is active, return the run that ended last. Raises ShoalError if there is no such run.
     """
     if FINGERPRINT.fullmatch(run) if run is not None else _preprocesses(deployment):
         return StartedPreprocessing(deployment, run)

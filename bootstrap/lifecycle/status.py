@@ -118,8 +118,8 @@ class Status:
 
 
 def read_status(deployment: str, account: Account, *, with_guard: bool = True) -> Status:
-    """Return the status of a deployment, in whatever state its stack is. Without `with_guard`, the guard is not read,
-    and the status has no prices.
+    """Return the status of a deployment, for any state of its stack. Without `with_guard`, the guard is not read, and
+    the status has no prices.
 
     Raises ShoalError if the stack does not exist, or if one of the guard's parameters is invalid.
     """

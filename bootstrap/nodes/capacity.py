@@ -1,7 +1,7 @@
 """Decision on what to do while AWS has started fewer nodes than requested: wait, request on-demand instances, change
 the zone, or give up.
 
-`scale_up` carries out the decision. Do not change the zone because of a quota: a quota applies to all zones, and every
+`scale_up` carries out the decision. Do not change the zone because of a quota. A quota applies to all zones, and every
 change of the zone terminates the existing nodes.
 """
 

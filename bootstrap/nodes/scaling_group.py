@@ -142,8 +142,8 @@ def descriptions_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupT
 
 
 def instance_types(ec2: Any, found: "AutoScalingGroupTypeDef") -> list[str]:
-    """Return the instance types that a group's nodes can have, from its mixed instances policy or else from its launch
-    template.
+    """Return the instance types that a group's nodes can have. They are in the group's mixed instances policy. A group
+    without this policy has them in its launch template.
 
     Raises LookupError if the group has no launch template, and LookupError or ClientError if the template is deleted.
     """

@@ -52,8 +52,8 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     """Follow a preprocessing run until it ends, and return its result. If the run has already ended, return its stored
     result.
 
-    Without `run`, use the active run, or else the last run. Raises ShoalError if no such run is active or has a result.
-    Raises the same errors as `preprocess_on_deployment` if the run fails.
+    Without `run`, use the active run, or the last run if none is active. Raises ShoalError if no such run is active or
+    has a result. Raises the same errors as `preprocess_on_deployment` if the run fails.
     """
     s3 = deployment.session.client("s3")
     work = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.WORK_PREFIX)

@@ -64,8 +64,8 @@ class EmrCluster:
             )
 
     def workers(self) -> WorkerResources:
-        """Return the resources of the nodes that run map and reduce tasks: the core and task nodes, or else the primary
-        node."""
+        """Return the resources of the nodes that run map and reduce tasks: the core and task nodes, or only the primary
+        node in a cluster without them."""
         nodes: Counter[catalog.InstanceType] = Counter()
         groups = self._groups()
         for group in [each for each in groups if each["InstanceGroupType"] != "MASTER"] or groups:

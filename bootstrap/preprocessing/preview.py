@@ -50,7 +50,8 @@ class PreprocessingPreview:
 
 
 def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, processes: bool) -> PreprocessingPreview:
-    """Return a preview of preprocessing on this machine. With `processes`, all cores are used, otherwise one core.
+    """Return a preview of preprocessing on this machine. Preprocessing uses all cores with `processes`, and one core
+    without it.
 
     Raises DataError if the input is unreadable or ambiguous.
     """

@@ -36,7 +36,7 @@ class WorkerResources:
     vcpus: Total number of vCPUs of these nodes.
     cores: vCPUs per Spark executor, so that one executor fits on each node along with the application master.
     task_mb: Memory in MB for each Streaming task and for each core of an executor: a node's memory divided by its
-        vCPUs, but at least a minimum. With the minimum, fewer tasks than vCPUs run at the same time.
+        vCPUs, but at least a minimum. Where the minimum applies, fewer tasks than vCPUs run at the same time.
     """
 
     vcpus: int

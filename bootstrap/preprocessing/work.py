@@ -1,8 +1,8 @@
 """Files of a preprocessing run in the data bucket: markers of finished steps, the claim to submit steps, and cleanup.
 
-If several commands start the same run, one command submits it, and the others follow it. The marker of a finished step
-is valid for only one day. The bucket deletes old objects one by one, so an older marker can outlive some of the step's
-output.
+If several commands start the same run, one command submits the run, and the other commands follow it. The marker of a
+finished step is valid for only one day. The bucket deletes old objects one by one, so an older marker can outlive some
+of the step's output.
 """
 
 from collections.abc import Mapping, Sequence

@@ -120,6 +120,6 @@ def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
 
 
 def is_empty(account: Account, bucket: str) -> bool:
-    """Return whether a bucket has no objects, and no older versions of objects either."""
+    """Return whether a bucket contains neither objects nor older versions of objects."""
     page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
     return not page.get("Versions") and not page.get("DeleteMarkers")

@@ -93,7 +93,7 @@ def no_dns(context: PreflightContext) -> Iterator[str]:
 
 
 def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
-    """Return the route table of the subnet, or else the main route table of the VPC."""
+    """Return the route table of the subnet, or the main route table of the VPC if the subnet uses it."""
     network = context.topology.network
     filters = [{"Name": "vpc-id", "Values": [str(network.vpc)]}]
     found = context.account.items("ec2", "describe_route_tables", "RouteTables", Filters=filters)
