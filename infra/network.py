@@ -106,8 +106,8 @@ class Network(Construct):
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
             availability_zones=[spec.zone] if spec.zone else _zones(Stack.of(self).region),
             nat_gateways=0,
-            # Do not restrict the default security group: CDK would add a function to the stack for this, and nothing
-            # uses this group.
+            # Do not restrict the default security group, because nothing uses it and CDK would add a function to the
+            # stack for this.
             restrict_default_security_group=False,
             subnet_configuration=[
                 ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=20)

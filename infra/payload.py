@@ -80,7 +80,7 @@ class Payload(Construct):
 
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:
         if not path.exists():
-            # Do not raise: an exception would also prevent `cdk destroy`, which synthesises the stack first.
+            # Do not raise, because an exception would also prevent `cdk destroy`, which synthesises the stack first.
             Annotations.of(self).add_error(f"{describe_missing(path.relative_to(self._root))}.")
             path = Path(__file__)
         return assets.Asset(self, name, path=str(path), exclude=exclude, ignore_mode=IgnoreMode.GIT)

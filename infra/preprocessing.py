@@ -28,15 +28,15 @@ from infra.stage import (
 )
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
-# Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the deletion of
-# the VPC would fail.
+# Do not tag the VPC, because EMR could then create security groups in it that CloudFormation does not know. They would
+# make the deletion of the VPC fail.
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
 _TO_ENCRYPT_DISKS = (
     *("Decrypt", "DescribeKey", "Encrypt"),
     *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
 )
-"""Actions on the KMS key that EMR needs to start instances with encrypted volumes, in addition to a grant for EC2."""
+"""Actions that EMR needs on the KMS key to start instances with encrypted volumes, in addition to a grant for EC2."""
 _LISTS = (*LIST, "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
 _WRITES = (*REPLACE, "s3:ListMultipartUploadParts")
 _OF_FILE_SYSTEM = (

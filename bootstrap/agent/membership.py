@@ -18,8 +18,8 @@ SUSPECT_SECONDS = 10.0
 """Shorter limit than GONE_SECONDS, used while ranks of other nodes wait for lost ranks. Nodes send a heartbeat every
 five seconds."""
 JOIN_SECONDS = 600.0
-"""Seconds to wait for all nodes before the run starts with fewer nodes, and for `min_nodes` nodes before the run
-fails."""
+"""Seconds to wait for nodes. After this time, the run starts with fewer nodes, or fails if fewer than `min_nodes` can
+train."""
 SETTLED_SECONDS = 60.0
 """Seconds for which an attempt lasts before new nodes can join. When they join, the attempt ends."""
 FRUITLESS = 3

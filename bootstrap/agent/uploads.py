@@ -14,7 +14,8 @@ _EXCLUDED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0
 
 
 class Uploads:
-    """Files of a run's folder, and for each file its size and modification time when it was copied to the bucket."""
+    """Files of a run's folder, and the size and modification time that each file had when it was copied to the
+    bucket."""
 
     def __init__(self, folder: Path, channel: Store, prefix: str, newer: str) -> None:
         """`newer` is the key of the next attempt.

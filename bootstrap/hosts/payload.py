@@ -23,7 +23,8 @@ _PACKAGES = {
 """Packages that GPU nodes need (as in infra/stack.py), with the folders that contain them. On a host, all packages are
 in one folder."""
 _EARLY = (1980, 1, 1, 0, 0, 0)
-"""Timestamp of all files in the archive, so that the digest of the archive depends only on their names and content."""
+"""Timestamp of all files in the archive, so that the archive's digest depends only on the names and content of the
+files."""
 _UNPACK_SECONDS = 300.0
 
 

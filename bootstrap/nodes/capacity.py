@@ -67,8 +67,8 @@ _ADVICE = (
         "the image of the launch template no longer exists; deploy again to use the current image",
     ),
 )
-"""Advice for permanent refusals: pairs of a pattern of AWS's message and the advice. The patterns are from the error
-codes in EC2's API reference."""
+"""Advice for permanent refusals. Each pair contains a pattern of AWS's message and the advice. The patterns are from
+the error codes in EC2's API reference."""
 
 REPEATED = 2
 """Number of equal refusals after which a refusal of an unknown kind counts as permanent."""

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 QUALIFIER, TOOLKIT_STACK = "shoal", "ShoalToolkit"
-"""The qualifier in the names of the roles and the bucket that `cdk bootstrap` creates, and the name of its stack. Both
-are also in cdk.json."""
+"""The qualifier in the names of the roles and the bucket that `cdk bootstrap` creates, and the name of the stack that
+contains them. The qualifier and this name are also in cdk.json."""
 USER, BOUNDARY = "ShoalUser", "ShoalBoundary"
 """Names of the policy for users, and of the permissions boundary for the roles of a deployment."""
 EXECUTION = ("ShoalExecutionNames", "ShoalExecutionCompute")
