@@ -21,7 +21,7 @@ class TrainingError(Exception):
 class ExperimentError(Exception):
     """An experiment file, or a run or prediction of an experiment, is invalid.
 
-    The message names it and says what to do.
+    The message names this file, run or prediction, and says what to do.
     """
 
 

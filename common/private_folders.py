@@ -3,8 +3,8 @@
 Do not use an existing folder with a predictable name before checking its owner and permissions. In a world-writable
 folder, another user can create a folder or link with that name, and would then control which files are read or removed.
 
-Do not remove a temporary folder because it is old, because its process might still be running. Try the folder's lock
-file instead: a process holds the lock until it exits.
+The age of a temporary folder is no reason to remove it, because its process might still be running. Try the folder's
+lock file instead: a process holds the lock until it exits.
 """
 
 import os

@@ -33,8 +33,8 @@ def final_counts(
 
     `flat` has the sums of all tasks' counts, with integer codes instead of ratings and labels. If there are two
     classes, `positive_from` is the smallest code of a positive text. `frequent_words` has all words of the vocabulary
-    with their counts, most frequent first. From these, the result lists the first words that are not English stopwords
-    or punctuation. Raises DataError if the counts contradict each other, because records between the jobs were then
+    with their counts, most frequent first. The result lists the most frequent words that are neither English stopwords
+    nor punctuation. Raises DataError if the counts contradict each other, because records between the jobs were then
     lost or duplicated.
     """
     count = Counter(flat)

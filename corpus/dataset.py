@@ -60,7 +60,7 @@ class Split:
                 yield self.rows(start, start + step)
 
     def stored_blocks(self) -> Iterator[tuple[RowBlock, dict[str, Array]]]:
-        """Yield the blocks of `blocks`, each with the arrays that the file stores for its rows, by name."""
+        """Yield each block of `blocks`, and the arrays that the file stores for the block's rows, by name."""
         before = 0
         for rows in self.blocks():
             yield rows, rows.stored(before)
@@ -98,7 +98,7 @@ class Split:
         """Return token offsets of the rows in [`start`, `end`), of shape (rows + 1,).
 
         The first offset is the start of the first row, and the other offsets are the ends of the rows. Slice `tokens`
-        with these offsets only, because they are checked: a damaged row could otherwise fill the memory.
+        only with these checked offsets. A damaged offset could select more tokens than fit into memory.
         """
         array, tokens = self.arrays["ends"], len(self.arrays["tokens"])
         start = min(start, len(self))

@@ -1,4 +1,4 @@
-"""Defines the settings of a dataset: all values, except for the input, on which the dataset's content depends."""
+"""Defines the settings of a dataset. Together with the input, they determine the dataset's content."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -111,7 +111,7 @@ class Settings:
             ),
             (
                 self.labelled and self.positive_label is None,
-                f"{count:,} classes require labels in the input and no positive label",
+                f"for {count:,} classes, the input must have labels, and the positive label must be left out",
             ),
             (
                 3 <= count <= MAX_CLASSES,
@@ -137,8 +137,8 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         """Return the settings as a JSON object.
 
-        The settings that version 3 added are omitted if they have their default values, so that files of layout version
-        2 remain equal byte for byte.
+        The settings that version 3 added are omitted if they have their default values, so that the bytes of files of
+        layout version 2 do not change.
         """
         return {
             name: value

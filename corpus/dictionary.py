@@ -25,7 +25,7 @@ _MAX_KEY_BYTES = 15
 _FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(_MAX_KEY_BYTES + 1)], np.uint64)
 _SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(_MAX_KEY_BYTES + 1)], np.uint64)
 _TOP_BIT = np.uint64(1 << 63)  # set in the keys of long words only
-# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4). The constants of FNV-1a are below them.
+# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4). The constants of FNV-1a follow.
 _SPREAD_FIRST, _SPREAD_SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _FNV_START, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)

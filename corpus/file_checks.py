@@ -56,7 +56,7 @@ def read_settings(file: h5py.File) -> Settings:
 def read_counts(file: h5py.File, settings: Settings) -> dict[str, Any]:
     """Return the counts of the dataset, which are numbers and histograms.
 
-    A part file has no counts, so the result is empty.
+    The result is empty for a part file, because it has no counts.
     """
     found = _json_attribute(file, "counts")
     if found:

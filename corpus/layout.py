@@ -1,8 +1,8 @@
 """Defines the two layouts of a dataset file: arrays, types, chunks and digest (docs/reference/dataset.md, "The file").
 
 In layout version 2, rows are fixed: cut and padded to one length. In layout version 3, rows are ragged: whole texts,
-concatenated. In memory, a block of rows has the lengths of the rows in both versions. A file of version 3 stores the
-ends of the rows instead of the lengths.
+concatenated. In both versions, a block of rows in memory has the lengths of its rows. A file of version 3 stores the
+ends of the rows instead.
 
 Chunks have about 1 MiB, and consist of whole rows if rows are fixed. Do not use much smaller chunks: with one row per
 chunk, reading and writing take ten times as long.
@@ -45,8 +45,8 @@ DIGEST_PATTERN = re.compile(r"[0-9a-f]{32}")
 class RowBlock(NamedTuple):
     """N rows of one split.
 
-    `lengths`, `labels` and `ratings` have the shape (N,). `tokens` has the word ids. For fixed rows, its shape is (N,
-    L), padded with 0. For ragged rows, its shape is (sum of lengths,), concatenated.
+    `lengths`, `labels` and `ratings` have the shape (N,). `tokens` has the word ids. Fixed rows are padded with 0 to
+    the shape (N, L). Ragged rows are concatenated, with the shape (sum of lengths,).
     """
 
     tokens: Array
@@ -110,8 +110,8 @@ def columns(settings: Settings) -> tuple[Column, ...]:
 class ArraysDigest:
     """Digest of all arrays of a dataset and of its vocabulary. Add the rows in order, in blocks of any size.
 
-    The digest is the BLAKE2b hash of the BLAKE2b hashes of all arrays, in the order of the layout, and of the
-    vocabulary's words. It does not depend on compression and chunks.
+    The BLAKE2b hash of each array is computed. The digest is the BLAKE2b hash of these hashes, in the order of the
+    layout, followed by the vocabulary's words. It does not depend on compression and chunks.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -47,7 +47,7 @@ If the texts have more words than the vocabulary can contain, it contains the wo
 
 _PARTS = _TRAINING, _VALIDATION, _TEST = 0, 1, 2
 _MARGIN = 1.2
-"""Ratio between the share of rows that are selected to be written first and the share of validation rows.
+"""Share of rows that are selected to be written first, divided by the share of validation rows.
 
 It is above 1, because a random selection can have slightly fewer rows than expected.
 """
@@ -74,8 +74,8 @@ def encode_texts(
 
     Raises DataError if a file is unreadable, is damaged or changes during the call; if more than a share
     `max_malformed` of the lines is malformed; if too few training or test texts remain; if a class has no training
-    text; and if `output` is not writable or its disk is full. The last message names the option `place`, with which the
-    user can choose another path.
+    text; and if `output` is not writable or its disk is full. The message about `output` names the option `place`, with
+    which the user can choose another path.
     """
     with (
         explain_full_disk(output, place),

@@ -1,8 +1,8 @@
 """Implements rules 3, 4 and 6 of docs/reference/dataset.md, each as a plain function and as a fast function.
 
-A plain function processes one text or word, and a fast function many. The jobs use the fast functions. Both return the
-same results. Do not compare a digest with the test share in floating point, because a double cannot represent every
-64-bit integer.
+A plain function processes one text or word, and a fast function processes many. The jobs use the fast functions. Both
+return the same results. Do not compare a digest with the test share in floating point, because a double cannot
+represent every 64-bit integer.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,9 +33,10 @@ def modal_ratings(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     """Return the `modal_rating` of each of N texts, and whether the text had different ratings.
 
-    Both arrays have the shape (N,). For each i, the text with the number `texts[i]` (0 to N - 1) had the rating
-    `ratings[i]` (at most 255) `times[i]` times. The three arrays have the shape (M,). The entries can be in any order,
-    and several entries can have the same text and rating. Each text occurs at least once.
+    Both arrays have the shape (N,). Entry i says: the text `texts[i]` occurred `times[i]` times with the rating
+    `ratings[i]`. Texts are numbers from 0 to N - 1, and ratings are at most 255. The three arrays have the shape (M,).
+    The entries can be in any order, and several entries can have the same text and rating. Each text occurs at least
+    once.
     """
     keys, which = np.unique(texts * _CODES + ratings, return_inverse=True)
     counts = np.zeros(len(keys), np.int64)

@@ -97,9 +97,9 @@ def load_stopwords(choice: str = "nltk", rule: str = "letters") -> frozenset[str
 
     `nltk` is NLTK's English list of 179 words, as NLTK distributed it from 2017 to 2023 (SHA-256 019f104b...). It also
     has the words `product`, `would` and `get`, which mean little in a review. `keep-negations` is the same list without
-    `no`, `nor`, `not`, words that end in `n't`, and these words without `'t`, such as `don`. `none` is an empty list.
-    Any other value is the path of a UTF-8 file with one word per line. The words must be cleaned by the rule of words
-    `rule`, "letters" or "tokens".
+    negations: `no`, `nor`, `not`, words that end in `n't`, and such words without `'t`, such as `don`. `none` is an
+    empty list. Any other value is the path of a UTF-8 file with one word per line. The words must be cleaned by the
+    rule of words `rule`, "letters" or "tokens".
 
     Raises DataError if the file is unreadable or has a word that no cleaned text can contain.
     """

@@ -110,7 +110,8 @@ class DatasetWriter:
 class _Array:
     """Writer of one array of the file. Collects rows until a chunk is full.
 
-    The array is created when its first chunk is full. An array with fewer rows has one chunk, as large as the array.
+    The array is created when its first chunk is full. An array with fewer rows than a chunk has one chunk, as large as
+    the array.
     """
 
     def __init__(self, file: h5py.File, path: str, column: Column, chunks: ChunkWriter, packed: bool) -> None:

@@ -69,8 +69,8 @@ def idle_cluster(topology: Topology, seconds: Estimate) -> Estimate:
 
 
 def running_hourly(topology: Topology) -> Estimate:
-    """Return the dollars per hour while the topology's GPU nodes run, or its SageMaker training job if it has no node
-    groups.
+    """Return the dollars per hour while the topology's GPU nodes run. Without node groups, its SageMaker training job
+    runs instead.
 
     The rate includes nodes that start with the deployment, but not the preprocessing cluster.
     """
@@ -90,7 +90,8 @@ def _hourly(row: cost.Row) -> Estimate:
 
 
 def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list[str]]:
-    """Return the dollars that the share charges for reads and writes, and the names of the charges that have no price.
+    """Return the dollars that the shared file system costs for reads and writes, and the names of the charges that have
+    no price.
 
     The dataset is written once, and read once by each node.
     """
@@ -105,9 +106,9 @@ def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list
 def machines(work: Work, region: str) -> list[Prediction]:
     """Return predictions for this machine and for single EC2 machines in a region.
 
-    For each model, the predictions include the cheapest machine, and each more expensive machine that saves at least a
-    quarter of the time of all cheaper machines. A machine downloads and preprocesses the reviews. Then it trains
-    fastText's model on one core, or an LSTM on all of its GPUs.
+    For each model, the predictions include the cheapest machine, and each more expensive machine that needs at most
+    three quarters of the time of every cheaper machine. A machine downloads and preprocesses the reviews. Then it
+    trains fastText's model on one core, or an LSTM on all of its GPUs.
     """
     return [_this_machine(work), *_cheapest_and_faster([*_ec2_machines(work, region)])]
 
@@ -159,8 +160,8 @@ def _on_machine(kind: InstanceType, raw_bytes: float) -> tuple[Estimate, Estimat
 
 
 def _single_core_speed(kind: InstanceType) -> float:
-    """Return the speed of one vCPU while all others are idle. The vCPUs of Graviton are whole cores, so the speed does
-    not change."""
+    """Return the speed of one vCPU while all others are idle. The vCPUs of Graviton are whole cores, so they are as
+    fast while all are busy."""
     return forecast.speed(kind.name) * (1.0 if kind.architecture == "arm64" else forecast.ALONE)
 
 

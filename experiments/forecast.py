@@ -71,13 +71,13 @@ merge."""
 GBIT = Estimate.about(120e6, 0.6)
 """Usable bytes per second of a network with 1 Gbit/s. Assumed."""
 COPY_RATE = Estimate.about(100e6, 1.0)
-"""Bytes per second at which a dataset is copied from S3 to a share or a node. Assumed."""
+"""Bytes per second at which a dataset is copied from S3 to a shared file system or a node. Assumed."""
 WORD_BYTES, ROW_BYTES = 2.0, 400.0
 """Bytes per word in a dataset (measured: 1.9 to 2.2), and per row of whole texts with 200 words."""
 
 FASTTEXT_RATE = Estimate.about(22_500.0, 0.6)
-"""Rows of 200 words per second that fastText's model learns on one core. Measured (benchmarks/results/fasttext.md).
-More cores hardly raise the rate."""
+"""Rows, of 200 words each, that fastText's model learns per second on one core. Measured
+(benchmarks/results/fasttext.md). More cores hardly raise the rate."""
 REFERENCE: Mapping[str, tuple[str, float]] = {"M60": ("g3.4xlarge", 35_920.0), "K80": ("p2.xlarge", 63_923.0)}
 """GPUs on which the reference system measured its LSTM (benchmarks/results/experiments.md): the instance type, and the
 seconds for REFERENCE_ROWS.
@@ -197,7 +197,7 @@ class Prediction:
     model: str
     stages: tuple[Stage, ...]
     by_use: float = 0.0
-    """Dollars for the reads and writes of the share, which AWS charges by use and not by the hour."""
+    """Dollars for reads and writes of the shared file system, which AWS charges by use and not by the hour."""
     unknown: tuple[str, ...] = ()
     """Charges that have no known price. The dollars exclude them."""
 
@@ -257,8 +257,8 @@ def slowest_gbits(nodes: Sequence[Node]) -> float:
 def node_stages(nodes: Sequence[Node], work: Training, *, shared: bool) -> tuple[Stage, Stage, Stage]:
     """Return the stages of a training run on GPU nodes: start of the nodes, copy of the dataset, and training.
 
-    If `shared`, the dataset is first copied to the share. Raises the errors of `training_stage`, and TopologyError for
-    an unknown instance type.
+    If `shared`, the dataset is first copied to the shared file system. Raises the errors of `training_stage`, and
+    TopologyError for an unknown instance type.
     """
     copied = (2 if shared else 1) * work.dataset_bytes / COPY_RATE
     return (

@@ -57,7 +57,7 @@ class ArmResult:
     finished: int
     """Number of finished training or preprocessing runs."""
     seconds: Spread | None
-    """Seconds of finished runs. Training runs: with checkpoints, but without evaluation. Preprocessing runs: in total.
+    """Seconds of finished runs. For training runs, they include checkpoints, but not evaluation.
     """
     rate: Spread | None
     """Rows per second of finished training runs, or bytes per second of finished preprocessing runs."""
@@ -70,9 +70,9 @@ class ArmResult:
     words: Mapping[str, float]
     """Results of word embeddings.
 
-    Medians: `seconds_an_epoch` and `words_a_second`, without evaluation, over all running words. Means: the best
-    `pip_loss` and `pip_mean_square` after any epoch, as in the published tables that they are compared with, and the
-    final `loss` per pair.
+    `seconds_an_epoch` and `words_a_second` (all running words) are medians, without evaluation. `pip_loss` and
+    `pip_mean_square` are means of each run's best value after any epoch, as in the published tables that they are
+    compared with. `loss` is the mean of the final loss per pair.
     """
     dollars: float | None
     """Mean cost of a run in dollars."""

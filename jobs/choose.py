@@ -2,8 +2,8 @@
 
     python -m jobs.choose --counts FOLDER --output FILE --settings JSON [--max-malformed SHARE]
 
-At this step all lines are counted, and the expensive steps come next. So this step rejects input with too many
-malformed lines or damaged files. The error lists the number of malformed lines for each reason.
+At this step all lines are counted, and the expensive steps come next. So this step rejects input that has damaged files
+or too many malformed lines. The error lists the number of malformed lines for each reason.
 """
 
 from argparse import ArgumentParser

@@ -133,7 +133,7 @@ class Collector:
 
 
 def first_of_each(high: Halves, low: Halves) -> npt.NDArray[np.int64]:
-    """Return the index of the first element of each distinct digest in sorted digests. `high` and `low`, of shape (n,),
+    """Return the index at which each distinct digest first occurs in sorted digests. `high` and `low`, of shape (n,),
     are the halves of the digests."""
     return np.flatnonzero(np.concatenate(([True], (high[1:] != high[:-1]) | (low[1:] != low[:-1]))))
 

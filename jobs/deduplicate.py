@@ -2,11 +2,11 @@
 vocabulary.
 
 Input: one task (`corpus.reading.ranges`) per line. The mapper itself reads the byte ranges that its task names. Output:
-one side file for each part, in `--distinct` (a folder or s3://...), and records: word counts, in blocks by the hash of
-the words, and tallies.
+one side file for each part, in `--distinct` (a folder or s3://...), and records. The records are tallies, and blocks of
+word counts: one block for each bucket of hashes.
 
-The name of a side file must depend only on its part, not on the task: a retried task must write the same bytes to the
-same address.
+The name of a side file must depend only on its part, not on the task, because a retried task must write the same bytes
+to the same address.
 """
 
 from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ Input: one task per line; a task is a list of part names. The mapper itself read
 `--distinct`. Output: part files under `--parts`, and their row counts as records. The job has no reducer.
 
 A part file does not contain the vocabulary, because a full vocabulary has millions of words and there can be thousands
-of parts. The name of a part file depends only on its digest prefix, and its bytes only on its rows.
+of parts. The name of a part file depends only on its digest prefix, and the bytes of the file depend only on its rows.
 """
 
 from collections.abc import Iterator

@@ -35,8 +35,8 @@ class DistinctTexts:
     shape (m,), list the rows in order: entry i stands for `times[i]` rows of the text `text[i]` with the code
     `code[i]`, in the test set if `test[i]` is 1. If equal texts make one row, each text has one entry, and m is n.
 
-    `words` is the ids, in `dictionary`, of the words in training rows. `frequencies` is how often each of these words
-    occurs before rows are cut.
+    `words` has the ids, in `dictionary`, of the words in training rows. `frequencies` has the number of times that each
+    of these words occurs before rows are cut.
     """
 
     rows: Arrays
@@ -116,7 +116,7 @@ class PartReducer:
         """Return the copies of N texts, and the number of texts with conflicting ratings. This number is 0 if each copy
         makes a row.
 
-        `texts` gives, for each entry of the blocks' `text`, the number of its text, from 0 to N - 1. `high`, of shape
+        For each entry of the blocks' `text`, `texts` has the number of the text, from 0 to N - 1. `high`, of shape
         (N,), is the first half of each digest.
         """
         codes, tests, times = (self._all(name) for name in ("code", "test", "times"))
@@ -136,8 +136,8 @@ class PartReducer:
         return _Copies(np.arange(len(high)), modal, test, np.ones(len(high), np.int64)), int(conflicting.sum())
 
     def _counts(self, lengths: npt.NDArray[np.int64], copies: _Copies, rows: _Copies, conflicting: int) -> Counter[str]:
-        """Return the counts for the tally. `lengths` is the number of kept words per text; `rows` are those of the
-        `copies` that keep a word."""
+        """Return the counts for the tally. `lengths` is the number of kept words per text; `rows` has the `copies` that
+        keep a word."""
         long = 0 if self._settings.ragged else rows.times[lengths[rows.text] > self._settings.row_length].sum()
         counts = Counter(
             distinct=int(copies.times.sum()),

@@ -28,8 +28,8 @@ from jobs.steps import Plan
 RATE, RATE_OF_WHOLE_TEXTS = 60.0, 35.0
 """Throughput after the start, in MB of decompressed input per second and core: for fixed rows, and for ragged rows.
 
-With fixed rows, 1 GB on two cores took 16 s in one measurement, and 9 to 15 s in docs/benchmarks.md. With ragged rows
-of all words, the jobs took 1.8 times the CPU time.
+With fixed rows, 1 GB on two cores took 16 s in one measurement, and 9 to 15 s in docs/benchmarks.md. Ragged rows of all
+words took 1.8 times the CPU time of fixed rows.
 """
 START_SECONDS = 8.0
 """Seconds that the jobs take for the smallest input."""

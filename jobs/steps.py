@@ -1,7 +1,7 @@
 """Describes the steps of preprocessing in order, as data: module, input, output and arguments of each step.
 
-`pipeline` runs the steps on this machine, and a launcher runs them on a cluster. They must not add arguments. They
-only decide how input, output and files reach a task. `jobs.preparation` creates the plan.
+`pipeline` runs the steps on this machine, and a launcher runs them on a cluster. Neither may add arguments: both only
+decide how input, output and files reach a task. `jobs.preparation` creates the plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class JobStep:
     output: str
     arguments: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files that every task needs: option name to address."""
+    """Address of each file that every task needs, by the name of the option."""
     reduces: bool = True
     """Whether the job has a reducer."""
 

@@ -113,8 +113,8 @@ def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, f
     """Fetch the prices of the catalogue's instance types in a region, and the zones that offer the types.
 
     If AWS does not list the price of a retired type, or a price of something other than an instance, the last price is
-    kept. For the second kind, `source` names the kept prices. Raises ShoalError without credentials, on an emulator, or
-    if AWS offers none of the types in the region.
+    kept. `source` names the kept prices, except those of retired types. Raises ShoalError without credentials, on an
+    emulator, or if AWS offers none of the types in the region.
     """
     pricing, ec2 = _clients(session, region)
     before = catalog.prices(region, folder)

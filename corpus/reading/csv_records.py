@@ -21,7 +21,7 @@ from corpus.reading.storage import open_blocks
 from corpus.reading.tally import EXCERPT_BYTES
 
 _MIN_CONTAINED_RECORDS = 5
-"""Minimum number of valid records inside a record from which an unclosed quote is inferred."""
+"""Minimum number of valid records inside one record that indicate an unclosed quote."""
 _MIN_VALID_SHARE = 0.9
 _MAX_REREAD_BYTES = 256 << 20
 """Number of bytes that may be read again after unclosed quotes, even in a small file."""
@@ -179,7 +179,7 @@ def _review(fields: list[str] | MalformedLineError, lines: _Lines, parse: _Parse
 
 
 def _contains_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
-    """Return whether nearly all lines after the first are valid records, so that a quote was probably never closed."""
+    """Return whether nearly all lines after the first are valid records. If so, a quote was probably never closed."""
     if len(lines) <= _MIN_CONTAINED_RECORDS:
         return False
     valid = 0

@@ -43,7 +43,7 @@ A record is counted under the first reason that applies.
 """
 
 BLANK = "blank"
-"""Reason for skipping a record in which all values are empty. Such a record is not counted, as a blank line is not."""
+"""Reason for skipping a record in which all values are empty. Like a blank line, such a record is not counted."""
 
 HOLDS_RECORDS = "holds_records"
 """Reason for a warning about a valid record of several lines: each line could also be a record by itself."""
@@ -140,7 +140,7 @@ class Format:
 
 
 OTHER = -1
-"""Code for a missing or invalid rating or label, if such texts are read."""
+"""Code for a missing or invalid rating or label, if texts with such values are read."""
 
 
 class LabelEncoder:

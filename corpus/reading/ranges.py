@@ -2,7 +2,7 @@
 
 The input of a mapper is a list of ranges, and the mapper reads the files itself. The input formats of Hadoop, Spark and
 mrjob are not used, because they treat byte-order marks, compressed files, long lines and damage differently. Compressed
-files and CSV files are not cut, because reading a range in the middle would require the beginning.
+files and CSV files are not cut, because reading a range in the middle requires the bytes before it.
 """
 
 import heapq

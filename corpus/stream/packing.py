@@ -1,7 +1,7 @@
 """Packs the words of lines into parts with a fixed number of tokens, and records the position after each part.
 
 A part can end inside a line. The position after such a part has the number of the line's tokens that are already in
-parts. The line itself does not count as read: a reader that resumes from this position reads the whole line again.
+parts. The line itself does not count as read, so a reader that resumes from this position reads the whole line again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from corpus.stream.tokenisers import END
 class Packer:
     """Collector of tokens for the current part, which has `rows` rows.
 
-    `after` is the position after the previous part.
+    `after` is the reader's position at the end of the previous part.
     """
 
     def __init__(self, rows: int, number: int, after: Position) -> None:

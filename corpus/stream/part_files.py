@@ -59,7 +59,8 @@ class SourceFiles:
                 yield None
 
     def _files(self) -> list[InputFile]:
-        """Return the files of this reader, each once, ordered by address as the user gave them, then by name."""
+        """Return the files of this reader, each once, in the order of the user's addresses, and by name below an
+        address."""
         found: dict[str, InputFile] = {}
         for address in self._addresses:
             with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):

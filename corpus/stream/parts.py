@@ -10,7 +10,7 @@ other.
 
 The file of a part is a zip archive of NumPy arrays (.npz). It is written under a temporary name and then renamed, so
 that an incomplete part is never visible. The checksums of zip detect damage. The content is checked nevertheless,
-because another machine might have written it to a share.
+because another machine might have written it to a shared file system.
 """
 
 import io

@@ -1,7 +1,7 @@
 """Reads and writes the small files through which readers and trainers communicate.
 
-A reader writes its status, its end or its error. Trainers write how many parts they have taken. The files can be on a
-share to which others write, so their content is checked.
+A reader writes its status, its end or its error. Trainers write how many parts they have taken. The content of the
+files is checked, because other machines can write to a shared file system.
 """
 
 import json
@@ -23,7 +23,7 @@ ERROR_NAME = "error.json"
 TAKEN_NAME = "taken.json"
 """File that trainers write to the stream's folder.
 
-For the name of each reader's folder, it has the number of parts that a checkpoint includes.
+It maps the name of each reader's folder to the number of the reader's parts that a checkpoint includes.
 """
 
 
@@ -39,7 +39,7 @@ class Status:
     waiting_seconds: float = 0.0
     """Total seconds, since the reader started, in which the sources had no new lines."""
     paused_seconds: float = 0.0
-    """Total seconds, since the reader started, in which it waited for trainers."""
+    """Total seconds, since the reader started, in which the reader waited for trainers."""
     source: str = ""
     """Address of the file that was read last."""
 
@@ -71,7 +71,7 @@ def sum_of(each: Iterable[Status]) -> Status:
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:
-    """Return how many of a reader's parts the trainers have taken, by their report; 0 without a report.
+    """Return the number of a reader's parts that the trainers report as taken, or 0 if there is no report.
 
     `parts` is the number of parts that the reader has written. Raises DataError if the report has a larger number.
     """

@@ -1,7 +1,7 @@
 """Runs one reader of a stream: it reads lines from sources, splits them into words, and writes parts to its folder.
 
-A reader stores no other state: the newest part has the position to resume from. Do not write a part that is not full
-when the process is asked to stop, because the parts would then differ from those of an uninterrupted reader.
+A reader stores no other state: the newest part has the position to resume from. If the process is asked to stop, do not
+write a part that is not full, because the parts would then differ from those of an uninterrupted reader.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Chooses the text fields of a stream's lines from the beginning of its first file, as for review files."""
+"""Chooses the text fields of a stream's lines from the beginning of its first file, by the rules for review files."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

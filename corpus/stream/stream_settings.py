@@ -31,7 +31,7 @@ class StreamSettings:
     sources: Annotated[tuple[str, ...], of_length(1, _MAX_SOURCES)]
     """Absolute paths of files and folders, and s3:// addresses of objects and prefixes."""
     readers: Annotated[int, within(1, 1 << 10)] = 1
-    """Number of readers. Each reads a part of the files."""
+    """Number of readers. Each reads some of the files."""
     text: tuple[str, ...] = ()
     """Text fields, if lines are JSON objects. Empty if each line is a text."""
     tokeniser: Annotated[str, one_of(TOKENISERS)] = "punctuation"
@@ -49,7 +49,7 @@ class StreamSettings:
     max_malformed: Annotated[float, within(0, 1)] = DEFAULT_MAX_MALFORMED
     """Maximum share of malformed lines."""
     ahead: Annotated[int, within(1, 1 << 20)] = 16
-    """If `follow` is true, number of written parts that trainers have not taken, above which a reader pauses."""
+    """If `follow` is true, a reader pauses when trainers have not taken more than this number of its parts."""
     quiet_seconds: Annotated[float, within(0.001, 10**9)] = 30.0
     """Seconds without new lines after which a part that is not full is padded and written."""
 

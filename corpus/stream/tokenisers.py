@@ -1,8 +1,8 @@
 """Splits lines of text into words, by the rule that the settings name.
 
 `treebank` is NLTK's NLTKWordTokenizer (`do n't`), and `punctuation` is NLTK's WordPunctTokenizer (`don ' t`). `spaces`
-splits at white space. `letters` is rule 1 of docs/reference/dataset.md (`don't`). No rule needs data files. On one
-core, the four rules process 0.5 to 1.1, 5 to 13, 13 to 33, and 14 to 15 MB/s, in this order
+splits at white space. `letters` is rule 1 of docs/reference/dataset.md (`don't`). No rule needs data files. Speeds on
+one core, in MB/s: `treebank` 0.5 to 1.1, `punctuation` 5 to 13, `spaces` 13 to 33, `letters` 14 to 15
 (docs/how-to/stream-text.md).
 
 By default, NLTK's regular expressions time out after five seconds. Do not allow such timeouts, because a line could

@@ -76,8 +76,8 @@ def losses(content: ReportContent) -> Iterator[Row]:
 
 
 def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
-    """Yield at most `most` points of a run's loss on training rows, and as many on validation rows. A point is (kind of
-    rows, step, seconds, loss). `an_epoch` is the number of steps per epoch."""
+    """Yield points of a run's loss: at most `most` on training rows, and at most `most` on validation rows. A point is
+    (kind of rows, step, seconds, loss). `an_epoch` is the number of steps per epoch."""
     full = full_steps(run)
     for part in split_range(len(full), most):
         steps = full[part.start : part.stop]

@@ -50,7 +50,7 @@ class DataCounts:
 
 
 class _Change(BaseModel):
-    """Numbers by name: of all texts, and of the distinct texts."""
+    """Numbers by name, before and after the removal of duplicate texts."""
 
     before: dict[str, Count]
     after: dict[str, Count]
@@ -151,7 +151,7 @@ def _subjects(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subje
     """Return the runs with unique names and the names of their groups.
 
     The name of a run is the shortest unique ending of its path. The name of a group is the arm of an experiment.
-    Without an experiment, it is the settings of the group, or its first run if there are too many settings.
+    Without an experiment, it is the settings of the group, or the name of its first run if there are too many settings.
     """
     names = _short_names([run.folder.resolve() for run in runs])
     differing = differing_settings(runs)

@@ -35,7 +35,7 @@ from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 NEAR_LIMIT = 0.9
 """A run stops if its cost reaches this fraction of the dollar limit."""
 _NAME = "acceptance"
-"""Name of the deployed topology. A deployment with this topology was created by an acceptance run."""
+"""Name of the deployed topology. A deployment of a topology with this name was created by an acceptance run."""
 _TEXTS = 3000
 _LEARNING = {"model": "lstm", "epochs": 100, "global-batch": 32}
 """Options of `shoal train`. There is no search, because the loss of a node would lose the whole search. Batches are so

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (*("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"), "packages/guard/shoal_guard")
 """Folders of the installed code. `shoal_local_aws` is left out, because it emulates AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
-"""The rooms that call an operation, by pair of service and operation. The service has boto3's name, and the operation
-the name in the API.
+"""Folders of code (rooms) that call an operation, by pair of service and operation. The service has its name in boto3,
+and the operation has its name in the API.
 
 The sweep counts as a separate room, because it calls AWS as the user. The rest of `shoal_guard` runs as Lambda
 functions in the account.
@@ -34,7 +34,7 @@ _TRANSFERS = {
     ),
 }
 """S3 operations that boto3's transfers call, including the operations for large files. AbortMultipartUpload is called
-after a part failed."""
+after the upload of a part failed."""
 
 
 @cache

@@ -35,8 +35,8 @@ _CALLERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class _ProbeResult:
-    """Result for one operation: the IAM actions that the emulator checked, whether it has the operation, and whether an
-    injected fault can refuse it."""
+    """Result for one operation: the IAM actions that the emulator checked, whether the emulator has the operation, and
+    whether an injected fault can refuse the operation."""
 
     actions: list[str]
     emulated: bool

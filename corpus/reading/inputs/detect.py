@@ -218,7 +218,7 @@ def _are_quoted_cells(lines: Sequence[bytes], code: int) -> bool:
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
-    """Return the separator of a table without known column names, from the file's name or the number of columns."""
+    """Choose the separator of a table without known column names by the file's name or the number of columns."""
     if _suffix(name) == ".tsv":
         return "\t"
     widths = {each: {len(row) for row in csv_rows(lines, each)} for each in _SEPARATORS}

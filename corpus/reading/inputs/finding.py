@@ -133,7 +133,7 @@ def current_files(address: str) -> list[InputFile]:
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
     """Return the patterns that match a file or one of the folders that contain it.
 
-    Only folders below `given` count, the address that the user gave.
+    `given` is the address that the user gave. Only folders below it count.
     """
     path = PurePosixPath(address)
     root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
@@ -156,7 +156,7 @@ def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
 
 
 def _refuse_table(path: str) -> None:
-    """Raise DataError for a path in the log of a table format: the table's files can contain deleted rows."""
+    """Raise DataError for a path in the log of a table format, because the table's files can contain deleted rows."""
     if found := _TABLE_LOG.match(path):
         raise DataError(
             f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, and its files may contain deleted rows; export "

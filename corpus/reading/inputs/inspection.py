@@ -273,7 +273,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
 
 
 def _require_consistent_headers(detected: Mapping[InputFile, DetectedFormat]) -> None:
-    """Raise DataError if only some tables have a header: the other tables might be parts of a split file."""
+    """Raise DataError if only some tables have a header, because the other tables might be parts of a split file."""
     tables = {known.format.header: found.address for found, known in detected.items() if known.format.columns}
     if len(tables) > 1:
         raise DataError(

@@ -40,9 +40,9 @@ _MIN_RATINGS, _MAX_BAD_SHARE_OF_A_FILE = 10, 0.2
 def check_labels(learned: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
     """Raise DataError if it is ambiguous which labels are positive.
 
-    `learned` has the counts of labels, as `label_text` returns them, in the beginnings of the training files, and
-    `tested` those in the test files. A single label of a known pair is accepted, because the rest of the input can have
-    the other label of the pair.
+    `learned` has the counts of the labels in the beginnings of the training files. `tested` has these counts for the
+    test files. Labels are as `label_text` returns them. A single label of a known pair is accepted, because the rest of
+    the input can have the other label of the pair.
     """
     values = learned + tested
     if options.positive_label is not None or options.classes or not values:
