@@ -46,8 +46,8 @@ Notes:
 - **Updates.** A new version of Shoal can have different policies. Compare the account's policies with this page, and
   update those that differ with `aws iam create-policy-version --set-as-default`. `shoal deploy` updates policies only
   when it prepares a region.
-- **Your own resources.** Add `s3:GetObject` and `s3:ListBucket` for buckets in `inputs` and `data: bucket:`. Add
-  `kms:Decrypt` and `kms:GenerateDataKey` for your KMS key. `make prices` needs `pricing:GetProducts`.
+- **Your own resources.** For buckets in `inputs` and `data: bucket:`, add `s3:GetObject` and `s3:ListBucket`. For your
+  KMS key, add `kms:Decrypt` and `kms:GenerateDataKey`. `make prices` needs `pricing:GetProducts`.
 """
 _TEXTS = {
     USER: f"""\
