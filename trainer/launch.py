@@ -70,7 +70,7 @@ class _Agent(LocalElasticAgent):
     """Torchrun's agent. This subclass also marks the time in which it waits for the agents of other machines.
 
     An agent that is asked to stop still informs the other agents that its ranks have exited. Otherwise an agent that
-    was not asked to stop would wait five minutes for it, and ignore signals.
+    was not asked to stop would wait five minutes for the stopped agent, and ignore signals.
     """
 
     def _rendezvous(self, worker_group: WorkerGroup) -> None:
@@ -124,8 +124,8 @@ def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
 
     A second signal would interrupt the stop, and torchrun's threads would then run forever.
 
-    If a starter with several threads is killed, this process receives several signals. Linux sends one signal for each
-    thread that adopted the process.
+    If a parent process with several threads is killed, this process receives several signals. Linux sends one signal
+    for each thread that adopted the process.
     """
     for number in _STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -148,7 +148,7 @@ class _Job:
         return 0
 
     def _has_finished(self) -> bool:
-        """Return whether an earlier container finished the run, and SageMaker has completely restored the model."""
+        """Return True if an earlier container finished the run and SageMaker has completely restored the model."""
         weights = (WEIGHTS, BINARY_VECTORS, TEXT_VECTORS)
         whole = any((self._output / MODEL / name).exists() for name in weights)
         return whole and finished_summary(self._output) is not None

@@ -73,8 +73,8 @@ def split_rank_prefix(line: str) -> tuple[int | None, str]:
 def failure_in(output: str, where: str) -> TrainingError:
     """Return the error for a run without a result, from the output of one machine or the concatenated output of all.
 
-    The message is the trainer's own sentence about the first failure, or else the last line of the output. If the
-    sentence alone is not sufficient, the message ends with `where`: a clause that says where the whole output is.
+    The message is the trainer's own sentence about the first failure, or else the last line of the output. If this
+    sentence is not sufficient, the message ends with `where`, a clause that says where the whole output is.
     """
     reported = [failure for failure in map(failures.parse, output.splitlines()) if failure]
     if reported:

@@ -72,7 +72,7 @@ def measure_own_rates(
         timer.begin(share)
         twin(generator.integers(twin.rows, size=share), share, 0)
         twin.set_table_gradients()
-        steps.step(0.0)  # takes as long as with a higher rate, and cannot diverge
+        steps.step(0.0)  # as slow as with a higher learning rate, but cannot diverge
         steps.clear()
 
     for _ in range(warm_up):

@@ -89,7 +89,8 @@ class Model:
     is_slow: bool = False
     """True if the model trains slowly.
 
-    A search then tries it early only on short texts. If it is the best model, the search tries no other models.
+    A search tries this model early only if texts are short, otherwise last. If it is the best model, the search tries
+    no other models.
     """
     has_known_rates: bool = False
     """True if the catalogue of instance types contains GPU rates for this model."""

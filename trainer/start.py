@@ -2,9 +2,9 @@
 
 Do not trust that all machines received the same input, because ranks with different settings or rows would train
 without an error. A resumed run has the configuration of its checkpoint, except for the settings that are allowed to
-change. The default of an option that the user does not give does not replace the value in the checkpoint. For example,
-the numbers of epochs and of rows per step remain those of the run. The number of ranks must not change a step: its
-rows, their order and the learning rate depend only on the global batch, which is constant during a run.
+change. If the user does not give an option, its value in the checkpoint is used, not its default. For example, the
+numbers of epochs and of rows per step remain those of the run. The number of ranks must not change a step: its rows,
+their order and the learning rate depend only on the global batch, which is constant during a run.
 """
 
 from collections.abc import Callable
@@ -142,8 +142,8 @@ def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[
 def _require_first_has_checkpoints(holding: list[tuple[str, str] | None], folder: str) -> None:
     """Raise TrainingError if other ranks have checkpoints, but the folder of the first rank is empty.
 
-    `holding` (ranks,): the name and folder of each rank that has checkpoints, and None for the other ranks. If a
-    machine that joins a run contains the first rank, it must not start the run from the beginning.
+    `holding` (ranks,): the name and folder of each rank that has checkpoints, and None for the other ranks. If the
+    first rank is on a machine that joins a run, this rank must not start the run from the beginning.
     """
     others = [rank for rank in holding if rank]
     if others and holding[0] is None:
@@ -197,7 +197,7 @@ _MAY_CHANGE = frozenset(
         "fixed",
     )
 )
-"""Settings that change the result by no more than rounding."""
+"""Settings that change the result only by rounding."""
 
 _DERIVED_SETTINGS = ("embedding", "buckets", "temperature")
 """Settings with a default that depends on the vectors or the rows. A resumed run keeps them."""

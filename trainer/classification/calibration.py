@@ -24,7 +24,8 @@ _HALVINGS = 40
 _SPREAD = 0.2
 """Prior standard deviation of the temperature's logarithm."""
 _TOLERANCE = 1e-12
-"""Largest difference between values of a metric that count as equal. Values from different counts differ by more."""
+"""Largest difference between values of a metric that count as equal. Real differences are larger, because metrics are
+ratios of row counts."""
 
 
 def calibrate(
@@ -34,8 +35,9 @@ def calibrate(
 
     If fitting is impossible, return `loss` unchanged, and a message for the user; otherwise, there is no message
     (None). `logits` (n, classes), `labels` (n,): the logits and the labels of the validation rows. The temperature of
-    `loss` is the prior of `fit_temperature`. The temperature of an `mse` loss is not changed, because its outputs are
-    not odds. For two classes, the threshold is the best one for `metric`, unless that is accuracy.
+    `loss` is the argument `usual` of `fit_temperature`. The temperature of an `mse` loss is not changed, because its
+    outputs are not odds. For two classes, the threshold is the best one for `metric`; if `metric` is accuracy, the
+    threshold is not changed.
     """
     if len(labels) == 0 or bool((labels == labels[0]).all()):
         return loss, "probabilities are not calibrated, because the validation rows do not contain two or more classes"
@@ -77,8 +79,8 @@ def best_threshold(probabilities: Tensor, labels: Tensor, metric: str) -> float:
 
     `probabilities` (n,): each row's probability of label 1. `labels` (n,): must contain both classes. A row is
     predicted positive if its probability is above the threshold. Candidates are 0.5 and the midpoints between
-    neighbouring probabilities. If several are equally good, the one nearest to 0.5 is returned; in a tie, the lower
-    one.
+    neighbouring probabilities. Of equally good candidates, the nearest to 0.5 is returned; of two equally near ones,
+    the lower.
     """
     values, groups = torch.unique(probabilities.double(), return_inverse=True)  # (m,) ascending, (n,)
     each = [torch.bincount(groups[labels == label], minlength=len(values)) for label in (0, 1)]

@@ -2,8 +2,8 @@
 
 Every rank has all training rows, in memory or on its machine's disk, so that any rank can compute any rows of any
 global batch. The first twentieth of the dataset's training rows are the validation rows. The model is not trained on
-them: they measure the model after each epoch, and settings are chosen by their results. Libraries for reading files are
-imported only when rows come from a file.
+them: they are used to evaluate it after each epoch, and to calibrate it. Libraries for reading files are imported only
+when rows come from a file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _COUNTED = 1 << 20  # number of labels that are counted at once
 _EVALUATION_MEMORY_SHARE = 0.1
-"""Largest share of a GPU's free memory that the validation rows fill, and then again the test rows."""
+"""Largest share of a GPU's free memory for validation rows. Test rows get the same share of the memory left after
+that."""
 
 
 class StartVectors(NamedTuple):
@@ -98,7 +99,7 @@ class TextData:
         return replace(self, row_length=words, **parts)
 
     def balancing_weight(self) -> float:
-        """Return the default weight of a positive row: the fourth root of negative rows / positive rows.
+        """Return the default weight of a positive row: the fourth root of (negative rows / positive rows).
 
         This is a compromise between no weights and weights that make both classes count equally. With equally counting
         classes, a model finds more rows of a rare class, but predicts this class too often. Without weights, a model

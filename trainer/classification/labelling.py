@@ -20,10 +20,11 @@ from trainer.computing.threads import Threads
 EncoderT = TypeVar("EncoderT", PlainEncoder, FastEncoder)
 
 _BATCH_WORDS = 1 << 17
-"""Number of words in a batch, including padding: about a thousand of the longest rows. With half or double this number,
-prediction takes as long; with an eighth, a quarter longer."""
+"""Number of words in a batch, including padding: about a thousand of the longest rows. Half or double this number is
+equally fast; with an eighth of it, prediction takes a quarter longer."""
 _FAST_FROM = 12 << 20
-"""Number of letters (or bytes of files) from which on the fast encoder saves more time than it takes to load."""
+"""Minimum number of letters (or bytes of files) for the fast encoder. For less text, loading it takes longer than it
+saves."""
 
 
 class Prediction(NamedTuple):

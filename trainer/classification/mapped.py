@@ -2,12 +2,12 @@
 
 A dataset is compressed in chunks of some thousand rows, so a random batch would decompress one chunk per row. This
 module therefore unpacks the dataset once per machine. The machine's ranks map the files into memory, and share the
-kernel's page cache. This is fast because the order of rows (order.py) uses one window of blocks at a time.
+kernel's page cache. Few pages are read twice, because the order of rows (order.py) uses one window of blocks at a time.
 
-The first rank of a machine that takes the lock writes the files, while the other ranks wait. The name of a folder is
-the digest of its dataset. A folder gets this name only when it is complete, and when its rows have been checked against
-the digest. Otherwise, its rows could later be used as rows of a different dataset. Only files with the expected names
-are removed.
+On each machine, the first rank that takes the lock writes the files, while the other ranks wait. The name of a folder
+is the digest of its dataset. A folder gets this name only when it is complete, and when its rows have been checked
+against the digest. Otherwise, its rows could later be used as rows of a different dataset. Only files with the expected
+names are removed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _write(dataset: Dataset, folder: Path, check: Check) -> None:
 
 
 def _header(array: StoredArray) -> bytes:
-    """Return the header of an array in NumPy's file format. For all arrays of a dataset, it has _HEADER_BYTES bytes."""
+    """Return the header of an array in NumPy's file format. The header of every array has _HEADER_BYTES bytes."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": array.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}

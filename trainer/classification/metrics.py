@@ -24,7 +24,8 @@ class Confusion:
 
     @classmethod
     def of(cls, counts: Sequence[float]) -> Self:
-        """Return the matrix for the flat `counts` (classes * classes,) at index classes * label + prediction."""
+        """Return the matrix for the flat `counts` (classes * classes,). The index of a count is classes * label +
+        prediction."""
         classes = math.isqrt(len(counts))
         return cls(tuple(tuple(map(int, counts[first : first + classes])) for first in range(0, len(counts), classes)))
 

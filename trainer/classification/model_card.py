@@ -8,7 +8,7 @@ from trainer.classification.trained_model import TrainedModel
 from trainer.output.run_files import CONFIG, ONNX, VOCABULARY
 
 _CLASSES_NAMED = 8
-"""Largest number of classes that the title names. With more classes, the title states only how many."""
+"""Largest number of classes that the title names. With more classes, the title states only their number."""
 _NO_MEASURES = ("temperature", "threshold")
 
 _CARD = """\

@@ -10,7 +10,7 @@
 
 `config.json` is written last, also to S3, so a folder without it is incomplete. Do not parse a file before its digest
 is checked: after an interrupted copy, a folder can contain files of two models. A file that this program is not allowed
-to read is not reported as missing, but as a separate error.
+to read is reported as unreadable, not as missing.
 """
 
 import json

@@ -252,8 +252,8 @@ class TextRows(Rows):
 
 @dataclass(frozen=True, kw_only=True)
 class RaggedRows(Rows):
-    """Rows of any length. `tokens` (T,) contains these rows, and possibly other rows. `lengths` (N,): those of whole
-    rows."""
+    """Rows of any length. `tokens` (T,) contains these rows, and possibly other rows. `lengths` (N,): the lengths of
+    whole rows."""
 
     ends: IntArray
     """(N,): end of each row in `tokens`."""

@@ -39,9 +39,11 @@ _METRICS = {ACCURACY: accuracy, F1_MACRO: macro_f1, BALANCED: balanced_accuracy}
 
 
 def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[TextData]:
-    """Return folds of the training rows. In each fold, the held-out rows are the validation rows; the other rows train.
+    """Return folds of the training rows. In each fold, the held-out rows are the validation rows; the other rows are
+    the training rows.
 
-    Returns an empty sequence if a fold would have no held-out row, or, with two classes, no training row of a class.
+    Returns an empty sequence if a fold would have no held-out row. With two classes, it is also empty if a fold would
+    have no training row of a class.
     """
     rows = data.training
     count = min(len(rows), _MOST_ROWS)

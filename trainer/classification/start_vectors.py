@@ -17,7 +17,7 @@ from trainer.classification.data import StartVectors, TextData
 from trainer.embeddings.vectors import open_vectors
 
 _SAMPLE = 10_000
-"""Number of rows from which the share of words that have a pretrained vector is estimated."""
+"""Number of rows that are sampled to estimate the share of words with a pretrained vector."""
 _TINY = 1e-12
 
 

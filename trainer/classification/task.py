@@ -36,7 +36,7 @@ from trainer.task import TEST, BlockScore, DatasetStatistics, Task
 
 
 class Classification(Task[TextData]):
-    """Task that learns to classify texts: as positive or negative, also from ratings, or into named classes."""
+    """Task that learns to classify texts as positive or negative (from labels or ratings), or into named classes."""
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004

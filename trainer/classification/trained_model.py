@@ -2,7 +2,7 @@
 
 New texts must be tokenised exactly like the training texts. So a model contains the vocabulary, the stopwords, the
 tokenisation rule and the row length with which it was trained; `corpus` tokenises. Do not trust the content of a model
-file. All of it is checked here before any memory of a stated size is allocated.
+file. All of the content is checked here, before memory is allocated for the sizes that it states.
 """
 
 import json

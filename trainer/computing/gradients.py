@@ -41,8 +41,8 @@ class LossOf(Protocol):
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
         """Return the sum of the losses of the training rows `numbers` (n,), n > 0: a scalar on the model's device.
 
-        `step`: the step of the run, on which random choices depend. `timer`: its phase clock.ROWS ends when the rows
-        are loaded.
+        `step`: the step of the run, on which random choices depend. `timer`: the function ends the timer's phase
+        clock.ROWS when the rows are loaded.
         """
         ...
 
@@ -64,7 +64,7 @@ class DirectGradients(Protocol):
     def __call__(self, model: nn.Module, numbers: IntArray, batch_rows: int, step: int, timer: StepTimer) -> Piece:
         """Return the contribution of the training rows `numbers` (n,), n > 0, to a global batch of `batch_rows` rows.
 
-        `step`: the step of the run, on which random choices depend. `timer`: the function ends its phases.
+        `step`: the step of the run, on which random choices depend. `timer`: the function ends the timer's phases.
         """
         ...
 
@@ -75,7 +75,8 @@ class GradientComputer:
     `rows`: the number of training rows. `sparse_tables`: parameters with gradients that contain only the touched rows.
     These gradients are returned by `take_table_gradients` instead of being set (row_gradients.py). `precision`: the
     precision of the layers. `timer`: receives the phases of each step; the caller begins the steps. `threads`: compute
-    in parallel on a CPU. `direct`: computes the same as autograd with `loss_of`, and replaces it in float32.
+    pieces in parallel on a CPU. `direct`: computes the same as autograd with `loss_of`, and is used instead of autograd
+    in float32.
     """
 
     def __init__(

@@ -160,7 +160,7 @@ class _MeanOfRows(torch.autograd.Function):
 
 
 def _segments(ends: Tensor, ids: int) -> Tensor:
-    """Return, for each of `ids` ids, the index of its segment (ids,). `ends`: the end of each segment."""
+    """Return the index of each id's segment (ids,). `ends`: the end of each segment. `ids`: the number of ids."""
     return torch.searchsorted(ends, torch.arange(ids, device=ends.device), right=True)
 
 

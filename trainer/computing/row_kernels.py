@@ -168,8 +168,8 @@ def adagrad_rows(
 ) -> None:
     """Take a step of Adagrad with one rate per row on the distinct `rows` (m,) of `table`.
 
-    `squares` (rows, 1): for each row, the sum of its mean squared gradients. `learned` times the new mean square is
-    added to it first. `rates` (rows, 1): a factor of each row's rate; None: no factors.
+    `squares` (rows, 1): for each row, the sum of its mean squared gradients. First, `learned` times the new mean square
+    is added to this sum. `rates` (rows, 1): a factor of each row's rate; None: no factors.
     """
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):

@@ -28,8 +28,8 @@ from trainer.rank_errors import LostError
 TIMEOUT = timedelta(minutes=10)
 """Time-out of a collective with an unresponsive peer. Rank 0 must write a checkpoint within this time."""
 LOADING_TIMEOUT = timedelta(hours=6)
-"""Largest time between the first and the last rank that have read the dataset. A rank might have to unpack the dataset,
-or read it from a slow share. A process that dies is noticed earlier, because its connections break."""
+"""Time for which a rank that has read the dataset waits for the slowest rank. A rank might have to unpack the dataset,
+or read it from a slow shared file system. A process that dies is noticed earlier, because its connections break."""
 RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 """Time for which a rank or a machine waits for the other ranks or machines at the start."""
 

@@ -1,7 +1,7 @@
 """Drift of weights between ranks, which is measured and corrected once per epoch.
 
 All ranks apply the same gradients. But each rank computes the norm for clipping and the update locally, and different
-processors round differently. A difference in the last bit would remain and grow. Do not correct the weights alone:
+processors round differently. A difference in the last bit would remain and grow. Do not correct only the weights:
 unequal moments of the optimiser would make them diverge again.
 """
 

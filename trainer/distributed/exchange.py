@@ -65,16 +65,16 @@ def bytes_a_step(of_ranks: Sequence[Mapping[str, float]], *, local_steps: int) -
 
 
 _HALF = 1 << 16
-"""Base of the two digits that encode a number of ids, because float32 cannot represent odd numbers above 2**24."""
+"""Base of the two digits that encode the number of ids. A single float32 cannot represent odd numbers above 2**24."""
 
 
 def encode_counts(gradient: FactoredGradient) -> tuple[int, int, int]:
-    """Return three numbers below 2**24 that encode the numbers of ids and of gradients in this rank's gradient."""
+    """Return three numbers below 2**24 that encode how many ids and how many gradients `gradient` contains."""
     return (*divmod(len(gradient.ids), _HALF), len(gradient.lengths))
 
 
 def decode_counts(counts: Sequence[int]) -> tuple[int, int]:
-    """Return a rank's numbers of ids and of gradients from its result of `encode_counts`."""
+    """Return how many ids and how many gradients a rank has, from the rank's result of `encode_counts`."""
     high, low, gradients = counts
     return high * _HALF + low, gradients
 
@@ -87,7 +87,7 @@ def gradient_bytes(gradient: FactoredGradient) -> int:
 def gather_gradients(gradient: FactoredGradient, counts: Sequence[Sequence[int]], rank: int) -> FactoredGradient:
     """Return the sum of the gradients of one sparse table over all ranks of the default process group.
 
-    `gradient`: that of this rank. `counts` (ranks, 3): each rank's result of `encode_counts`. `rank`: the number of
+    `gradient`: this rank's gradient. `counts` (ranks, 3): each rank's result of `encode_counts`. `rank`: the number of
     this rank. Raises RuntimeError if other ranks are lost.
     """
     columns = gradient.gradients.shape[1]
@@ -119,8 +119,8 @@ def gather_gradients(gradient: FactoredGradient, counts: Sequence[Sequence[int]]
 
 
 _SHORT_ROW = 8
-"""Largest number of columns for which ranks send one sum per row. Factored gradients of such narrow tables repeat row
-ids so often that the sums are smaller."""
+"""Largest number of columns for which ranks send one sum per row. Factored gradients repeat many row ids, so for narrow
+tables the sums need fewer bytes."""
 _MOST_TOUCHED = 0.8
 """Share of touched rows above which sending the whole table is faster than finding its touched rows."""
 

@@ -80,7 +80,7 @@ def parse(line: str) -> Failure | None:
 def root_cause(failures: Sequence[Failure]) -> Failure:
     """Return the failure to report to the user.
 
-    It is one that would recur after a restart or, without such a failure, the earliest cause in the last attempt.
+    It is a failure that would recur after a restart. Without one, it is the earliest cause in the last attempt.
     """
     last = max(failure.attempt for failure in failures)
     candidates = [failure for failure in failures if failure.kind is FailureKind.FINAL] or [

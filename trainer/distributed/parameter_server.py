@@ -3,7 +3,7 @@
 A rank pulls the rows that it needs, and pushes additive updates. An owner applies one push at a time and counts the
 pushes. So it knows how many pushes it applied between a rank's pull and the same rank's push (`Staleness`).
 
-An owner answers each other rank in a separate thread. A request is a pull, a push, or a request for the next step of
+An owner answers each other rank in a separate thread. A request is a pull, a push, or the taking of the next step from
 the queue. Gloo sends the messages, and a receiver must know their sizes: a request begins with its kind and with the
 number of its rows in each table. Requests and answers have separate process groups with different time-outs: an owner
 can wait for a request as long as the run lasts, but an answer arrives soon.
@@ -303,7 +303,7 @@ class ParameterServer:
             self._answer(requester)
         except Exception as error:
             if isinstance(error, RuntimeError) and "gloo" in str(error):
-                return  # the requester is lost, which the next rank that sends it a request will report
+                return  # the next rank that sends a request to the lost requester will report the loss
             traceback.print_exc()
             os._exit(1)
 

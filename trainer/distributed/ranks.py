@@ -52,7 +52,7 @@ class Ranks:
 
     @contextmanager
     def agreement(self, *, loading: bool = False) -> Iterator[None]:
-        """Raise an error of any rank in this block on all ranks.
+        """If any rank has an error in this block, raise it on all ranks.
 
         `loading`: wait up to collectives.LOADING_TIMEOUT for the slowest rank, instead of collectives.TIMEOUT.
         """
@@ -166,7 +166,7 @@ def _rendezvous(rank: int) -> Any:
 
 
 def _machine() -> str:
-    """Return an identifier of this machine: that of its running kernel.
+    """Return the identifier of this machine's running kernel.
 
     All containers on a machine have the same identifier, although they have different host names.
     """

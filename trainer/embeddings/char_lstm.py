@@ -1,7 +1,7 @@
 """Character model: an LSTM reads a word's characters, and its last state determines the word's vectors.
 
-Two linear layers turn this state into the word's vector as a centre and its vector as a context. So the model has no
-table of words, all parameters are small and dense, and unseen words have vectors, too. Loss and random choices are
+Two linear layers turn this state into two vectors of the word: one as a centre, and one as a context. So the model has
+no table of words, all parameters are small and dense, and unseen words have vectors, too. Loss and random choices are
 those of skip-gram.
 
 Each distinct word of a batch is encoded once. Its two vectors are written to tables with the layout of skip-gram's
@@ -106,7 +106,7 @@ class CharLSTM(nn.Module):
 
 class CharacterLoss:
     def __init__(self, tokens: Tokens, rules: Sampling, letters: Letters, *, seed: int, pairs_a_row: float) -> None:
-        """`letters`: the character numbers of the word with each id, with unused rows for the ids below FIRST_WORD.
+        """`letters`: the character numbers of each word, by word id. The rows of ids below FIRST_WORD are unused.
 
         See `SkipGramGradients` for the other parameters.
         """

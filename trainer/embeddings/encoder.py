@@ -1,4 +1,4 @@
-"""Encoder of a trained character model, which computes a vector for any word, and its file, `encoder.safetensors`.
+"""Encoder, which computes a vector for any word with a trained character model, and its file `encoder.safetensors`.
 
 The file contains the weights and, as metadata, the spelling and the sizes of the layers. The file is untrusted input:
 memory is allocated only for the weights that the file really contains.

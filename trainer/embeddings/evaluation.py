@@ -36,7 +36,7 @@ class SimilarityResult(NamedTuple):
     """Word similarity of vectors on a set of pairs."""
 
     spearman: float | None
-    """Rank correlation in [-1, 1]; None if too few pairs are known, or if all of them have the same score or cosine."""
+    """Rank correlation in [-1, 1]; None if too few pairs are known, or if all scores or all cosines are equal."""
     known: int
     """Number of pairs with vectors for both words."""
     pairs: int
@@ -236,12 +236,12 @@ def _words(line: bytes, address: str, number: int) -> list[str]:
 
 
 _PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16
-"""Largest number of words and of text rows in the PIP loss, so that the co-occurrence counts of a large text fit into
-memory. The loss uses the most frequent words and the first rows."""
+"""Largest number of words, and largest number of text rows, in the PIP loss, so that the co-occurrence counts of a
+large text fit into memory. The loss uses the most frequent words and the first rows."""
 
 
 class WordEvaluation:
-    """Evaluation of a run's word embeddings on sets of pairs and of analogy questions, and by the PIP loss."""
+    """Evaluation of a run's word embeddings on word pairs and analogy questions, and by the PIP loss."""
 
     def __init__(
         self, similarity_files: Sequence[str], analogy_files: Sequence[str], reference: Pairs | None = None

@@ -105,7 +105,8 @@ class _Start:
             self._table[ids.long()] = rows
 
     def take_deltas(self) -> FactoredGradient:
-        """Restore the saved rows. Return their initial minus their final values, which have the sign of a gradient."""
+        """Restore the saved rows. Return their initial values minus their final values: this difference has the sign of
+        a gradient."""
         ids, before = torch.cat(self._ids), torch.cat(self._rows)
         if computed_by_numba(self._table):
             delta = torch.from_numpy(kernels().restore_rows(self._table.numpy(), ids.numpy(), before.numpy()))

@@ -2,8 +2,8 @@
 
     PIP loss = || E E' - M ||, the square root of the sum of all squared entries (Frobenius norm).
 
-E (words, size) has one vector per row. E E' contains the pairwise inner products (PIP) of the vectors. They do not
-change if the vectors are rotated (Yin and Shen 2018, "On the Dimensionality of Word Embedding", section 3). The
+E (words, size) has one vector per row. E E' contains the pairwise inner products (PIP) of the vectors. These products
+do not change if the vectors are rotated (Yin and Shen 2018, "On the Dimensionality of Word Embedding", section 3). The
 reference M is the shifted positive pointwise mutual information of the words. Skip-gram with k negative samples
 factorises M (Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization", sections 3 and 4):
 
@@ -74,7 +74,8 @@ def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> 
 
 
 def _blocks(tokens: npt.NDArray[np.int32], words: int, window: int) -> Iterator[IntArray]:
-    """Yield the keys (n,) of all pairs in each block of rows. Words one <= other have the key one * words + other."""
+    """Yield the keys (n,) of all pairs in each block of rows. The key of two words is one * words + other, where one <=
+    other."""
     rows = max(1, _COUNTED_PAIRS // max(1, tokens.shape[1] * window))
     for begin in range(0, len(tokens), rows):
         block = np.pad(tokens[begin : begin + rows], ((0, 0), (0, 1)), constant_values=PADDING).ravel()

@@ -29,8 +29,8 @@ STEADY = 10.0
 they occurred this often.
 
 All gradients of a batch are computed for the same value of a vector. For a frequent word, the sum of these gradients
-would move the vector far beyond the optimum. With 10, batches of 8 to 64 rows learn equally well; with 20, batches of
-64 rows diverge.
+would move the vector far beyond the optimum. With threshold 10, batches of 8 to 64 rows learn equally well; with 20,
+batches of 64 rows diverge.
 """
 
 _NOISE_PLACES = 1 << 22
@@ -65,8 +65,7 @@ class Sampling:
 
 
 def sampling(counts: Counts, *, rows: float, window: int, negatives: int, subsample: float) -> Sampling:
-    """Return the sampling distributions for words that occur `counts` (V,) times, at least once, in `rows` rows of
-    text.
+    """Return the sampling distributions for a text of `rows` rows, with `counts` (V,) of its words, at least 1 each.
 
     `window`, `negatives` and `subsample` are explained in `EmbeddingOptions`. As in word2vec, an occurrence of a word
     with relative frequency f is kept with probability sqrt(s / f) + s / f, where s is `subsample`.

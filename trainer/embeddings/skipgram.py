@@ -123,8 +123,8 @@ class SkipGramGradients:
     def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
         """Return the sum of the losses of `rows` (n, tokens), their number of pairs, and the gradients.
 
-        `keys` (n,): hashes that determine the random choices for each row. The gradients are a list of two: of the
-        centres, and of the contexts.
+        `keys` (n,): hashes that determine the random choices for each row. The list contains the gradient of the
+        centres, and then that of the contexts.
         """
         if model.centres.is_cpu:
             return self._by_numba(model, rows, keys)

@@ -78,7 +78,7 @@ def _learn_pair(centres: Any, centre: Any, contexts: Any, context: Any, by_centr
 
 @compiled
 def _collect(words: Any, count: Any, gradients: Any, places: Any, touched: Any, sums: Any, known: Any) -> Any:
-    """Add the `gradients` of the first `count` of `words` to `sums`, which contains each distinct word once.
+    """Add the `gradients` of the first `count` entries of `words` to `sums`, which has one row per distinct word.
 
     `places` (rows of the table,): the index of each word in `sums`, or -1. `touched`: the words in `sums`. `known`: the
     number of distinct words before this call. Returns the number of distinct words after it.

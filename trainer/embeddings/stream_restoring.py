@@ -1,9 +1,9 @@
 """Restore a stream from a run's checkpoint if the stream's folder is lost.
 
 The folder of a stream can disappear with its machine, while the checkpoints of the run were copied elsewhere. To
-resume, a reader needs its latest part, which contains the offsets in the sources, and the number of parts that the run
-has taken. Restore the stream before readers start, because a reader looks for its latest part only once. A reader's
-folder that already has this part or later parts is not changed.
+resume, a reader needs two things: the number of its parts that the run has taken, and its latest part, which contains
+the offsets in the sources. Restore the stream before readers start, because a reader looks for its latest part only
+once. A reader's folder that already has this part or later parts is not changed.
 """
 
 from pathlib import Path

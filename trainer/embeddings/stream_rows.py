@@ -38,7 +38,7 @@ from trainer.task import EpochStatus
 
 _POLL_SECONDS = 0.2
 _MOST_SECONDS = 600.0
-"""Seconds that the first rank waits for a part before it reports to the waiting ranks that it still waits."""
+"""Seconds that the first rank waits for a part before it informs the other ranks that it still waits."""
 _SHARE_SECONDS = 60.0
 """Seconds that a machine waits for a file that another machine has written to their shared file system."""
 

@@ -110,7 +110,7 @@ class WordVectors:
 
 
 def open_vectors(address: str) -> WordVectors:
-    """Read vectors from a path or s3://...: of a word2vec file, of a folder with vectors, or of a run's output.
+    """Read vectors from a path or s3://... of a word2vec file, a folder with vectors, or a run's output.
 
     A folder with vectors contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and if a folder
     contains a different model.

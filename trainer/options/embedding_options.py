@@ -86,8 +86,8 @@ class EmbeddingOptions(Section):
 
 
 def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
-    """Raise TrainingError if an option is set that does not apply to finite text, or, if `endless`, to an unbounded
-    stream.
+    """Raise TrainingError if an option does not apply to this kind of text: an unbounded stream if `endless`, else
+    finite text.
     """
     if endless and options.pip:
         raise TrainingError(

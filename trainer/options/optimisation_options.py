@@ -10,7 +10,7 @@ from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Boun
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Default number of steps, and the limits for the default number of epochs.
 
-Small datasets have few steps per epoch. A model learns slowly if half of the words of each text are dropped.
+Small datasets need many epochs: an epoch has few steps, and word dropout of one half slows learning.
 """
 MIN_STEPS = 192
 """Minimum number of steps. With fewer steps a model learns almost nothing, however often it sees each row."""

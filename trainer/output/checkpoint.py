@@ -70,7 +70,7 @@ class UnusableCheckpoint(NamedTuple):
     why: str
     """Reason, as the rest of a sentence that begins with the path."""
     whole: bool
-    """True if the file is intact. It is then possibly still useful to the user, with a different version."""
+    """True if the file is intact. A different version of Shoal can possibly resume from it."""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
@@ -99,8 +99,8 @@ _MOST = 10**15
 def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
     """Return the path and state of the latest valid checkpoint (or None), and the later checkpoints that are invalid.
 
-    The tensors of the state are on the CPU. Raises TrainingError if a file is unreadable, and MemoryError. Neither
-    error means that the file is damaged.
+    The tensors of the state are on the CPU. Raises TrainingError if a file is unreadable, or MemoryError. Neither error
+    means that the file is damaged.
     """
     passed_over = []
     for path in list_checkpoints(folder):

@@ -182,7 +182,7 @@ class Note(Line):
 
     Examples are a failed checkpoint, a share that did not fit into memory, and a lost rank.
 
-    If the weights differ between ranks, one note per start gives the difference in the first epoch with a difference.
+    If the weights differ between ranks, one note per start states the first difference.
     """
 
     text: Text
@@ -203,7 +203,7 @@ class Epoch(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Line):
-    """Metrics on the test rows at the end of the run: also the fields of `Metrics` (summary.py)."""
+    """Metrics on the test rows at the end of the run. The line also has the fields of `Metrics` (summary.py)."""
 
     __test__: ClassVar = False  # not a pytest class
     rest = "measures"
@@ -222,7 +222,7 @@ class Test(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class End(Line):
-    """End of a run: the fields of summary.json (summary.py)."""
+    """End of a run. The line has the fields of summary.json (summary.py)."""
 
     rest = "summary"
 

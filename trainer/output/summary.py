@@ -73,14 +73,15 @@ class SinceStart(TypedDict, total=False):
     """Fields about the time since the latest start. Ratios are null before the first step."""
 
     own_rates: Sequence[float]
-    """Rows per second of each rank alone: the higher of two measurements, before and after the run."""
+    """Rows per second of each rank without waiting for others: the higher of two measurements, before and after the
+    run."""
     share_of_ideal: float | None
     """Rows per second of the run, divided by the sum of `own_rates`."""
     balanced: float | None
     """Rows per second of the run, divided by the sum of the rates that the ranks had during the run."""
     lost: Mapping[str, float] | None
-    """Shares of the time by reason: `imbalance`, `communication`, `data`, `checkpoints`, `rest`. The sum of these and
-    `balanced` is 1."""
+    """Share of the time that was lost for each reason: `imbalance`, `communication`, `data`, `checkpoints`, `rest`. The
+    sum of these shares and `balanced` is 1."""
     split: Sequence[int]
     """Latest split of a full global batch: number of rows of each rank."""
     rows_of_ranks: Sequence[int]
@@ -111,10 +112,11 @@ class Embeddings(TypedDict, total=False):
     words_seen: int
     """Number of words of the stream that were trained on."""
     words_outside_vocabulary: int
-    """Number of these words that have no vector."""
+    """Number of words in `words_seen` that have no vector."""
     similarity: float | None
     """Mean Spearman correlation over the files of `--similarity`; `similarity_NAME` for each file."""
     pip_loss: float
     """Distance from the co-occurrence counts of the text (pip_loss.py), with `pip_mean_square` and `pip_cosine`."""
     analogy_NAME_add: float
-    """Share of the known questions of `--analogies` that are answered correctly; `analogy_NAME_mul` by 3CosMul."""
+    """Share of the known questions of `--analogies` that 3CosAdd answers correctly; `analogy_NAME_mul`: the share for
+    3CosMul."""

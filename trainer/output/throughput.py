@@ -33,8 +33,8 @@ class Efficiency:
 
     A rank's rate is its rows divided by its own compute seconds in a window of steps. In single steps, noise would
     appear as a difference in speed. The ideal time of a window is its rows divided by the sum of the rates. Most of a
-    rank's time in the all-reduce is the wait for slower ranks. So the communication time is the all-reduce time of the
-    rank with the least all-reduce time, minus the wait of this rank for slower ranks, summed over steps.
+    rank's time in the all-reduce is the wait for slower ranks. So the communication time is measured on the rank with
+    the least all-reduce time. It is this time, minus this rank's waits for slower ranks, summed over steps.
     """
 
     def __init__(self, rates: Sequence[float]) -> None:
@@ -127,7 +127,7 @@ class Throughput:
         self._efficiency = Efficiency(rates)
         self.own_rows = 0
         self.awaited = 0.0
-        """Seconds that the other ranks waited in the all-reduce of a next step while this rank wrote a checkpoint."""
+        """Seconds that the other ranks waited in the all-reduce of the next step while this rank wrote a checkpoint."""
 
     def add(self, report: StepReport) -> None:
         self._efficiency.add(report.rows, report.seconds)

@@ -134,7 +134,7 @@ class FastText(Classifier):
         return sums / counts[:, None]
 
     def _vectors_with_char_ngrams(self) -> tuple[Tensor, Tensor]:
-        """Return a table in which each word's row is the sum of the word's rows, and these rows' numbers (words, 1).
+        """Return a table with the sum of each word's rows, and how many rows each sum contains (words, 1).
 
         Both become constants in an ONNX file.
         """

@@ -1,7 +1,7 @@
 """Linear model of word n-grams and character n-grams, weighted by how well they separate classes.
 
 The value of an n-gram in a text is its count times its ratio. The ratio is the logarithm of how much more frequent the
-n-gram is in one class than in the other classes. For rare n-grams it is reduced. See Wang and Manning (2012),
+n-gram is in one class than in the other classes. The ratio of a rare n-gram is reduced. See Wang and Manning (2012),
 "Baselines and Bigrams". The vector of a text's word n-gram values is scaled to length 1, and the vector of its
 character n-gram values to length `CHARACTERS`. The weights are learned by logistic regression with Adagrad, because
 Adagrad's steps do not depend on the scale of a value.
@@ -41,7 +41,8 @@ CHARACTERS = 0.5
 _WORDS = 100
 """Number of words in a text for which the feature "number of words" is 0."""
 MOST_NGRAMS, _MOST_WEIGHTS = 4_000_000, 64_000_000
-"""Largest numbers of n-grams and of weights. An n-gram has one weight per class, so many classes permit fewer n-grams.
+"""Largest number of n-grams, and largest number of weights. An n-gram has one weight per class, so many classes permit
+fewer n-grams.
 """
 _OCCURRENCES = 2
 """Minimum count of an n-gram. Rarer n-grams have no weight."""
@@ -56,7 +57,8 @@ _OF_CHARACTERS = 1 << 40  # larger than the hashes of single words
 _CLASS_BITS = 10  # number of low bits of a key that contain the class during counting
 _CLASSES = (1 << _CLASS_BITS) - 1
 _MOST_ALIKE = 64
-"""Largest permitted number of keys with the same high bits, which index the keys. Real hashes have at most a dozen."""
+"""Largest permitted number of keys with the same high bits, which index the keys. In practice there are at most a
+dozen."""
 _BLOCK = 1 << 16
 _TINY = 1e-12
 
@@ -105,7 +107,7 @@ class Linear(Classifier):
 
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
-        """Return the number of numbers in the model's state: weights, keys and ratios of n-grams, and `longest`."""
+        """Return how many numbers the model's state contains: weights, keys and ratios of n-grams, and `longest`."""
         return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
 
     @classmethod
@@ -128,8 +130,7 @@ class Linear(Classifier):
         return (self.ratios,)
 
     def set_ngrams(self, ngrams: WeightedNgrams, constant: Tensor) -> None:
-        """Set the given n-grams, at most as many as `self.keys` has entries, and initialise the outputs to
-        `constant`.
+        """Set the n-grams and the initial outputs. `self.keys` must have an entry for each n-gram.
 
         `constant` (outputs,): the outputs for every text before the first step.
         """
@@ -183,8 +184,8 @@ class Linear(Classifier):
         """Return the outputs (n, outputs) for the scaled sums of word and of character n-grams, each (n, outputs).
 
         If there are several outputs, each of them is scaled down, because Adagrad has a single rate for all weights of
-        a row. A text counts as at most as long as the longest training row: otherwise its length alone could decide
-        its class.
+        a row. The number of words is limited to that of the longest training row: otherwise a text's length could
+        decide its class.
         """
         number = 2 * ((lengths[:, None].minimum(self.longest).to(self.bias.dtype) / _WORDS).sqrt() - 1)
         return self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
@@ -285,7 +286,8 @@ def fit_ngrams(
     """Return the n-grams that occur at least twice in `rows`: word n-grams, and character n-grams.
 
     `ngrams`: the largest number of words in a word n-gram. `lengths`: the numbers of characters in a character n-gram.
-    `most`: the largest number of n-grams; the most frequent are kept, and at most half of `most` are character n-grams.
+    `most`: the largest number of n-grams; the most frequent are kept, and at most half of this number are character
+    n-grams.
     """
     hashes, of_words, of_tokens = word_hashes(vocabulary), _Counts(), _Counts()
     every = max(1, -(-int(rows.lengths.sum(dtype=np.int64)) // _MOST_WORDS))

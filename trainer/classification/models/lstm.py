@@ -27,7 +27,7 @@ _MOST_GROUPS = 8
 
 A group has rows of similar length, so that short texts need little padding. Too many groups are slow, because small
 groups take nearly as long as larger ones. The number of groups is a quarter of the square root of the number of rows.
-For 64 to 4,000 rows, this was the fastest of 1 to 32 groups.
+For 64 to 4,000 rows, no other number from 1 to 32 was faster.
 """
 
 _WORDS = "words"
@@ -55,7 +55,7 @@ class LSTMClassifier(Classifier):
     ) -> None:
         """`words`: the number of word ids, including the ids of padding and of unknown words.
 
-        `vocabulary`: the number of most frequent words that have their own vector; None: all words have one.
+        `vocabulary`: the number of most frequent words that have their own vector; None: every word has its own vector.
         `embedding_dropout`: share of the dimensions that are dropped. The same dimensions are dropped from all words of
         a text (Gal and Ghahramani 2016, section 4), so that few random numbers are needed.
         """

@@ -47,11 +47,11 @@ def write_features(
 def text_means(
     tokens: Any, ends: Any, lengths: Any, numbers: Any, hashes: Any, ngrams: Any, buckets: Any, table: Any
 ) -> Any:
-    """Return the mean of each text's rows of `table` (n, columns), with the numbers and counts of these rows.
+    """Return, for each text, the mean of its rows of `table`, and the numbers and the count of these rows.
 
-    The row numbers (t,) int32 of all texts are concatenated; the counts (n,) int64 are those of each text. `numbers`
-    (n,): the indices of the texts. Text i has `lengths[i]` words and ends at `ends[i]` in `tokens`. Each word has one
-    row in `table` (rows, columns).
+    The means are (n, columns). The row numbers of all texts are concatenated: (t,) int32. The counts are (n,) int64.
+    `numbers` (n,): the indices of the texts. Text i has `lengths[i]` words and ends at `ends[i]` in `tokens`. Each word
+    has one row in `table` (rows, columns).
     """
     count = len(numbers)
     begins, words, counts = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)

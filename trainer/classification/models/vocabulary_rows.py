@@ -82,7 +82,8 @@ def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRo
 
 
 def hash_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index of the word (g,) int64, and the hash (g,) uint32, of each character n-gram of a block of words.
+    """Return, for each character n-gram of a block of words, the index of its word (g,) int64, and its hash (g,)
+    uint32.
 
     The n-grams of all words are extended together, character by character.
     """
