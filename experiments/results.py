@@ -57,8 +57,7 @@ class ArmResult:
     finished: int
     """Number of finished training or preprocessing runs."""
     seconds: Spread | None
-    """Seconds of finished runs. For training runs, they include checkpoints, but not evaluation.
-    """
+    """Seconds of finished runs. For training runs, they include checkpoints, but not evaluation."""
     rate: Spread | None
     """Rows per second of finished training runs, or bytes per second of finished preprocessing runs."""
     of_bound: float | None

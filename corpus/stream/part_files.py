@@ -59,8 +59,7 @@ class SourceFiles:
                 yield None
 
     def _files(self) -> list[InputFile]:
-        """Return the files of this reader, each once, in the order of the user's addresses, and by name below an
-        address."""
+        """Return the files of this reader, each once, in the order of the addresses, then by name."""
         found: dict[str, InputFile] = {}
         for address in self._addresses:
             with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):

@@ -1,7 +1,7 @@
 """Reads a sample of the input: a few megabytes of some of the files, with the same code that later reads all files.
 
 A file can be sorted by label, so the sample includes the middle and the end of a file that can be cut. Stop reading
-after many malformed records: a file without valid reviews yields no batch, so it would otherwise be read to its end.
+after many malformed records. Otherwise a file without valid reviews, which yields no batch, would be read to its end.
 """
 
 from collections import Counter
