@@ -87,7 +87,7 @@ runpy.run_path({os.fspath(ROOT / "app.py")!r}, run_name="__main__")
     assert done.returncode == 1
     assert done.stderr == (
         "Shoal cannot unpack the CDK's library: link is a link, so Shoal does not trust it; remove it, or set "
-        "JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder\n"
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT to a folder in which you can write\n"
     )
 
 

@@ -115,6 +115,6 @@ def test_too_many_classes_are_refused(tmp_path: Path) -> None:
 def test_options_of_two_classes_are_refused_in_one_sentence(tmp_path: Path, option: str, value: str) -> None:
     status, errors = run_here(*LEARNING, "--output", tmp_path, option, value)
     assert (status, errors.count("\n")) == (1, 1)
-    assert f"{option} is {value}, a " in errors
+    assert f"{option} is {value}, which " in errors
     assert "but three.h5 has 3" in errors
     assert list(tmp_path.iterdir()) == []

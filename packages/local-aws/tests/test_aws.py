@@ -37,7 +37,7 @@ def test_a_taken_port_is_named(folder):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(EmulatorError, match=f"port {port} .* choose another"):
+        with pytest.raises(EmulatorError, match=f"port {port} .* choose a different"):
             EmbeddedAws(folder, port)
 
 

@@ -180,6 +180,7 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
     here = places["here"]
     patch.chdir(here)
     patch.setattr(costs, "datetime", Mock(now=lambda _: NOW))
+    patch.setattr("bootstrap.progress._LINE_SECONDS", 3600.0)  # a slow command prints no more lines than a fast one
     for name, content in row["files"].items():
         path = here / name
         path.parent.mkdir(parents=True, exist_ok=True)

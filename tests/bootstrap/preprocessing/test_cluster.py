@@ -104,7 +104,7 @@ def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(ses
 
 
 def test_a_cluster_unknown_to_emr_has_ended(session) -> None:
-    with pytest.raises(ShoalError, match=r"the cluster j-FORGOTTEN has ended \(state TERMINATED\); `shoal deploy"):
+    with pytest.raises(ShoalError, match=r"the cluster j-FORGOTTEN has terminated \(state TERMINATED\); `shoal deploy"):
         EmrCluster(deployment_of("j-FORGOTTEN"))
 
 

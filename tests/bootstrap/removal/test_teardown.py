@@ -198,7 +198,7 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
         (unseen,) = json.loads(capsys.readouterr().out)["kept"]
         assert (unseen["bucket"], unseen["objects"], unseen["bytes"], unseen["monthly"]) == (bucket, None, None, None)
         assert command("status", "forgotten") == 0
-        assert f"s3://{bucket}, of unknown size and price (it holds 1 run" in " ".join(capsys.readouterr().out.split())
+        assert f"s3://{bucket}, of unknown size and price (" in " ".join(capsys.readouterr().out.split())
     with aws.faults.during(Denied(service="s3", operation="ListBuckets"), Denied(service="tagging")):
         assert command("status", "forgotten") == 0
         printed = " ".join(capsys.readouterr().out.split())

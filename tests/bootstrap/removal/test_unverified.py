@@ -177,7 +177,7 @@ def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws: EmbeddedAws,
     refused = ("s3 ListBuckets", "autoscaling *", "budgets *", "ssm *", "sns *", "elasticmapreduce *", "ec2 *")
     with aws.faults.during(TAGGING, *map(denied, refused)):
         assert destroy("blind") == 1
-    assert "'blind': the stack is deleted; more may be left" in table()
+    assert "'blind': the stack is deleted; more might be left" in table()
     with pytest.raises(ClientError, match="does not exist"):
         boto3.client("cloudformation").describe_stacks(StackName=stack)
 

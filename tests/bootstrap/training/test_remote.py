@@ -84,7 +84,7 @@ def test_credentials_that_expire_before_the_training_ends_are_noted_before_a_nod
     assert found is not None
     said = " ".join(capsys.readouterr().err.split())
     assert said.count("warning: your AWS credentials expire at ") == 2
-    assert "but no command follows the training; renew them, and follow it with: shoal attach fleet-" in said
+    assert "but no command shows its progress; renew the credentials, and follow " in said
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(days=2)).isoformat())
     with Bars() as bars:
         predicted_on(one.deployment, config, PreparedDataset(DATASET), bars)

@@ -84,7 +84,7 @@ def test_a_calibrated_model_survives_a_round_trip_and_its_card_describes_its_lab
     assert said(found) == said(calibrated) != said(model)
     assert [each.label for each in Labeller(found)(TEXTS[:3])] == [int(each[1] > 0.75) for each in said(found)[:3]]
     card = (tmp_path / "model" / "README.md").read_text()
-    assert "| temperature | 2," in card
+    assert "| temperature | 2; " in card
     assert "above the threshold 0.75, else 0" in card
     assert "were calibrated on texts like" in card
 
@@ -238,7 +238,7 @@ def test_an_invalid_configuration_is_one_sentence(folder: Path, kind: str) -> No
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
     assert sentence in str(caught.value)
-    assert str(caught.value).startswith(str(folder))
+    assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -70,11 +70,11 @@ def test_an_encoder_of_another_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"format": 2}, "not of format 1"),
+        ({"format": 2}, "its format is not 1"),
         ({"hidden": 1 << 20}, "its number of weights"),
         ({"hidden": -4}, "sizes of its layers must be above 0"),
         ({"hidden": "4"}, "hidden is not of type int"),
-        ({"characters": "aab"}, "repeated characters"),
+        ({"characters": "aab"}, "repeats a character"),
         ({"colour": 1}, "'colour' is not a known field"),
     ],
 )

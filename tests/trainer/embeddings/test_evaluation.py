@@ -113,7 +113,7 @@ def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path: Path
     assert [each.section for each in found] == ["JJ_JJR", "NN_NNS"]
     assert found[1][1:] == ("year", "years", "law", "laws")
     (tmp_path / "set.answers").write_text("JJ_JJR rougher\n")
-    with pytest.raises(DataError, match=r"has 2 lines, and .* has 1"):
+    with pytest.raises(DataError, match=r"has 2 lines, but .* has 1"):
         read_questions(str(tmp_path / "set.questions"))
 
 

@@ -68,7 +68,7 @@ def test_destroy_reports_a_deleted_deployment_and_one_in_another_region() -> Non
     assert (again.returncode, again.stdout) == (0, "nothing of 'gone' is left to destroy\n")
     assert shoal_here("costs", "gone").returncode == 0
     far = shoal_here("destroy", "far", "--yes")
-    assert (far.returncode, "but one in eu-west-1: add --region eu-west-1" in far.stderr) == (1, True)
+    assert (far.returncode, "but eu-west-1 has one of this name: add --region eu-west-1" in far.stderr) == (1, True)
 
 
 class Busy:
@@ -149,4 +149,4 @@ def test_status_without_a_name_lists_the_deployments_of_all_regions(aws: Embedde
         unread = json.loads(shoal_here("status", "--json").stdout)["deployments"]
     assert ["AccessDenied" in each["error"] for each in unread] == [True, True]
     with aws.faults.during(Denied(service="ec2", operation="DescribeRegions")):
-        assert "Shoal could not check these regions: the other regions" in " ".join(shoal_here("status").stdout.split())
+        assert "Shoal could not check these regions: all other regions" in " ".join(shoal_here("status").stdout.split())

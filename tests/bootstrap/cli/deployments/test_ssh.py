@@ -15,7 +15,9 @@ from tests.waiting import until
 def test_ssh_reaches_a_node_by_systems_manager(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
     one, target = Fleet().add("one", "g5.xlarge", 1), Target("demo", "us-east-1", "ssh")
     monkeypatch.setattr(deployments, "find_deployment", lambda *_: one.deployment)
-    with pytest.raises(ShoalError, match=r"^'fleet-\d+' has no running GPU node; nodes run only during a training$"):
+    with pytest.raises(
+        ShoalError, match=r"^'fleet-\d+' has no running GPU node; nodes run only during a training run$"
+    ):
         ssh._to_node(target, "1")
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
     until(lambda: fleet.nodes(one.deployment))  # the node is pending at first
