@@ -24,7 +24,7 @@ few, because a stall may last longer than one step."""
 
 _CHANGE = 1.15
 """Factor by which recent times must differ from the predicted times to count as a change of speed. If times vary by 5%,
-one time in 740 exceeds the factor by chance, but never three in a row. Regular rebalances correct smaller changes."""
+one in 740 exceeds the factor by chance, but never three in a row. Regular rebalances correct smaller changes."""
 
 _WORTHWHILE = 0.01
 """Smallest predicted gain, as a fraction of the step time, for which the split changes. It keeps noise from moving
@@ -36,8 +36,9 @@ doubles after each failed trial. So a temporary stall costs little. A rank that 
 default its trials take three of 640 steps."""
 
 _SPARE_TIME = 0.8
-"""Fraction of the predicted step time. If a trial takes less, the next trial gets more rows, because the rank may have
-a long fixed time and a short time per row. The rest of the step time must exceed the noise, which is a few percent."""
+"""Fraction of the predicted step time. If a trial takes less than this fraction, the next trial gets more rows, because
+the rank may have a long fixed time and a short time per row. The spare fifth of the step time must exceed the noise,
+which is a few percent."""
 
 
 class Balancer(Protocol):
@@ -154,12 +155,12 @@ class _RankModel:
     fitted: TimeModel
     """Newest fit. It becomes `used` if the predicted gain is large enough."""
     history: deque[tuple[int, float]]
-    """(rows, seconds) of the rank's latest steps, all of them since its speed last changed."""
+    """(rows, seconds) of the rank's latest steps, without the steps before its speed last changed."""
     ratios: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """Measured / predicted time of the rank's last steps; 0 for a step without rows."""
     min_rows: int = 1
-    """Number of rows in the rank's current trial, which every split must assign at least; 0 without a trial. Each rank
-    starts with a trial of one row, because its measured rate may be too low."""
+    """Minimum number of rows that each split assigns to the rank during its trial; 0 without a trial. Each rank starts
+    with a trial of one row, because its measured rate may be too low."""
     idle_rounds: int = 0
     """Number of consecutive rebalances that assigned no rows to the rank."""
     retry_after: int = _RETRY_AFTER
@@ -207,7 +208,7 @@ class _RankModel:
 
 
 def _agree_on_a_change(ratios: Sequence[float]) -> bool:
-    """Return whether `ratios` (measured / predicted times) are enough, and all deviate in the same direction."""
+    """Return whether there are enough `ratios` (measured / predicted times), and all deviate in the same direction."""
     if len(ratios) < _RECENT:
         return False
     return min(ratios) > _CHANGE or 0 < min(ratios) <= max(ratios) < 1 / _CHANGE
@@ -219,8 +220,9 @@ class StepBalancer:
     Each rank's step time is modelled as a fixed time plus a time per row (speed.py). The global batch is split so that
     all ranks finish together.
 
-    A rank gets no rows only if it was too slow even for a single row. Without rows it has no new times, so from time to
-    time it gets a trial of one row. After each trial that finishes early, the next trial has twice as many rows.
+    A rank gets no rows only if it was too slow even for a single row. Without rows its speed is no longer measured, so
+    it gets a trial of one row from time to time. After each trial that finishes early, the next trial has twice as many
+    rows.
     """
 
     def __init__(self, *, rates: FloatArray, every: int, total: int) -> None:

@@ -51,7 +51,7 @@ class Balance(Callback):  # type: ignore[misc]
         if self._state is not None:
             sampler.load_state_dict(self._state)
             self._state = None
-            iter(trainer.fit_loop._data_fetcher)  # restart the iterator: Lightning has already drawn batches
+            iter(trainer.fit_loop._data_fetcher)  # restart the iterator, because Lightning has already drawn batches
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Start a step."""

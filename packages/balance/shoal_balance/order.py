@@ -49,7 +49,7 @@ class BatchOrder:
     def batch(self, epoch: int, step: int) -> IntArray:
         """Return the row numbers, (size(step),), of global batch `step` of `epoch`, both counted from 0.
 
-        The result may be a read-only view of a window of two megabytes, which avoids a copy in each step.
+        To avoid a copy in each step, the result may be a read-only view of a window (two megabytes).
         """
         start = step * self.global_batch
         stop = start + self.size(step)
@@ -65,7 +65,7 @@ class BatchOrder:
 
 
 def steps_per_epoch(rows: int, global_batch: int) -> int:
-    """Return the number of global batches that contain every row exactly once."""
+    """Return the number of global batches that together contain every row exactly once."""
     return -(-rows // global_batch)
 
 
@@ -77,7 +77,7 @@ def _block_order(rows: int, seed: int, epoch: int, block_rows: int) -> IntArray:
 
 @lru_cache(maxsize=2)
 def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blocks: int) -> list[int]:
-    """Return the position in the epoch at which each window starts, and the end of the last one: windows + 1 integers.
+    """Return the start of each window in the epoch, and the end of the last window, (windows + 1,).
 
     The last block may have fewer rows, and any window may contain it.
     """

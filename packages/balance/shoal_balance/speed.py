@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 STALL = 1.2
 """Limit for stalls: a time is excluded if its ratio to the predicted time is above STALL times the median ratio. With
-noise of 5%, one time in 30,000 is so long. Short times are never excluded, because delays only increase times."""
+noise of 5%, one step in 30,000 takes so long. Short times are never excluded, because delays only increase times."""
 
 TRUST_IN_PROPORTION = 0.05
 """Weight of the penalty on `fixed`, relative to the weight of all observations. The penalty matters only while the
-observed row counts are too similar to separate `fixed` from `per_row`. The fit finds a sixth of the true fixed time if
-the standard deviation of the row counts is 10% of their mean, and half of it at 23%. Near the observed row counts the
-predictions are right in any case."""
+observed row counts are too similar to separate `fixed` from `per_row`. If the standard deviation of the row counts is
+10% of their mean, the fit finds a sixth of the true fixed time. If it is 23%, the fit finds half of the fixed time.
+Near the observed row counts the predictions are right in any case."""
 
 
 class TimeModel(NamedTuple):
@@ -37,10 +37,11 @@ class TimeModel(NamedTuple):
 def fit_time_model(points: Sequence[tuple[float, float]]) -> TimeModel:
     """Fit a TimeModel to `points`: pairs of rows and seconds, both above 0.
 
-    A penalty draws `fixed` towards 0. So if all points have the same number of rows, time is proportional to rows.
+    A penalty draws `fixed` towards 0. So if all points have the same number of rows, the predicted time is proportional
+    to the rows.
 
     The fit is robust to outliers. It uses the median time for each number of rows, and is repeated without times far
-    above the line. Times for few rows are never excluded, because `fixed` dominates them.
+    above the fitted line. Times for few rows are never excluded, because `fixed` dominates them.
     """
     line = _ridge(points)
     ratios = [time / line.seconds(count) for count, time in points]

@@ -19,8 +19,8 @@ Lengths = npt.NDArray[np.unsignedinteger]
 def proportional_split(total: int, weights: FloatArray) -> IntArray:
     """Return the number of rows for each rank, (ranks,), in proportion to `weights` (ranks,), with the sum `total`.
 
-    Shares are rounded by the largest remainder method. Of ranks with equal remainders, lower ranks are rounded up
-    first. At least one weight must be positive.
+    Shares are rounded by the largest remainder method. If remainders are equal, lower ranks are rounded up first. At
+    least one weight must be positive.
     """
     if len(weights) == 1:
         return np.array([total], dtype=np.int64)

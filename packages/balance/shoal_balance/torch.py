@@ -123,8 +123,8 @@ class BalancedBatches(Sampler[list[int]]):
             device: Device of this rank (default: the current GPU, or the CPU if there is no GPU).
 
         Raises:
-            ValueError: A number is below 1, or the global batch has fewer rows than there are ranks, or more than
-                `max_rows` of all ranks together.
+            ValueError: A number is below 1, or the global batch has fewer rows than there are ranks. Also raised if the
+                batch has more rows than the sum of `max_rows` over all ranks.
         """
         world = dist.get_world_size() if dist.is_initialized() else 1
         if rows < 1 or global_batch < world or rebalance_every < 1 or (max_rows is not None and max_rows < 1):
@@ -222,8 +222,8 @@ class BalancedBatches(Sampler[list[int]]):
     ) -> None:
         """Measure in each step how long this rank computes its own gradients, before DDP waits for the other ranks.
 
-        This registers a communication hook on `model`, and DDP accepts only one. If you have your own hook, pass it
-        here with its `state` (default: DDP's all-reduce).
+        This registers a communication hook on `model`, and DDP accepts only one hook. If you have your own hook, pass
+        it here with its `state` (default: DDP's all-reduce).
         """
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
@@ -326,10 +326,10 @@ class BalancedBatches(Sampler[list[int]]):
 
 
 def bounded(split: IntArray, most: IntArray) -> IntArray:
-    """Return `split` (ranks,) within bounds: at most `most` (ranks,) rows, and at least one row for each rank if there
-    are enough rows.
+    """Return `split` (ranks,) with at most `most` (ranks,) rows for each rank, and at least one row if there are
+    enough rows.
 
-    The sum does not change, so the sum of `most` must be at least as large.
+    The sum of the split does not change, so the sum of `most` must not be smaller.
     """
     total = int(split.sum())
     rows: IntArray = np.clip(split, min(1, total // len(split)), most)

@@ -20,14 +20,14 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from shoal_balance.torch import BalancedBatches
 
 _IGNORED = -100
-"""Label of a token that does not count in the loss, everywhere in transformers."""
+"""Label that transformers gives to tokens that do not count in the loss."""
 
 
 class BalancedTrainer(Trainer):  # type: ignore[misc]
     """Trainer that gives each rank rows in proportion to its speed, without changing the result of the training.
 
-    Token losses are averaged over the tokens of the global batch, other losses over its rows. The last batch of an
-    epoch is always used, even with `dataloader_drop_last`.
+    Token losses are averaged over the tokens of the global batch. Other losses are averaged over its rows. The last
+    batch of an epoch is always used, even with `dataloader_drop_last`.
 
     If you override `compute_loss`, return the mean over the rows (or tokens) of this rank, times `loss_scale`.
     """
@@ -62,7 +62,7 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """Train as `Trainer.train` does. Repeated calls are allowed."""
-        self.model_wrapped = self.model  # drop the DDP wrapper of an earlier call, because its hook has other batches
+        self.model_wrapped = self.model  # drop the DDP wrapper of an earlier call, because its hook uses old batches
         return super().train(*args, **kwargs)
 
     def get_train_dataloader(self) -> DataLoader[Any]:
@@ -114,7 +114,7 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
     ) -> Tensor:
         """Run one step on this rank's rows. Return the mean loss over these rows, or over their tokens.
 
-        `num_items_in_batch` is not passed to Trainer, because not every model divides its loss by it.
+        `num_items_in_batch` is not passed to Trainer, because not every model divides its loss by this number.
         """
         assert self.batches is not None
         with self.batches.step() as step:

@@ -60,8 +60,8 @@ class Cleanup(Construct):
         Args:
             bucket: The bucket.
             name: Construct id of the custom resource.
-            keep: Keep the bucket. Add the custom resource for a kept bucket, too: if an update removed it from a
-                deployed stack, the removal would empty the bucket.
+            keep: Keep the bucket. A kept bucket needs the custom resource, too. If an update removed the custom
+                resource from a deployed stack, its deletion would empty the bucket.
             unfetched: Prefixes of the runs, and of the records of fetched runs. The bucket is kept while it contains a
                 run that was not fetched.
             tag: Key of a tag. The bucket is deleted only if it still has this tag.
@@ -87,13 +87,14 @@ class Cleanup(Construct):
         """Add a custom resource that stops the SageMaker training jobs of a Shoal deployment, and deletes their log
         streams.
 
-        `tag` is the key of the tag by which the jobs are found, `logs` the name of their log group.
+        `tag` is the key of the tag by which the jobs are found. `logs` is the name of their log group.
         """
         stack, jobs = Stack.of(self), f"{job_prefix(deployment)}-*"
         job = stack.format_arn(service="sagemaker", resource="training-job", resource_name=jobs)
         group = stack.format_arn(service="logs", resource="log-group", resource_name=logs, arn_format=_COLON)
         # Use a separate policy. If an update removes managed training from the topology, CloudFormation changes the
-        # role's default policy before it asks the function to stop the jobs. It deletes this policy afterwards.
+        # role's default policy before it asks the function to stop the jobs. It deletes this separate policy only
+        # afterwards.
         policy = iam.Policy(self, "JobsPolicy", roles=[self.role])
         for actions, resource in (
             (["sagemaker:ListTrainingJobs"], "*"),

@@ -29,7 +29,7 @@ class Leftover:
     costs: bool
     """Whether the resource exists and is billed by time or size. False after its deletion."""
     is_certain: bool
-    """False if a service did not answer, so that the resource may not exist, or may not belong to the stack."""
+    """False if a service did not answer. It is then unknown whether the resource exists and belongs to the stack."""
     outcome: str
     """Outcome of the sweep: `to be deleted`, `deleted`, `kept` or `left`."""
     reason: str
@@ -41,9 +41,9 @@ def left_of(
 ) -> list[Leftover]:
     """List the resources that are left of a stack, a tag or a name prefix in an account, and optionally delete them.
 
-    Pass exactly one of `stack`, `tag` and `prefix`. Deletion includes data: databases without a final snapshot, and
-    buckets with all versions. Buckets with the tag `shoal:keep` (`true` or `unfetched`) and buckets with unreadable
-    tags are not deleted.
+    Pass exactly one of `stack`, `tag` and `prefix`. Deletion includes data: databases are deleted without a final
+    snapshot, and buckets with all versions. Buckets with the tag `shoal:keep` (`true` or `unfetched`) and buckets with
+    unreadable tags are not deleted.
 
     Args:
         stack: Exact name of a CloudFormation stack, which may already be deleted.
@@ -64,7 +64,7 @@ def left_of(
     """
     account = Account(session)
     owner = StackOwner(account, stack=stack, tag=tag, prefix=prefix)
-    account.number()  # without credentials fail here; otherwise every service would be reported as failed
+    account.number()  # fail here if credentials are missing; otherwise every service would be reported as failed
     if delete:
         owner.check_deletable()
     things = find_owned(owner)

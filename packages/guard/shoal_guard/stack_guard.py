@@ -38,8 +38,8 @@ _MAIL_AT = (80, 100)
 class StackGuard(Construct):
     """The guard's function, its schedule and, with a mail address, an SNS topic for warnings.
 
-    With a mail address and a budget there is also an AWS budget, which only sends mails. AWS updates its costs with a
-    delay of hours, and only if the account has activated the tag as a cost allocation tag.
+    With a mail address and a budget there is also an AWS budget, which only sends mails. AWS updates the costs of the
+    budget hours late, and only if the account has activated the tag as a cost allocation tag.
     """
 
     function: lambda_.Function

@@ -1,4 +1,4 @@
-"""Computes the hourly prices of a stack's resources from its constructs. Call this during synthesis, because constructs
+"""Computes the hourly prices of a stack's resources from its constructs. Call `prices_of` during synthesis. Constructs
 that are added later do not count."""
 
 import json

@@ -172,7 +172,7 @@ class EmbeddedAws:
             watchdog.wait()
         try:
             kill_marked(MARK, str(self.folder))
-        except TimeoutError as error:  # only warn, because an exception would hide one of the `with` block
+        except TimeoutError as error:  # only warn, because an exception would hide an exception of the `with` block
             warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
 

@@ -3,7 +3,7 @@
 The emulator runs scripts and commands as the user, and has no passwords. The sender's address proves nothing, because
 the requests of a web page in a browser also come from this machine. Browsers are recognised by the headers that they
 add. A web page with a domain name that resolves to the loopback interface is recognised by the Host header. Requests to
-ministack's own paths have no signature, so permissions do not protect them, and one of them deletes everything.
+ministack's own paths have no signature, so permissions do not protect them, and one of these paths deletes everything.
 """
 
 from collections.abc import Awaitable, Callable, Iterable

@@ -30,8 +30,8 @@ def marked_processes(name: str, value: str) -> list[int]:
 def kill_marked(name: str, value: str) -> None:
     """Kill all processes that have `name=value` in their environment.
 
-    Repeat this until no such process is left, because they may start more processes. Raises TimeoutError if processes
-    are left after `PATIENCE` seconds.
+    Repeat this until no such process is left, because these processes may start more processes. Raises TimeoutError if
+    processes are left after `PATIENCE` seconds.
     """
     until = time.monotonic() + PATIENCE
     while ids := marked_processes(name, value):

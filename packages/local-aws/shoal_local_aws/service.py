@@ -116,7 +116,7 @@ def target_operation(headers: Record) -> str:
 
 
 def upload_log(bucket: str, key: str, body: bytes) -> None:
-    """Upload a log to a bucket. As on AWS, a failed upload does not fail the caller; it is only a warning."""
+    """Upload a log to a bucket. As on AWS, a failed upload does not fail the caller. It only causes a warning."""
     try:
         client("s3").put_object(Bucket=bucket, Key=key, Body=body)
     except ClientError as error:

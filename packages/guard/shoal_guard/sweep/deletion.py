@@ -1,7 +1,8 @@
 """Functions that delete a resource with its dependents, one for each kind.
 
-A function raises AWS's error if AWS does not allow the deletion yet; `sweeping` then calls it again later. A response
-without an error is no proof, because some EC2 calls report in their response that they did not delete a resource.
+A function raises AWS's error if AWS does not allow the deletion yet; `sweeping` then calls the function again later. A
+response without an error is no proof, because some EC2 calls report in their response that they did not delete a
+resource.
 """
 
 import math

@@ -121,8 +121,8 @@ def owns_parameter(owner: Owner, record: ResourceRecord) -> bool:
 
 
 def owns_budget(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether the name of a budget belongs to the owner. Budgets have no tags, and any budget may filter by the
-    owner's tag."""
+    """Return whether the name of a budget belongs to the owner. Budgets have no tags, and a budget's filter by the
+    owner's tag proves nothing."""
     return owner.has_name("AWS::Budgets::Budget", record["BudgetName"])
 
 

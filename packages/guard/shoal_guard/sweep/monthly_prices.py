@@ -1,8 +1,8 @@
 """Monthly prices of leftover resources, at the list prices of their region: the field `cost` of `kinds.yaml`.
 
-This module has the prices that are missing from `prices/`. They are of us-east-1 in November 2026, from AWS's pricing
-pages of EBS, RDS, ELB, DynamoDB and ECR. A price is unknown if it depends on data that the service's list does not
-include.
+This module has the prices that are missing from `prices/`. They are prices of us-east-1 in November 2026, from AWS's
+pricing pages of EBS, RDS, ELB, DynamoDB and ECR. A price is unknown if it depends on data that the service's list does
+not include.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ def price_of(account: Account, thing: FoundResource) -> MonthlyPrice:
 
 def _by_size(record: ResourceRecord, cost: Mapping[str, Any]) -> MonthlyPrice:
     """Return the price for a size in the record. In `cost`, `gib` is dollars per GiB and month, and `unit` is the
-    number of the size's units per GiB."""
+    number of units of the size that make one GiB."""
     if (size := record.get(cost["size"])) is None:
         return MonthlyPrice(dollars=None, of="AWS reports no size")
     gib = size / cost.get("unit", 1)
@@ -140,7 +140,7 @@ _FUNCTIONS = {
 
 
 def _bucket(account: Account, name: str, prices: PriceList) -> MonthlyPrice:
-    """Return the price of a bucket's object versions. At most the first 10,000 versions are counted."""
+    """Return the price of a bucket's object versions. Only the first 10,000 versions are counted."""
     pages = account.pages("s3", "list_object_versions", Bucket=name)
     size = sum(each["Size"] for page in islice(pages, _PAGES) for each in page.get("Versions", ()))
     more, price = next(iter(pages), None) is not None, prices.other.s3_gib_month

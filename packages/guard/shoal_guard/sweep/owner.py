@@ -16,13 +16,13 @@ from shoal_guard.errors import OwnershipUnknownError
 from shoal_guard.sweep.account import Account, ResourceRecord, describe_stack, read_tags, reason_of
 
 Kind = Any
-"""Alias for `ResourceKind` of `kinds.py`, which imports this module, so that this module must not import it."""
+"""Alias for `ResourceKind` of `kinds.py`. Do not import `kinds.py` here, because it imports this module."""
 _AT_ONCE = 8
 _ABSENT = ("NoSuch", "NotFound", "DoesNotExist", "NonExistent")
 """Parts of error codes that mean that a resource has no tags or no longer exists."""
 _KEEP, _KEPT = "shoal:keep", ("true", "unfetched")
-"""Tag of a bucket that must outlive its stack. With `true` the bucket is always kept, with `unfetched` while it
-contains runs that were not fetched.
+"""Tag of a bucket that must outlive its stack. With `true` the bucket is always kept. With `unfetched` it is kept while
+it contains runs that were not fetched.
 """
 _Answer = TypeVar("_Answer")
 

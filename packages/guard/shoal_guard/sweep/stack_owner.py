@@ -210,8 +210,8 @@ class StackOwner(Owner):
 
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
-        """Types and identifiers of the resources that the owner's stacks have, or kept when they were deleted within
-        the last 90 days."""
+        """Types and identifiers of the resources that the owner's stacks have, or kept when the stacks were deleted
+        within the last 90 days."""
         return {resource for resource in self._created_resources if self._recorded[resource] != _GONE}
 
     @property

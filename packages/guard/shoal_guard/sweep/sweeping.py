@@ -1,9 +1,9 @@
 """Finds all resources of an owner that are left in an account, even without their stack, and deletes them.
 
 Resources come from two sources, each service's own list and the tagging service, because each misses some resources.
-The sweep retries failed deletions as long as others succeed, because AWS deletes a network only minutes after the
-resources in it. If a service does not list a kind of resource, its resources do not count as deleted, but as
-`UNVERIFIED`.
+The sweep retries failed deletions as long as other deletions succeed, because AWS deletes a network only minutes after
+the resources in it. If a service does not list a kind of resource, resources of this kind count as `UNVERIFIED`, not as
+deleted.
 """
 
 import time
@@ -45,7 +45,7 @@ class FoundResource:
     outcome: str = FOUND
     why: str = ""
     runs: Sequence[str] = ()
-    """Runs in this bucket that were not fetched, for which the bucket is kept."""
+    """Runs in this bucket that were not fetched. The bucket is kept because of these runs."""
     record: ResourceRecord = field(default_factory=dict, repr=False)
 
     @property

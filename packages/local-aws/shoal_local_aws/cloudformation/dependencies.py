@@ -84,7 +84,7 @@ def _clusters() -> Iterator[tuple[str, Record]]:
 def _user_of_security_group(identifier: str) -> str | None:
     """Return the id of a resource that uses a security group, or None.
 
-    This is another group with a rule that refers to the group, or a resource that is a member of the group.
+    The resource is another group with a rule that refers to this group, or is a member of this group.
     """
     for other, group in ec2.security_groups.items():
         for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:

@@ -1,7 +1,7 @@
 """CloudFormation types of EMR.
 
-A change of the number of core and task nodes, of policies or of tags updates a cluster in place. Any other change
-replaces the cluster.
+Changes of policies, tags, and the numbers of core and task nodes update a cluster in place. Any other change replaces
+the cluster.
 """
 
 import json

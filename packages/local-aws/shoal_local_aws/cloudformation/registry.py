@@ -133,7 +133,8 @@ def _handlers(kind: ResourceType) -> Record:
 
 
 def _make_types_stricter() -> None:
-    """Change those of ministack's types for which AWS returns more attributes, stores more fields or refuses more."""
+    """Change those of ministack's types for which AWS returns more attributes, stores more fields or refuses more
+    requests."""
     _complete("AWS::EC2::VPC", lambda name, _: {"CidrBlock": ec2.vpcs[name]["CidrBlock"]})
     _complete("AWS::IAM::Role", _bind_role, _require_boundary)
     _complete("AWS::S3::Bucket", _keep_tags)

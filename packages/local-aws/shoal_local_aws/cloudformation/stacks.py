@@ -47,7 +47,7 @@ class _Stack(dict[str, Any]):
 
 
 def install() -> None:
-    """Extend ministack's operations on stacks by these rules."""
+    """Extend ministack's operations on stacks by the rules of this module."""
     for name in _WITH_ROLE:
         cloudformation.operations.wrap(name, _keeping_role)
     cloudformation.deploy.wrap(_deploying_as_creator)

@@ -329,7 +329,7 @@ class EmulatedCluster:
         return process.wait()
 
     def _seems_idle(self, since: float) -> bool:
-        """Return whether a process that started at `since`, without YARN, has not touched `isbusy` for too long."""
+        """Return whether a process without YARN, started at `since`, last touched `isbusy` too long ago."""
         touched = self.machine.root / _BUSY
         seen = max(since, touched.stat().st_mtime if touched.exists() else 0.0)
         return self._is_over(time.time() - seen)

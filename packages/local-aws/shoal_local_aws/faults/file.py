@@ -83,7 +83,8 @@ class Faults:
         self._lock = threading.Lock()
 
     def find(self, kind: type[_F], **what: str) -> _F | None:
-        """Return the first fault of a kind with patterns that match the fields `what`, or None. Do not count it."""
+        """Return the first fault of a kind with patterns that match the fields `what`, or None. The fault does not
+        count as having happened."""
         with self._lock:
             found = self._matching(kind, what)
         return found[1] if found else None

@@ -180,8 +180,8 @@ class AttemptFaults(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class Denied(Fault):
-    """The user has no permission for an operation of a service. `operation` is its name in the API, `service` in
-    IAM."""
+    """The user has no permission for an operation of a service. `operation` is the operation's name in the API,
+    `service` is the service's name in IAM."""
 
     service: str
     operation: str = "*"

@@ -1,8 +1,8 @@
 """Injects faults into requests: throttling, denied access, expired credentials, internal errors, unsupported
 operations, broken connections and stale responses.
 
-Every protocol has its own error format. The emulator never refuses its own requests to itself. They stand for AWS's
-internal calls, to which a client's limits and permissions do not apply.
+Every protocol has its own error format. The emulator never refuses its own requests to itself. These requests stand for
+AWS's internal calls, to which a client's limits and permissions do not apply.
 
 Faults use the operation names of AWS's service models. In most protocols, the request contains the operation's name. A
 request to a REST service has only a method, a path and parameters. If several operations match it, the operation with

@@ -118,7 +118,7 @@ def _without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _without_returns(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the blocks. Replace each carriage return, alone or with a newline after it, by one newline."""
+    """Yield the blocks. Replace each carriage return, with or without a following newline, by one newline."""
     held = b""
     for block in blocks:
         whole = held + block

@@ -156,7 +156,8 @@ def run_attempt(
 
 
 class _Feeder(threading.Thread):
-    """Thread that writes blocks to a process's standard input, until all are written or the process closes it."""
+    """Thread that writes blocks to a process's standard input, until all blocks are written or the process closes its
+    input."""
 
     def __init__(self, source: Iterator[bytes], target: IO[bytes]) -> None:
         super().__init__(daemon=True)

@@ -108,8 +108,7 @@ def _is_tag_filter(name: str) -> bool:
 
 
 def _values(record: Record, name: str) -> set[str]:
-    """Return the values of a record to which a filter applies. For `vpc-id` this is the record's VpcId, for `group-id`
-    the ids of its groups."""
+    """Return a record's values for the filter `name`: its VpcId for `vpc-id`, the ids of its groups for `group-id`."""
     if name in ("group-id", "instance.group-id"):
         return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
     if name in _ABSENT_IN_SOME:

@@ -44,7 +44,7 @@ class AutoScalingGroups:
         """Start or terminate instances until a group has its desired capacity in its subnets.
 
         The newest instances are terminated first. The group does not change if its launch template or image no longer
-        exists. On AWS the launch fails, too.
+        exists. On AWS the launch would fail.
         """
         with self._lock:
             members = group["Instances"]

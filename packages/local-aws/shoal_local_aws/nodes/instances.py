@@ -143,7 +143,7 @@ def _decoded(user_data: str) -> bytes:
 def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
     """Make ministack's instances run on emulated machines.
 
-    `terminate_instance` terminates the instance with an id, and lets its group replace it.
+    `terminate_instance` terminates the instance with a given id, and lets its group replace it.
     """
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 

@@ -1,6 +1,7 @@
 """Instance metadata service of emulated nodes: the credentials of a node's role, and notices for spot nodes.
 
-Each node has its own address of the service, below `/_metadata/`. An environment variable of the node contains it.
+Each node has its own address of the service, below `/_metadata/`. An environment variable of the node contains this
+address.
 """
 
 import json
@@ -19,7 +20,8 @@ from shoal_local_aws.seams import requests, routing, storage
 _PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17}|j-[0-9A-Z]{8,20})/latest/(.+)")
 _CREDENTIALS = "meta-data/iam/security-credentials/"
 MOUNTS = "/_mounts/"
-"""Prefix of the request path MACHINE/FILE-SYSTEM. The response is the reason why EFS refuses the mount, or empty."""
+"""Prefix of the request paths that end with MACHINE/FILE-SYSTEM. The response is the reason why EFS refuses the mount,
+or empty."""
 _MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
 _CLIENT = tuple(f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess"))
 _TOKEN = b"a-token-of-the-embedded-aws"

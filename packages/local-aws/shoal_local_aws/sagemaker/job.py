@@ -260,7 +260,7 @@ class EmulatedJob:
         return False
 
     def _is_interrupted(self) -> bool:
-        """Return whether a fault interrupts the job now. Before the first checkpoint, no fault does."""
+        """Return whether a fault interrupts the job now. Before the first checkpoint, no fault interrupts the job."""
         spot = self.record.get("EnableManagedSpotTraining") and not self._asked_to_stop.is_set()
         has_checkpoint = any(Path(name).parent.name == "checkpoints" for name in self._uploaded)
         name = self.record["TrainingJobName"]

@@ -32,7 +32,7 @@ _handlers: dict[str, Handler] = _app.take("SERVICE_HANDLERS")
 
 
 def service_and_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
-    """Return the service and the operation of a request. The name of the operation is that in CloudTrail."""
+    """Return the service and the operation of a request. Operations are named as in CloudTrail."""
     parameters = _routing(method, path, headers, body, query)
     service = _service(method, path, headers, parameters)
     return service, _event(service, method, path, headers, parameters)

@@ -1,8 +1,8 @@
 """Folders and metrics of EFS file systems, and encoded object names in S3's lists.
 
 A file system is a folder, to which the `mount` command of nodes creates links. When a file system is deleted, its
-folder is deleted, too. A metric shows its written bytes. The name of an S3 object may contain characters that XML
-cannot represent, so list operations encode names on request.
+folder is deleted, too. A metric shows the file system's written bytes. The name of an S3 object may contain characters
+that XML cannot represent, so list operations encode names on request.
 """
 
 import contextlib
