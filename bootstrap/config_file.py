@@ -1,4 +1,4 @@
-"""Reads and writes YAML files for --config, which contain a command's options by name without dashes.
+"""Reads and writes YAML files for --config. Their keys are the names of a command's options, without dashes.
 
 A value is parsed as the same text would be on the command line. Do not use the type that YAML assigns, because YAML
 reads `off` as false and 8e-3 as a string.

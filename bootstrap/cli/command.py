@@ -57,7 +57,7 @@ class _Context(click.Context):
 
 
 class Option(click.Option):
-    """Option that accepts more than one value if `several`. Only `--help-all` lists it if `advanced`.
+    """Option that accepts more than one value if `several` is true. If `advanced` is true, only `--help-all` lists it.
 
     The help lists the option below the heading `group`. Numbers must be finite and, by default, at most MOST, because
     computations with larger numbers would overflow or never finish.

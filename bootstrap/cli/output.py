@@ -57,7 +57,7 @@ class Table:
 Template = str | Callable[[Mapping[str, Any]], str | None]
 Rows = Mapping[str, Template]
 Part = str | Rows | Iterable[tuple[str, str]] | Table
-"""Paragraph; labels with templates (rows with missing fields are left out); labels with texts; or a table.
+"""A paragraph; rows of label and template, left out if a field is missing; rows of label and text; or a table.
 """
 
 

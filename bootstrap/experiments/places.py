@@ -1,4 +1,4 @@
-"""Places where an experiment's runs are executed: which arms can run there, and a run's expected time and cost."""
+"""Places that execute an experiment's runs. A place knows which arms it can run, and a run's expected time and cost."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

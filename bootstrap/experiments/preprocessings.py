@@ -1,8 +1,8 @@
 """Executes the preprocessing runs of an experiment, on this machine or on deployments.
 
 The time is measured from the start of a run until its dataset is finished. Then the dataset is removed, and the
-measurement is kept. A stopped run starts again from the beginning, because after a continuation
-the time of its finished steps would be missing. On this machine, a run is bound to `workers` cores.
+measurement is kept. A stopped run starts again from the beginning. If it continued, the time of its finished steps
+would be missing. On this machine, a run is bound to `workers` cores.
 """
 
 import os

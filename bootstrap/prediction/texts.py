@@ -48,7 +48,7 @@ def find_text_files(
     """Find the files, and detect how to read them and their ratings or labels.
 
     `settings`: the scale of ratings. `exclude`: patterns of files to leave out. `unlabelled`: accept files without a
-    detectable rating or label, unless an option names the field.
+    detectable rating or label, unless an option names the rating or label field.
 
     Raises DataError for unreadable or ambiguous files.
     """

@@ -134,9 +134,9 @@ def outlook(
 
 
 def _end(request: RunRequest, status: NodeStatus | None, now: datetime) -> datetime | None:
-    """Return the predicted end of the run or its cost limit's end time, whichever is earlier; None if unknown.
+    """Return the earlier of two times: the run's predicted end, and its stop by the cost limit; None if unknown.
 
-    A predicted end in the past is discarded, because the ranks have restarted since the prediction, or hang.
+    A predicted end in the past is discarded, because the ranks have restarted since the prediction, or they hang.
     """
     if status is None or status.ends is None or status.ends < now.timestamp() - _LATE_SECONDS:
         return None

@@ -54,7 +54,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
 
 
 def _measured(figures: Mapping[str, Any], *, measure: str) -> str | None:
-    """Return a formatted measure. Its name can have any character, which templates do not allow."""
+    """Return a measure as text. Templates cannot name measures, because a measure's name can have any character."""
     value = figures["measures"].get(measure)
     return None if value is None else f"{value:.4f}"
 

@@ -72,7 +72,7 @@ def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
 def score_rows(
     texts: int, scores: Mapping[str, Any], matrix: Mapping[str, Any], **left_out: int
 ) -> list[tuple[str, str]]:
-    """Return rows of text: scored texts, texts `left_out` by reason, scores, and the confusion matrix."""
+    """Return rows of text: number of scored texts, `left_out` (texts by reason), scores, and confusion matrix."""
     reasons = {"unknown": "without known words", "other_labels": "without a known rating or label"}
     out = ", ".join(f"{number:,} {reasons.get(name, name)}" for name, number in left_out.items() if number)
     scored = plural(texts, "text") + (f"; left out: {out}" if out else "")

@@ -1,4 +1,4 @@
-"""Base classes of places that keep datasets and runs in a deployment's data bucket, and of the runs at these places.
+"""Base classes of places and their runs. The places keep datasets and runs in a deployment's data bucket.
 
 A run might have been started by a different command, even on a different machine. So everything that Shoal knows about
 a run is in the bucket.

@@ -1,4 +1,4 @@
-"""Base classes of places, where training runs execute, and of runs at a place.
+"""Base classes of places and their runs. A place executes training runs.
 
 Commands use places only through these two classes. To add a place, add a file to this folder.
 """

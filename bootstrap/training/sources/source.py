@@ -1,4 +1,4 @@
-"""Base classes of the sources of training data, and of a place's access to data.
+"""Base classes for sources of training data, and for a place's access to data.
 
 A source is the data that the user named. It is prepared for a place before anything costs money. So `prepare` must find
 every error that can be found without starting nodes.
@@ -25,7 +25,7 @@ class DataAccess(ABC):
     """Ways in which the ranks of a place access data."""
 
     reads_only_s3 = False
-    """True if the ranks are on nodes, so that this machine does not read the texts."""
+    """True if the ranks are on nodes. This machine then does not read the texts."""
 
     @property
     def readers(self) -> int:
@@ -124,7 +124,7 @@ class Source(ABC):
 
     @abstractmethod
     def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
-        """Check that a place can use the source. If its ranks cannot read the data, copy the data to the place.
+        """Check that a place can use the source. If the place's ranks cannot read the data, copy it to the place.
 
         Raises DataError if the data is invalid, and ShoalError if the place cannot read the data.
         """
