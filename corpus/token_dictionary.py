@@ -113,7 +113,7 @@ def find_tokens(source, lower, starts, stops, text_ends):  # type: ignore[no-unt
 
 @compiled
 def _after_break(source, at):  # type: ignore[no-untyped-def]
-    """If `<br />` begins at the byte before `at`, return its end. Otherwise return `at`. Any `"` is ignored."""
+    """If `<br />` begins at the byte before `at`, return its end. Otherwise return `at`. Skip any `"` in the tag."""
     place = at
     for letter in _REST_OF_BREAK:
         while source[place] == _QUOTATION_MARK:

@@ -1,7 +1,7 @@
 """MkDocs hook that adds generated pages to the documentation site
 (https://www.mkdocs.org/user-guide/configuration/#hooks).
 
-On the site, a link from a document to another file of the project is replaced by the path of this file.
+On the site, a link from a document to a file outside `docs/` is replaced by the path of the linked file.
 """
 
 import os
@@ -39,7 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Return the page. Each link to a file outside `docs/` is replaced by the path of this file."""
+    """Return the page. Each link to a file outside `docs/` is replaced by the path of the linked file."""
     folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
 
     def linked(match: re.Match[str]) -> str:

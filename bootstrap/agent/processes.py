@@ -102,8 +102,8 @@ class Processes:
         return None
 
     def _is_starting(self, folder: Path) -> bool:
-        """Return whether the program was started so recently that its parent process might not have written its
-        identity yet."""
+        """Return whether the program was started so recently that its parent process might not have written the
+        program's identity yet."""
         if (folder / _IDENTITY).exists():
             return False
         return time.time() - folder.stat().st_mtime < _START_SECONDS

@@ -130,7 +130,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
 
 
 def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:
-    """Stop training runs with a checkpoint; return False if the user declines.
+    """Stop the training runs, after a last checkpoint; return False if the user declines.
 
     If a training run does not stop, print the reason; the deletion of the stack then terminates it.
     """

@@ -88,7 +88,7 @@ class HostsLaunch(Launch):
     def require_free(self, run: str) -> None:
         if self.are_working:
             raise ShoalError(
-                f"a training uses these hosts: {run}; wait until it ends, or stop it: repeat its command, and press "
+                f"the training run {run} uses these hosts; wait until it ends, or repeat its command and press "
                 "Ctrl-C"
             )
 
@@ -191,7 +191,7 @@ class HostsRun(AgentRun):
         if unable := answer.get("unable"):
             raise ShoalError(
                 f"{host.label} cannot use {self.store.name}: {str(unable).rstrip('.')}; the host needs its own AWS "
-                "credentials, from a role or in its ~/.aws, with permission to list, read, write and delete its objects"
+                "credentials, from a role or in its ~/.aws, with permission to list, read, write and delete objects"
             )
         if (other := answer.get("other")) not in (None, self.store.name):
             raise ShoalError(

@@ -156,7 +156,7 @@ def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
 
 
 def _refuse_table(path: str) -> None:
-    """Raise DataError for a path in the log of a table format, because the table's files can contain deleted rows."""
+    """Raise DataError if a path lies in the log of a table format: files of such a table can contain deleted rows."""
     if found := _TABLE_LOG.match(path):
         raise DataError(
             f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, and its files may contain deleted rows; export "

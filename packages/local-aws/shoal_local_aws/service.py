@@ -111,7 +111,7 @@ def parameter(parameters: Record, name: str) -> str:
 
 
 def target_operation(headers: Record) -> str:
-    """Return the operation that the headers of a request to a JSON service name, or an empty string."""
+    """Return the operation in the headers of a request to a JSON service, or an empty string."""
     return str(headers.get("x-amz-target", "")).rpartition(".")[2]
 
 

@@ -67,7 +67,7 @@ def test_busy_hosts_are_refused(store: Ending, run: HostsRun) -> None:
     other = request_other_run(store, run, ready=True)
     with (
         Bars() as bars,
-        pytest.raises(ShoalError, match=rf"^a training uses these hosts: {_NAME}; wait until it ends, or .*"),
+        pytest.raises(ShoalError, match=rf"^the training run {_NAME} uses these hosts; wait until it ends, or .*"),
         run.started(bars),
     ):
         pass

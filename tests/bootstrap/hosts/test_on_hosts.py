@@ -56,7 +56,7 @@ def test_a_detached_run_continues_and_the_same_command_follows_it(
     file.write_text(text)
     other = Training(hosts, dataset, tmp_path / "other", "--epochs", "1")
     printed = " ".join(other.process.communicate()[1].split())
-    assert f"a training uses these hosts: {left['run']}" in printed
+    assert f"the training run {left['run']} uses these hosts" in printed
     assert "Traceback" not in printed
     found = Training(hosts, dataset, tmp_path / "out", *options).ended()
     assert f"following run {left['run']}, which the same command started" in found["errors"]

@@ -85,7 +85,7 @@ def test_a_calibrated_model_survives_a_round_trip_and_its_card_describes_its_lab
     assert [each.label for each in Labeller(found)(TEXTS[:3])] == [int(each[1] > 0.75) for each in said(found)[:3]]
     card = (tmp_path / "model" / "README.md").read_text()
     assert "| temperature | 2; " in card
-    assert "above the threshold 0.75, else 0" in card
+    assert "above the threshold 0.75, otherwise 0" in card
     assert "were calibrated on texts like" in card
 
 
@@ -212,7 +212,7 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda held: held["files"].pop("vocabulary.txt"),
         "does not state the size and the digest of each of these files: model.safetensors",
     ),
-    "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "does not state the bytes"),
+    "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "does not state the size"),
     "an earlier format": (
         lambda held: held.update(format=1),
         "has format 1, but this version of Shoal reads format 5; use",

@@ -25,7 +25,9 @@ def test_ssh_reaches_a_node_by_systems_manager(aws: EmbeddedAws, monkeypatch: py
     with pytest.raises(ShoalError, match=r"^'fleet-\d+' has no node 2; its nodes are "):
         ssh._to_node(target, "2")
     monkeypatch.setattr(ssh.shutil, "which", lambda _: None)
-    with pytest.raises(ShoalError, match=r"^session-manager-plugin is not installed; .* must set `network: {shell"):
+    with pytest.raises(
+        ShoalError, match=r"^session-manager-plugin is not installed; .* must also set `network: {shell"
+    ):
         ssh._to_node(target, node.instance_id)
     monkeypatch.setattr(ssh.shutil, "which", lambda name: name)
     started = ["aws", "ssm", "start-session", "--region", one.deployment.session.region_name, "--target"]
