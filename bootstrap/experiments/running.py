@@ -1,6 +1,6 @@
 """Executes the runs of an experiment one after the other, alternating between arms. Finished runs are not repeated.
 
-Write experiment.json before the first run, because commands that show the results also need it before the last run.
+experiment.json is written before the first run, because commands show the results of unfinished experiments, too.
 """
 
 from collections.abc import Sequence
