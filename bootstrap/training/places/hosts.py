@@ -88,8 +88,7 @@ class HostsLaunch(Launch):
     def require_free(self, run: str) -> None:
         if self.are_working:
             raise ShoalError(
-                f"the training run {run} uses these hosts; wait until it ends, or repeat its command and press "
-                "Ctrl-C"
+                f"the training run {run} uses these hosts; wait until it ends, or repeat its command and press Ctrl-C"
             )
 
 
