@@ -135,7 +135,7 @@ def _require_replaceable(model: Path) -> None:
     """Raise TrainingError if the path exists and is not the folder of a model."""
     if model.is_symlink() or (model.exists() and not model.is_dir()):
         raise TrainingError(
-            f"the model would be written to the folder {model}, but this is a file; choose a different --output"
+            f"the model would be written to the folder {model}, but this is not a folder; choose a different --output"
         )
     with explain_os_error(TrainingError, f"cannot read {model}", "choose another --output"):
         known = {*MODEL_FILES, *VECTOR_FILES}

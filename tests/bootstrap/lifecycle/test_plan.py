@@ -91,7 +91,7 @@ def test_the_plan_names_what_the_budget_counts_by_use() -> None:
     shared = of(training=[node], share="efs", network={"egress": "nat"}, guard={"budget": 90})
     said = " ".join(guard_sentences(shared, deployment="mine"))
     counted = "EFS reads; EFS writes; NAT gateway traffic."
-    assert f"It also counts these items charged by use: {counted}" in said
+    assert f"The budget includes these items charged by use: {counted}" in said
 
 
 def test_the_other_topologies_are_listed_if_one_is_invalid(

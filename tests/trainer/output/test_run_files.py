@@ -128,7 +128,7 @@ def test_a_link_in_place_of_a_model_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".model.partial").symlink_to(precious)
     fill_folder(tmp_path / "model")
     (tmp_path / "linked").symlink_to(precious)
-    with pytest.raises(TrainingError, match="linked is not a folder"):
+    with pytest.raises(TrainingError, match="linked, but this is not a folder"):
         fill_folder(tmp_path / "linked")
     assert (precious / "config.json").read_text() == "kept"
 
