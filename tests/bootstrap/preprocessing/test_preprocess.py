@@ -145,7 +145,9 @@ def test_ctrl_c_cancels_the_unfinished_steps_and_removes_all_files(there, review
     before = len(there.steps())
     with pytest.raises(KeyboardInterrupt):
         there.preprocess(reviews, bars=Impatient("count words"))
-    assert there.messages[-1].endswith("`shoal status mine` shows the cost, and `shoal destroy mine` deletes the deployment")
+    assert there.messages[-1].endswith(
+        "`shoal status mine` shows the cost, and `shoal destroy mine` deletes the deployment"
+    )
     states = list(there.steps().values())[before:]
     assert states[0] == "COMPLETED"
     assert set(states[1:5]) == {"CANCELLED"}
