@@ -87,7 +87,7 @@ def test_the_dollars_spent_are_kept_without_readable_parameters_and_without_a_co
     assert small.account()["spent"] >= 40
 
 
-NOT_YET = json.dumps({"notices": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})
+NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_parameters_of_an_earlier_deployment_with_the_same_name_are_ignored(aws:
     name = next(names)
     following = f"g{int(name[1:]) + 1}"
     notice = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
-    left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "notices": {"budget": notice}}
+    left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": notice}}
     for parameter, value in (
         (topology.extension_parameter(following), "100"),
         (topology.guard_parameter(following), json.dumps(left)),
@@ -123,7 +123,7 @@ def test_parameters_of_an_earlier_deployment_with_the_same_name_are_ignored(aws:
     assert small.name == following
     small.after(1)
     assert small.account()["spent"] < 3.9
-    assert small.account()["notices"] == {}
+    assert small.account()["told"] == {}
     small.after(11.6)
     small.after(12)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"

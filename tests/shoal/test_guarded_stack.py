@@ -38,9 +38,9 @@ def test_the_example_stack_deletes_itself_and_its_leftovers_are_found(tmp_path: 
     assert wakes(0) == "CREATE_COMPLETE"
     assert wakes(1) == "CREATE_COMPLETE"
     assert account()["spent"] == pytest.approx(2 * 0.197 + 0.02, rel=0.1)
-    assert account()["notices"] == {}
+    assert account()["told"] == {}
     assert wakes(7.6) == "CREATE_COMPLETE"
-    assert "end" in account()["notices"]
+    assert "end" in account()["told"]
     assert wakes(8.1).startswith("DELETE")
     cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack["StackId"], WaiterConfig={"Delay": 1})
     left = left_of("WebShop", session=shoal_aws)

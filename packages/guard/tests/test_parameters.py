@@ -34,7 +34,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
-BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "rate", "by_use", "notices"), JSON))
+BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "rate", "by_use", "told"), JSON))
 
 
 @given(st.text() | JSON.map(json.dumps) | BROKEN.map(json.dumps))
@@ -56,10 +56,10 @@ def test_any_text_is_a_valid_account_or_refused(text: str) -> None:
         ("?", "is not JSON"),
         ("[" * 4096, "is not JSON"),
         ("[]", "is not a JSON object"),
-        ('{"notices": []}', r"has an invalid field .* \(the sent warnings\)"),
-        ('{"notices": {"end": 1}}', r"has an invalid field .* \(the sent warnings\)"),
-        ('{"notices": {"end": {"value": "x"}}}', "None instead of a time"),
-        ('{"notices": {"end": {"value": "x", "at": "2099-01-01T00:00:00+00:00"}}}', "in the future"),
+        ('{"told": []}', r"has an invalid field .* \(the sent warnings\)"),
+        ('{"told": {"end": 1}}', r"has an invalid field .* \(the sent warnings\)"),
+        ('{"told": {"end": {"value": "x"}}}', "None instead of a time"),
+        ('{"told": {"end": {"value": "x", "at": "2099-01-01T00:00:00+00:00"}}}', "in the future"),
         ('{"as_of": "2030-05-03T12:00:00+00:00"}', "in the future"),
         ('{"as_of": "2030-05-01T11:00:00"}', "has no time zone"),
         ('{"as_of": 5}', "has 5 instead of a time"),

@@ -16,7 +16,7 @@ from .rules import GuardState, SentNotice
 MOST_HOURS = 100_000.0
 """Largest total extension in hours."""
 _MOST_DOLLARS = 1e12
-_NOTICES = "notices"
+_NOTICES = "told"
 """Name of the field for sent warnings in the stored JSON. Do not change it, because deployed guards have stored it."""
 _AHEAD = timedelta(days=1)
 """How far a stored time may lie ahead of the round. AWS repeats a failed round with its old time, hours later."""
