@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -18,25 +20,26 @@ from corpus.reading.sources import Inputs
 Find = Callable[..., Path]
 
 
+def make_or_find(folder: Path, **settings: float) -> Path:
+    return dataset_of_texts(
+        TextsSource(
+            inputs=Inputs(files=(str(folder / "in.json"),)),
+            settings=replace(Settings(), **settings),  # type: ignore[arg-type]
+            max_malformed=0.05,
+        ),
+        output=folder / "model",
+        cache=folder / "cache",
+        bars=Bars(),
+    )
+
+
 @pytest.fixture
 def find(tmp_path: Path) -> Find:
     """Return a function that makes or finds the dataset of a file with given settings."""
     lines = (json.dumps({"text": f"text {n}", "overall": 1 + n % 5}) for n in range(200))
     (tmp_path / "in.json").write_text("\n".join(lines))
 
-    def find(**settings: float) -> Path:
-        return dataset_of_texts(
-            TextsSource(
-                inputs=Inputs(files=(str(tmp_path / "in.json"),)),
-                settings=replace(Settings(), **settings),  # type: ignore[arg-type]
-                max_malformed=0.05,
-            ),
-            output=tmp_path / "model",
-            cache=tmp_path / "cache",
-            bars=Bars(),
-        )
-
-    return find
+    return partial(make_or_find, tmp_path)
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -81,8 +84,10 @@ def test_a_truncated_dataset_is_made_again(find: Find, reading: list[Path], kept
 
 
 def test_two_simultaneous_commands_on_the_same_texts_find_the_same_dataset(find: Find, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(4) as commands:
-        found = [each.result() for each in [commands.submit(find) for _ in range(4)]]
+    # Processes, as commands are: `numpy.load` calls `ast.parse`, which two threads of one process must not do at once
+    # before Python 3.11.8 (https://github.com/python/cpython/issues/106905).
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as commands:
+        found = [each.result() for each in [commands.submit(find) for _ in range(2)]]
     assert files_below(tmp_path / "cache") == [found[0]]
     assert len(set(found)) == 1
     with open_dataset(found[0]) as dataset:
