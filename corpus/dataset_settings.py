@@ -71,7 +71,7 @@ class Settings:
     def __post_init__(self) -> None:
         low, high = self.rating_range
         if self.rating_steps not in RATING_STEPS:  # the messages below state ratings in stars
-            raise DataError(f"a star has {self.rating_steps} steps, but must have 1, 2 or 10")
+            raise DataError(f"a star has {self.rating_steps} rating steps, but must have 1, 2 or 10")
         rules = (
             (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
             (

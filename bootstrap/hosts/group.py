@@ -38,7 +38,7 @@ class HostGroup:
         """Call `work` with the files of a host that answers and can use the shared folder. Return the result of `work`.
 
         Connected hosts are tried first. If the connection to the first host breaks, this host is tried again over a new
-        connection. Raises LostError if no host answers, or if a host cannot use the folder.
+        connection. Raises LostError if no host answers, or if the first host that answers cannot use the folder.
         """
         lost: LostError | None = None
         with self._one_at_a_time:

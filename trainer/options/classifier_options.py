@@ -53,8 +53,8 @@ class ClassifierOptions(Section):
         metavar="FILE_OR_DIR",
     )
     vocabulary: int = option(
-        "number of words with a vector: the most frequent words of the dataset; all other words are unknown; 2000000: "
-        "every word has a vector",
+        "number of words that have their own vector: the most frequent words of the dataset. All other words share "
+        "the vector of unknown words. 2000000: every word has its own vector",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
     )
