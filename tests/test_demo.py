@@ -84,8 +84,8 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     assert fast > 1.2 * slow
     assert fast + slow == summary["rows_seen"]
     assert summary["world_size"] == 2
-    # Each rate alone depends on the load of this machine.
-    assert summary["share_of_ideal"] == pytest.approx(summary["samples_per_second"] / sum(summary["own_rates"]))
+    # No upper bound: the load of this machine can differ while the rates are measured.
+    assert 0 < summary["share_of_ideal"] == pytest.approx(summary["samples_per_second"] / sum(summary["own_rates"]))
     assert 0 < summary["balanced"] <= 1
     assert re.search(rf"{fast:,} texts on g5\.xlarge\b", said)
     assert re.search(rf"{slow:,} texts on g4dn\.xlarge, slowed down by a factor of 2", said)

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ Find = Callable[..., Path]
 
 
 def make_or_find(folder: Path, **settings: float) -> Path:
+    """Make or find the dataset of a folder's in.json. Unlike a nested function, other processes can call it."""
     return dataset_of_texts(
         TextsSource(
             inputs=Inputs(files=(str(folder / "in.json"),)),
@@ -31,6 +33,11 @@ def make_or_find(folder: Path, **settings: float) -> Path:
         cache=folder / "cache",
         bars=Bars(),
     )
+
+
+def wait_for_all(barrier: Barrier) -> None:
+    """Wait for the other processes. Each process imports this module, and so the product, before it calls this."""
+    barrier.wait()
 
 
 @pytest.fixture
@@ -86,7 +93,8 @@ def test_a_truncated_dataset_is_made_again(find: Find, reading: list[Path], kept
 def test_two_simultaneous_commands_on_the_same_texts_find_the_same_dataset(find: Find, tmp_path: Path) -> None:
     # Processes, as commands are: `numpy.load` calls `ast.parse`, which two threads of one process must not do at once
     # before Python 3.11.8 (https://github.com/python/cpython/issues/106905).
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as commands:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(2, context, initializer=wait_for_all, initargs=(context.Barrier(2),)) as commands:
         found = [each.result() for each in [commands.submit(find) for _ in range(2)]]
     assert files_below(tmp_path / "cache") == [found[0]]
     assert len(set(found)) == 1
