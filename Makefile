@@ -38,7 +38,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup inputs demo test test-slow soak test-all lint docs format hooks lock bench gpu prices clean
+.PHONY: help setup inputs demo test test-slow soak test-all messages lint docs format hooks lock bench gpu prices clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -52,7 +52,7 @@ demo: .venv/.ready ## run a complete deployment on this machine, from `cdk deplo
 	@shoal demo
 
 test: .venv/.ready-dev ## run the fast tests, and a complete deployment
-	$(PYTEST) -m "not slow and not soak and not lint"
+	$(PYTEST) -m "not slow and not soak and not lint" --suite fast
 
 test-slow: .venv/.ready-bench $(INPUTS) ## run each kind of deployment once, and kill ranks and nodes
 	$(PYTEST) -m slow
@@ -62,6 +62,9 @@ soak: .venv/.ready-bench $(INPUTS) ## run the tests for a release, which take ho
 
 test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## run all tests, and list the lines of code that no test runs
 	$(PYTEST) --cov --cov-report=term
+
+messages: .venv/.ready-bench ## write the messages that tests expect, after a change of wording (tests/messages.py)
+	$(PYTEST) --write-messages -m "not soak and not lint"
 
 lint: .venv/.ready-dev .venv/checkov/.ready ## check format, style, types, imports, the reference, scripts, templates
 	ruff format --check .

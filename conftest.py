@@ -14,6 +14,8 @@ from tests.local_aws.accounts import running_aws
 
 from bootstrap.aws.cdk import WHEELS
 
+pytest_plugins = ["tests.cpu_seconds", "tests.messages"]
+
 ROOT = Path(__file__).parent
 
 LONGEST = (
