@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent
 LONGEST = (
     "tests/test_demo.py",
     "tests/test_pages.py",
+    "tests/test_pages_about_deployments.py",
     "tests/corpus/reading/test_fuzz.py",
     "tests/test_matrix.py",
     "tests/tools/test_acceptance_aws.py",

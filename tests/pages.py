@@ -53,6 +53,9 @@ class Page:
         return [block for of, block in found if of == language]
 
 
+README = Page(ROOT / "README.md")
+
+
 def pages() -> list[Page]:
     """The tutorials and how-to guides."""
     return [Page(path) for folder in ("tutorial", "how-to") for path in sorted((ROOT / "docs" / folder).glob("*.md"))]

@@ -15,7 +15,7 @@ import urllib.request
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.file import FaultFile
@@ -93,15 +93,8 @@ class EmbeddedAws:
             f"[default]\naws_access_key_id = {self._user.key}\naws_secret_access_key = {self._user.secret}\n"
         )
         self._user.write(self.folder / USER_FILE)
-        with self.log.open("wb") as log:  # the watchdog stops the server when the watchdog's standard input closes
-            self._watchdog = subprocess.Popen(
-                [sys.executable, "-P", "-m", "shoal_local_aws.watchdog", str(self.folder)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self._server_environment(),
-                start_new_session=True,
-            )
+        with self.log.open("wb") as log:
+            self._watchdog = self._launch(log)
         try:
             self._wait_until_healthy(self._watchdog)
         except BaseException:
@@ -127,6 +120,17 @@ class EmbeddedAws:
     def log_tail(self) -> str:
         """Return the last lines of the emulator's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+
+    def _launch(self, log: BinaryIO) -> "subprocess.Popen[bytes]":
+        """Start the server with its watchdog, which stops the server when the watchdog's standard input closes."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "shoal_local_aws.watchdog", str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=self._server_environment(),
+            start_new_session=True,
+        )
 
     def _server_environment(self) -> dict[str, str]:
         settings = {

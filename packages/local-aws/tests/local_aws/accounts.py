@@ -11,6 +11,7 @@ import boto3
 from shoal_local_aws.account import use_emulator
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
+from tests.local_aws.forked_aws import ForkedAws
 
 
 def keys_of(aws: EmbeddedAws) -> dict[str, str]:
@@ -59,6 +60,6 @@ def session_with(document: dict[str, Any]) -> boto3.Session:
 @contextmanager
 def running_aws(folder: Path, wheels: Path | None = None) -> Iterator[EmbeddedAws]:
     """Run an emulator until the end of a `with` block. This process and its child processes use only this emulator."""
-    with EmbeddedAws(folder, wheels=wheels) as running, use_emulator(running):
+    with ForkedAws(folder, wheels=wheels) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
         yield running

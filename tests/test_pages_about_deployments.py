@@ -1,0 +1,55 @@
+"""The commands of the pages about deployments run as they stand, on the emulator."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+
+from bootstrap.aws import cdk
+from bootstrap.removal.inventory import inventory, left_over
+from tests.bootstrap.cli.command import shoal
+from tests.page_runs import PAGE_PATIENCE, prepare, run
+from tests.pages import Page, pages
+from tests.waiting import PATIENCE
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(PAGE_PATIENCE + PATIENCE)]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with reviews and their dataset."""
+    return prepare(tmp_path_factory.mktemp("prepared"), "dataset")
+
+
+@pytest.fixture(scope="module")
+def account(aws: EmbeddedAws) -> Iterator[None]:
+    """An account that is ready for deployments, and has nothing of them after the pages."""
+    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+    before = inventory()
+    yield
+    for deployment in {"demo", *deployments()}:  # the data bucket of `demo` stays if a page did not fetch its run
+        done = shoal("destroy", deployment, "--yes", "--stop-runs", "--delete-runs")
+        assert done.returncode == 0, done.stderr
+    assert left_over(before, inventory()) == {}
+
+
+def deployments() -> list[str]:
+    """The names of the account's deployments."""
+    stacks = (stack["StackName"] for stack in boto3.client("cloudformation").describe_stacks()["Stacks"])
+    return [name.removeprefix("Shoal-") for name in stacks if name.startswith("Shoal-")]
+
+
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize(
+    "page",
+    sorted((page for page in pages() if page.needs_aws), key=lambda page: page.ends_deployment),
+    ids=lambda page: page.name,
+)
+def test_the_commands_of_a_page_run(page: Page, tmp_path: Path, prepared: Path) -> None:
+    if "deployment" in page.prepare and "demo" not in deployments():
+        done = shoal("deploy", "demo", "--yes")
+        assert done.returncode == 0, done.stderr
+    run(page, tmp_path / "page", prepared)
+    shoal("stop", "demo")  # the run that the page has left to itself; otherwise the next page waits for it
