@@ -51,11 +51,11 @@ inputs: $(INPUTS) ## fetch the libraries (544 MB) for nodes that read texts: top
 demo: .venv/.ready ## run a complete deployment on this machine, from `cdk deploy` to its deletion
 	@shoal demo
 
-test: .venv/.ready-dev ## run the fast tests, and a complete deployment
+test: .venv/.ready-dev ## run the fast tests, with a small deployment
 	$(PYTEST) -m "not slow and not soak and not lint" --suite fast
 
 test-slow: .venv/.ready-bench $(INPUTS) ## run each kind of deployment once, and kill ranks and nodes
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow --suite slow
 
 soak: .venv/.ready-bench $(INPUTS) ## run the tests for a release, which take hours: all shapes, fuzzing, repeated kills, long streams
 	$(PYTEST) -m soak

@@ -30,13 +30,13 @@ def pack_code(archive: zipfile.ZipFile, *packages: str) -> None:
             archive.write(source, source.relative_to(root))
 
 
-def report(**said: str) -> str:
-    """Return a boot script that only reports these values."""
-    return f"printf '%s' '{json.dumps(said)}' | aws s3 cp - s3://{BUCKET}/nodes/$EC2_INSTANCE_ID.json"
+def report(bucket: str = BUCKET, **said: str) -> str:
+    """Return a boot script that only reports these values, to a bucket or a shell variable with its name."""
+    return f"printf '%s' '{json.dumps(said)}' | aws s3 cp - s3://{bucket}/nodes/$EC2_INSTANCE_ID.json"
 
 
-def boot_agent() -> str:
-    """Return a boot script that installs nothing: the agent runs from this checkout."""
+def boot_agent(bucket: str = BUCKET) -> str:
+    """Return a boot script that installs nothing: the agent runs from this checkout, with this data bucket."""
     root = Path(__file__).parents[1]
     path = shlex.quote(f"{root}:{root / 'packages' / 'balance'}")
     agent = "runpy.run_module('bootstrap.agent', run_name='__main__')"
@@ -49,7 +49,7 @@ exec {shlex.quote(sys.executable)} "$@"
 RUN
 cat >"$NODE_ROOT/usr/local/bin/shoal-agent" <<RUN
 #!/bin/bash
-export PYTHONPATH={path} DEPLOYMENT=$DEPLOYMENT DATA_BUCKET={BUCKET} INSTANCE_ID=$EC2_INSTANCE_ID
+export PYTHONPATH={path} DEPLOYMENT=$DEPLOYMENT DATA_BUCKET={bucket} INSTANCE_ID=$EC2_INSTANCE_ID
 export ADDRESS=$EC2_LOCAL_IPV4 RANKS=$RANKS
 exec {shlex.quote(sys.executable)} -c {shlex.quote(starts)} "$NODE_ROOT/usr/local/bin/node-python"
 RUN
@@ -61,7 +61,7 @@ StandardOutput=append:$NODE_ROOT/var/log/shoal-agent.log
 Restart=always
 UNIT
 systemctl enable --now shoal-agent
-{report(state="ready", log="")}"""
+{report(bucket, state="ready", log="")}"""
 
 
 class Fleet:

@@ -70,6 +70,7 @@ def start(*arguments: str | Path) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.slow
 def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     running = start("--output", tmp_path / "out")
     said, announced = running.communicate(timeout=PATIENCE)
