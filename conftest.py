@@ -4,9 +4,14 @@ import functools
 import os
 import signal
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
+from typing import Any
 
+import botocore.client
+import botocore.hooks
 import botocore.session
+import botocore.useragent
 import pytest
 from hypothesis import HealthCheck, settings
 from shoal_local_aws.aws import EmbeddedAws
@@ -94,8 +99,30 @@ settings.register_profile(
 )
 settings.load_profile("without a clock")
 
-# Each boto3 session would read the service descriptions again, one megabyte for EC2 alone.
+# Each boto3 session would read the service descriptions again, one megabyte for EC2 alone. Each client would build its
+# methods again, 700 for EC2, and each request the parts of its user agent and the names of its events.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
+botocore.useragent.sanitize_user_agent_string_component = functools.cache(
+    botocore.useragent.sanitize_user_agent_string_component
+)
+
+
+def _once(owner: type, name: str) -> None:
+    """Let a method compute its result once for each name of a service or event, for all objects of a class."""
+    method, results = getattr(owner, name), dict[Any, Any]()
+
+    def cached(own: Any, subject: Any, *more: Any) -> Any:
+        key = (getattr(subject, "service_name", subject), *more)
+        if key not in results:
+            results[key] = method(own, subject, *more)
+        return copy(results[key])
+
+    setattr(owner, name, cached)
+
+
+_once(botocore.client.ClientCreator, "_load_service_model")
+_once(botocore.client.ClientCreator, "_create_methods")
+_once(botocore.hooks.EventAliaser, "_alias_event_name")
 
 HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
