@@ -28,7 +28,7 @@ INSTALL := $(BIN)/pip install $(LOCKED)
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-# The tests of a module share an emulator, so one process runs all tests of a module. conftest.py chooses the order.
+# The tests of a module share an emulator, so one process runs all tests of a module. tests/costs.py chooses the order.
 # There are more processes than cores, because tests spend a third of their time waiting.
 PYTEST := pytest --numprocesses $$(expr $$(nproc) + 2) --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 

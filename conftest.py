@@ -19,65 +19,9 @@ from tests.local_aws.accounts import running_aws
 
 from bootstrap.aws.cdk import WHEELS
 
-pytest_plugins = ["tests.cpu_seconds", "tests.messages"]
+pytest_plugins = ["tests.costs", "tests.messages"]
 
 ROOT = Path(__file__).parent
-
-LONGEST = (
-    "tests/test_demo.py",
-    "tests/test_pages.py",
-    "tests/test_pages_about_deployments.py",
-    "tests/corpus/reading/test_fuzz.py",
-    "tests/test_matrix.py",
-    "tests/tools/test_acceptance_aws.py",
-    "tests/bootstrap/training/test_word_runs.py",
-    "tests/jobs/test_runners.py",
-    "tests/jobs/test_pipeline.py",
-    "tests/bootstrap/training/test_lost_on_nodes.py",
-    "tests/bootstrap/training/test_words_on_nodes.py",
-    "tests/bootstrap/training/test_remote.py",
-    "tests/bootstrap/hosts/test_on_hosts.py",
-    "tests/bootstrap/hosts/test_on_bucket.py",
-    "tests/bootstrap/training/test_left_to_itself.py",
-    "tests/test_embeddings_life.py",
-    "tests/test_faults.py",
-    "tests/infra/test_guard.py",
-    "tests/bootstrap/nodes/test_scale_up.py",
-    "tests/bootstrap/cli/test_cli.py",
-    "tests/bootstrap/cli/deployments/test_destroy.py",
-    "tests/infra/test_cleanup.py",
-    "tests/benchmarks/test_gpu.py",
-    "tests/experiments/report/test_report.py",
-    "tests/trainer/distributed/test_exchange.py",
-    "tests/bootstrap/cli/learning/test_dataset.py",
-    "tests/bootstrap/removal/test_teardown.py",
-    "tests/bootstrap/removal/test_unverified.py",
-    "tests/bootstrap/preprocessing/test_cluster.py",
-    "tests/bootstrap/cli/deployments/test_embedded.py",
-    "tests/bootstrap/agent/test_attempts.py",
-    "tests/infra/test_app.py",
-    "tests/trainer/embeddings/test_training.py",
-    "tests/bootstrap/training/test_node_launch.py",
-    "tests/trainer/test_errors.py",
-    "tests/bootstrap/cli/test_output_streams.py",
-    "tests/trainer/test_training.py",
-    "tests/bootstrap/lifecycle/test_preflight.py",
-    "tests/bootstrap/removal/test_sweep.py",
-    "tests/bootstrap/nodes/test_boot_on_node.py",
-    "tests/bootstrap/lifecycle/test_plan.py",
-    "tests/bootstrap/cli/test_signals.py",
-    "tests/bootstrap/preprocessing/test_preprocess.py",
-    "tests/jobs/test_faults.py",
-    "tests/trainer/test_resume.py",
-    "tests/trainer/test_launch.py",
-    "tests/jobs/test_pipeline_work.py",
-    "tests/bootstrap/test_first_boot.py",
-    "tests/bootstrap/removal/test_ownership.py",
-    "tests/bootstrap/training/test_outage.py",
-    "tests/corpus/reading/test_ranges.py",
-    "packages/local-aws/tests/nodes/test_instances.py",
-)
-"""Files with the slowest tests, the slowest first (`--durations=50`). If one started last, it would delay the end."""
 
 # Processes that tests start find this checkout and the tests' helpers from any folder.
 _PLACES = [ROOT, *(ROOT / "packages" / name for name in ("balance", "guard", "local-aws"))]
@@ -145,12 +89,3 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
 def _restore_handlers() -> None:
     for number, handler in HANDLERS.items():
         signal.signal(number, handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the slowest files first; other files keep their order."""
-    places = {ROOT / name: place for place, name in enumerate(LONGEST)}
-    gone = [str(path) for path in places if not path.exists()]
-    if gone:
-        raise pytest.UsageError(f"conftest.py lists files that do not exist: {', '.join(gone)}")
-    items.sort(key=lambda item: places.get(item.path, len(places)))

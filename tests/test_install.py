@@ -1,18 +1,15 @@
 """After `pip install .` in an empty environment, Shoal's commands run in another folder."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from bootstrap.demo.reviews import write_reviews
+from tests.installed import install, plain
 from tests.waiting import PATIENCE
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,10 +23,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_file():
             (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / "source" / name)
-    subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
-    programs = folder / "environment" / "bin"
-    subprocess.run([programs / "pip", "install", "--quiet", folder / "source"], check=True, timeout=1800)
-    return programs
+    lines = (line.partition("#")[0].strip() for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines())
+    return install(folder / "source", folder / "environment", filter(None, lines))
 
 
 @pytest.fixture
@@ -37,11 +32,10 @@ def shoal(installed: Path, tmp_path: Path):
     """Return a runner of the installed command in an empty folder, with only its environment and the system on PATH."""
 
     def run(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AWS_"))}
         done = subprocess.run(
             [installed / "shoal", *arguments],
             cwd=tmp_path,
-            env={**environment, "PATH": f"{installed}:/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true"},
+            env={**plain(), "PATH": f"{installed}:/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true"},
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -53,15 +47,17 @@ def shoal(installed: Path, tmp_path: Path):
     return run
 
 
+@pytest.mark.slow
 def test_a_plan_a_dataset_a_model_and_a_prediction(shoal, tmp_path: Path) -> None:
     assert json.loads(shoal("plan", "starter", "--offline", "--json").stdout)["plans"][0]["topology"] == "starter"
     write_reviews(tmp_path / "reviews.json", texts=1_500)
     shoal("preprocess", "--local", "--input", "reviews.json", "--output", "data")
-    shoal("train", "--local", "--nodes", "2", "--data", "data/dataset.h5", "--output", "model", "--minutes", "0.2")
+    shoal("train", "--local", "--nodes", "2", "--data", "data/dataset.h5", "--output", "model", "--model", "linear")
     (tmp_path / "text.txt").write_text("It broke.\n")
     assert shoal("predict", "--model", "model", "text.txt").stdout.endswith("It broke.\n")
 
 
+@pytest.mark.soak
 def test_commands_that_need_node_report_its_absence(shoal) -> None:
     done = shoal("embedded", "--", "true", status=1)
     assert "the command `cdk` is not installed" in done.stderr

@@ -4,16 +4,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import sysconfig
 import tomllib
-from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from tests.installed import install, plain
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -45,49 +43,14 @@ def package(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture
 def installed(package: Path, tmp_path: Path) -> Path:
     """Return the programs of an environment with the package, its dependencies, those of its example, and pip."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "environment"], check=True)
-    (own,) = (tmp_path / "environment" / "lib").glob("python*/site-packages")
-    others = tmp_path / "others"
-    others.mkdir()
-    for name in files_of([*dependencies(package), *BESIDE.get(package.name, ()), "pip", "setuptools"]):
-        (others / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
-    (own / "others.pth").write_text(f"{others}\n")
-    shutil.copytree(package, tmp_path / "source", ignore=shutil.ignore_patterns("tests", "build", "*.egg-info"))
-    python = tmp_path / "environment" / "bin" / "python"
-    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
-    subprocess.run([python, "-m", "pip", "install", *options, tmp_path / "source"], env=plain(), check=True)
-    return python.parent
+    source = tmp_path / "source"
+    shutil.copytree(package, source, ignore=shutil.ignore_patterns("tests", "build", "*.egg-info"))
+    return install(source, tmp_path / "environment", [*dependencies(package), *BESIDE.get(package.name, ())])
 
 
 def dependencies(package: Path) -> list[str]:
     found: list[str] = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     return found
-
-
-def files_of(asked: Iterable[str]) -> set[str]:
-    """Return the files and folders in site-packages of these distributions and their dependencies."""
-    waiting, seen, names = [*map(Requirement, asked)], set[str](), set[str]()
-    while waiting:
-        one = waiting.pop()
-        if str(one) in seen:
-            continue
-        seen.add(str(one))
-        try:
-            found = distribution(one.name)
-        except PackageNotFoundError:  # a library of another build of torch; if it is really needed, the example fails
-            continue
-        needed = map(Requirement, found.requires or ())
-        extras = ("", *one.extras)
-        waiting += [
-            each for each in needed if not each.marker or any(each.marker.evaluate({"extra": e}) for e in extras)
-        ]
-        names |= {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}
-    return names
-
-
-def plain() -> dict[str, str]:
-    """Return the environment without variables that lead Python, pytest or AWS to this repository."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "AWS_"))}
 
 
 @pytest.mark.slow

@@ -1,0 +1,58 @@
+"""Installs a distribution into an empty environment, with only its declared dependencies."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+
+def install(source: Path, environment: Path, dependencies: Iterable[str]) -> Path:
+    """Create an environment with the distribution in the folder `source`, and return its folder of programs.
+
+    The dependencies, and those that they declare, are links to the installed ones of this environment: pip would
+    unpack gigabytes.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (packages,) = (environment / "lib").glob("python*/site-packages")
+    others = environment / "others"
+    others.mkdir()
+    for name in files_of([*dependencies, "pip", "setuptools"]):
+        (others / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
+    (packages / "others.pth").write_text(f"{others}\n")
+    python = environment / "bin" / "python"
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+    subprocess.run([python, "-m", "pip", "install", *options, source], env=plain(), check=True)
+    return python.parent
+
+
+def files_of(requirements: Iterable[str]) -> set[str]:
+    """Return the files and folders in site-packages of these distributions and their dependencies."""
+    waiting, seen, names = [*map(Requirement, requirements)], set[str](), set[str]()
+    while waiting:
+        requirement = waiting.pop()
+        if str(requirement) in seen:
+            continue
+        seen.add(str(requirement))
+        try:
+            found = distribution(requirement.name)
+        except PackageNotFoundError:  # a library of another build of torch; if it is really needed, the example fails
+            continue
+        needed = map(Requirement, found.requires or ())
+        extras = ("", *requirement.extras)
+        waiting += [
+            each
+            for each in needed
+            if not each.marker or any(each.marker.evaluate({"extra": extra}) for extra in extras)
+        ]
+        names |= {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}
+    return names
+
+
+def plain() -> dict[str, str]:
+    """Return the environment without variables that lead Python, pytest or AWS to this repository."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "AWS_"))}
