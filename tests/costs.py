@@ -98,7 +98,7 @@ def _file(item: pytest.Item) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("cpu_budgets", "lines with a suite and its budget in CPU seconds", "linelist")
-    parser.addoption("--suite", help="the suite whose budget the summary shows, and whose longest files start first")
+    parser.addoption("--suite", help="name of the suite, for its budget and for the order of its files")
     parser.addoption("--costs", type=int, default=0, metavar="N", help="list the N files with the most CPU seconds")
     parser.addoption("--write-times", action="store_true", help="record the time of each file of the suite")
 

@@ -45,7 +45,7 @@ def publish(assembly: Path, stack: str, endpoint: str) -> str:
 
 @pytest.fixture
 def deployed(aws: EmbeddedAws, tmp_path: Path) -> Iterator[str]:
-    """The shipped topology of one node, whose boot installs nothing: the agent runs from this checkout."""
+    """The shipped topology of one node. Its boot installs nothing: the agent runs from this checkout."""
     repository, assembly = fill(tmp_path / "repository"), tmp_path / "assembly"
     (repository / "bootstrap" / "nodes" / "gpu" / "boot.sh").write_text(boot_agent('"$DATA_BUCKET"'))
     spec = topology.load("one-node", ROOT / "topologies")
