@@ -30,9 +30,9 @@ def make_repository(folder: Path, *, but: Collection[str] = ()) -> None:
 def make_repository_with_empty_installs(folder: Path) -> Path:
     """Create a folder with the whole repository, in which EMR's nodes install nothing; return it."""
     folder.mkdir()
-    make_repository(folder, but=("bootstrap", "build"))
+    make_repository(folder, but=("build",))
     (folder / "topologies").symlink_to(ROOT / "topologies")
-    give_first_boot(folder, "exit 0")
+    replace(folder, "bootstrap/preprocessing/emr/install.sh", "exit 0")
     wheels = folder / "build" / "wheels"
     wheels.mkdir(parents=True)
     (wheels / "gpu.zip").symlink_to(ROOT / "build" / "wheels" / "gpu.zip")
@@ -56,15 +56,18 @@ def install_from_this_machine(user: "CommandUser", archive: str = "gpu-inputs") 
         made.writestr("requirements.txt", "".join(path.read_text() for path in lists))
 
 
-def give_first_boot(repository: Path, script: str) -> None:
-    """Replace the first boot of EMR nodes in a repository of links."""
-    boot = Path("bootstrap", "preprocessing", "emr", "install.sh")
-    for folder in reversed(boot.parents[:-1]):
-        (repository / folder).mkdir()
-        for each in (ROOT / folder).iterdir():
-            if each.relative_to(ROOT) not in (boot, *boot.parents):
-                (repository / folder / each.name).symlink_to(each)
-    (repository / boot).write_text(script)
+def replace(repository: Path, name: str, text: str) -> None:
+    """Replace a file in a repository of links."""
+    path = Path(name)
+    for folder in reversed(path.parents[:-1]):
+        if (repository / folder).is_symlink():
+            (repository / folder).unlink()
+        if not (repository / folder).exists():
+            (repository / folder).mkdir()
+            for entry in (ROOT / folder).iterdir():
+                (repository / folder / entry.name).symlink_to(entry)
+    (repository / path).unlink()
+    (repository / path).write_text(text)
 
 
 class CommandUser:

@@ -36,7 +36,10 @@ def report(bucket: str = BUCKET, **said: str) -> str:
 
 
 def boot_agent(bucket: str = BUCKET) -> str:
-    """Return a boot script that installs nothing: the agent runs from this checkout, with this data bucket."""
+    """Return a boot script that installs nothing: the agent runs from this checkout, with this data bucket.
+
+    Nodes of a stack with EFS mount it.
+    """
     root = Path(__file__).parents[1]
     path = shlex.quote(f"{root}:{root / 'packages' / 'balance'}")
     agent = "runpy.run_module('bootstrap.agent', run_name='__main__')"
@@ -60,6 +63,7 @@ ExecStart="$NODE_ROOT/usr/local/bin/shoal-agent"
 StandardOutput=append:$NODE_ROOT/var/log/shoal-agent.log
 Restart=always
 UNIT
+if [ "${{SHARE_KIND:-}}" = efs ]; then mount -t efs -o tls,iam "$SHARE_ID:/" "$NODE_ROOT/mnt/share"; fi
 systemctl enable --now shoal-agent
 {report(bucket, state="ready", log="")}"""
 

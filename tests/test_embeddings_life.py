@@ -12,7 +12,8 @@ from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
-from tests.command_user import ROOT, CommandUser, install_from_this_machine
+from tests.command_user import ROOT, CommandUser, replace
+from tests.fleet import boot_agent
 from tests.trainer.embeddings import made_text
 from tests.waiting import PATIENCE
 
@@ -28,12 +29,11 @@ LEARNING = (
 
 @pytest.fixture(scope="module")
 def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> CommandUser:
-    """Yield a user with nodes that install from the wheels of this machine: the deployed archive only lists the
-    libraries."""
+    """Return a user with nodes that install nothing: their agents run from this checkout."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
     made = CommandUser(aws, folder / "repository")
-    install_from_this_machine(made)
+    replace(made.repository, "bootstrap/nodes/gpu/boot.sh", boot_agent('"$DATA_BUCKET"'))
     cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     return made
