@@ -93,7 +93,7 @@ def pair(user: CommandUser) -> Iterator[CommandUser]:
     assert "nothing that costs money is left" in user.run("destroy", "pair", "--yes", "--delete-runs")[0]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_interrupted_hosts_resume_and_give_the_model_of_two_local_ranks(
     pair: CommandUser, data: Path, tmp_path: Path
 ) -> None:
@@ -142,7 +142,7 @@ def test_a_detached_job_is_followed_stopped_with_a_checkpoint_and_resumed(
     assert attached["accuracy"] == resumed["accuracy"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_at_the_end_of_life_a_job_stops_with_a_checkpoint_before_the_deletion(
     pair: CommandUser, data: Path, tmp_path: Path
 ) -> None:

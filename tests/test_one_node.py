@@ -57,7 +57,7 @@ def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert refused(aws) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_it_trains_on_the_rows_of_local_preprocessing(user: CommandUser, reviews: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "one-node", "--input", str(reviews), *MODEL)
     there, said = user.run(*command, "--output", str(tmp_path / "run"), "--json")
