@@ -1,8 +1,6 @@
 """Fixtures: a small dataset that can be learned, and runs of the trainer as users start them."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import torch
 
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
+from tests.forking import PIPE, ForkedProcess, WarmParent
 from tests.trainer import forked
 from trainer import rate_measurement
 from trainer.config import RANK_ENVIRONMENT
@@ -87,25 +86,27 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-Launch = Callable[..., "subprocess.Popen[str]"]
+Launch = Callable[..., ForkedProcess]
 
 
 @pytest.fixture(scope="session")
-def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
+def warm_parent() -> Iterator[WarmParent]:
+    """A process that has imported the trainer."""
+    with WarmParent("tests.trainer.forked:prepare", RANK_ENVIRONMENT) as parent:
+        yield parent
+
+
+@pytest.fixture(scope="session")
+def launch(warm_parent: WarmParent, tmp_path_factory: pytest.TempPathFactory) -> Launch:
     """Return the function `launch(ranks, "-m", "trainer", ...)`, which starts a program on ranks of this machine
     (forked.py).
 
     With 0 ranks, it starts the program without torchrun. Keyword arguments are environment variables.
     """
 
-    def start(ranks: int, *program: str | Path, **environment: str) -> "subprocess.Popen[str]":
+    def start(ranks: int, *program: str | Path, **environment: str) -> ForkedProcess:
+        whole = {**os.environ, **RANK_ENVIRONMENT, **environment}
         logs = tmp_path_factory.mktemp("ranks")
-        return subprocess.Popen(
-            list(map(str, [sys.executable, forked.__file__, ranks, logs, *program])),
-            env={**os.environ, **RANK_ENVIRONMENT, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return warm_parent.start(forked.__file__, ranks, logs, *program, environment=whole, stdout=PIPE, stderr=PIPE)
 
     return start

@@ -1,15 +1,12 @@
-"""Starts a program on ranks of this machine like torchrun, but forks each rank from one process that has imported the
-trainer.
+"""Starts a program on ranks of this machine like torchrun, but forks each rank.
 
-Rate measurements are short, too, so that a test waits for training and not for imports.
+python tests/trainer/forked.py RANKS LOGS (-m MODULE | FILE) [ARGUMENT...]
 
-python -m tests.trainer.forked RANKS LOGS (-m MODULE | FILE) [ARGUMENT...]
-
-With 0 RANKS the program runs in the first process, as without torchrun.
+With 0 RANKS the program runs in the first process, as without torchrun. Tests start it by `tests/forking.py`, with
+`prepare`. Rate measurements are then short, too, so that a test waits for training and not for imports.
 """
 
 import os
-import runpy
 import signal
 import sys
 import time
@@ -17,6 +14,8 @@ from contextlib import suppress
 from datetime import timedelta
 
 import torch.distributed as dist
+
+from tests.forking import run
 
 LOOK, SECONDS = 0.02, 0.05
 """Seconds of a rate measurement, which would otherwise dominate a short run."""
@@ -26,6 +25,8 @@ PATIENCE = 30.0
 
 def prepare() -> None:
     """Import slow modules, and shorten the rate measurement."""
+    import torch.distributed.run  # noqa: F401
+
     import trainer.classification.task
     import trainer.embeddings.task
     import trainer.start  # noqa: F401
@@ -33,16 +34,6 @@ def prepare() -> None:
 
     rate_measurement._LOOK = LOOK
     rate_measurement.measure_own_rates.__kwdefaults__["seconds"] = SECONDS
-
-
-def run(program: list[str]) -> None:
-    """Run a module or a file in this process, like Python's command line."""
-    if program[0] == "-m":
-        sys.argv = program[1:]
-        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
-    else:
-        sys.argv = program
-        runpy.run_path(program[0], run_name="__main__")
 
 
 def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, int]:
@@ -70,9 +61,6 @@ def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, in
 
 def main(ranks: int, logs: str, program: list[str]) -> int:
     """Start the ranks and wait for all of them. Return 0, or 1 if one failed; the others are then terminated."""
-    # Other programs may patch the trainer before they import it.
-    if program[1] in ("trainer", "tests.trainer.simulated_clock"):
-        prepare()
     if ranks == 0:
         run(program)
         return 0

@@ -3,7 +3,6 @@
 import io
 import json
 import signal
-import subprocess
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.forking import ForkedProcess
 from tests.trainer import forked
 from tests.waiting import PATIENCE, until
 from trainer import rate_measurement
 from trainer.__main__ import main
 from trainer.output.summary import Embeddings, Metrics, SinceStart, WholeRun
 
-Process = subprocess.Popen[str]
 _FIELDS = {name for part in (Metrics, WholeRun, SinceStart, Embeddings) for name in part.__annotations__}
 _OF_FILES = ("similarity_", "analogy_", "pip_")
 """Beginnings of fields that `Embeddings` describes together."""
@@ -43,14 +42,14 @@ def train_here(output: Path, *arguments: object) -> dict[str, Any]:
     return summary(output)
 
 
-def finish(process: Process, status: int = 0) -> str:
+def finish(process: ForkedProcess, status: int = 0) -> str:
     """Wait for a program, and check its exit status. Return its standard error."""
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == status, errors
     return errors
 
 
-def wait_for_lines(process: Process, output: Path, kind: str, count: int = 1) -> None:
+def wait_for_lines(process: ForkedProcess, output: Path, kind: str, count: int = 1) -> None:
     """Wait until the record of a running program has `count` lines of a kind."""
 
     def holds() -> bool:
@@ -60,7 +59,7 @@ def wait_for_lines(process: Process, output: Path, kind: str, count: int = 1) ->
     until(holds)
 
 
-def stop(process: Process, number: int = signal.SIGTERM) -> str:
+def stop(process: ForkedProcess, number: int = signal.SIGTERM) -> str:
     """Ask a run to stop, which ends with a checkpoint. Return its standard error."""
     process.send_signal(number)
     return finish(process)

@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +12,7 @@ from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
+from tests.forking import PIPE, STDOUT
 from tests.trainer.runs import finish, lines, notes, summary, wait_for_lines
 from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import failures
@@ -22,7 +21,6 @@ from trainer.launch import main
 from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, split_rank_prefix
 
 FAILING = Path(__file__).with_name("failing.py")
-RESTARTS = ("--standalone", "--nproc-per-node=2", "--max-restarts=3")
 
 LOST = Failure(
     kind=FailureKind.CONSEQUENCE, time=5.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone)"
@@ -157,29 +155,37 @@ def test_an_address_in_use_is_reported(capsys: pytest.CaptureFixture[str], monke
         assert f"node 0 cannot listen at 127.0.0.1:{port}, because another program" in meeting(capsys, 0, port)
 
 
-def ranks(dataset: Path, output: Path, how: str, *options: object, launcher: tuple[str, ...] = RESTARTS):
-    learning = ("--epochs", 1, "--global-batch", 64, "--threads", 1, "--record-every", 1, "--checkpoint-minutes", 1e-4)
-    arguments = (FAILING, how, "--data", dataset, "--output", output, *learning, *options)
-    return subprocess.Popen(
-        [sys.executable, "-m", "trainer.launch", *launcher, *map(str, arguments)],
-        env={**os.environ, **RANK_ENVIRONMENT},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def launcher(warm_parent):
+    """Return the function `launcher(...)`, which starts `trainer.launch` with these arguments."""
+
+    def start(*arguments, stdout=None, stderr=PIPE):
+        environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT}
+        program = ("-m", "trainer.launch", *arguments)
+        return warm_parent.start(*program, environment=environment, stdout=stdout, stderr=stderr)
+
+    return start
 
 
-def test_each_line_of_a_rank_has_its_prefix(tmp_path: Path) -> None:
+@pytest.fixture
+def ranks(launcher, dataset: Path, tmp_path: Path):
+    """Return the function `ranks(how, ...)`, which starts ranks that fail like failing.py."""
+
+    def start(how: str, *options: object, place: tuple[str, ...] = ("--standalone", "--nproc-per-node=2")):
+        learning = ("--epochs", 1, "--global-batch", 64, "--threads", 1, "--record-every", 1)
+        arguments = ("--data", dataset, "--output", tmp_path, *learning, "--checkpoint-minutes", 1e-4, *options)
+        return launcher(*place, "--max-restarts=3", FAILING, how, *arguments)
+
+    return start
+
+
+def test_each_line_of_a_rank_has_its_prefix(launcher, tmp_path: Path) -> None:
     script = tmp_path / "prints.py"
     script.write_text("import os, sys\nprint(os.environ['RANK'])\nsys.stderr.write('a\\n\\nb\\n')\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=2", *OPTIONS, str(script)],
-        env={**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=True,
-    )
-    printed = [split_rank_prefix(line) for line in done.stdout.splitlines()]
+    process = launcher("--standalone", "--nproc-per-node=2", *OPTIONS, script, stdout=PIPE, stderr=STDOUT)
+    text, _ = process.communicate()
+    assert process.returncode == 0, text
+    printed = [split_rank_prefix(line) for line in text.splitlines()]
     for rank in range(2):
         assert sorted(text for by, text in printed if by == rank) == ["", str(rank), "a", "b"]
 
@@ -192,20 +198,16 @@ time.sleep(120)
 """
 
 
-def test_a_second_stop_request_does_not_interrupt_the_launcher(tmp_path: Path) -> None:
-    (tmp_path / "rank.py").write_text(STOPS_SLOWLY)
-    command = [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=1", *OPTIONS]
-    environment = {**os.environ, **LAUNCHER_ENVIRONMENT}
-    with subprocess.Popen(
-        [*command, str(tmp_path / "rank.py")], stdout=subprocess.PIPE, text=True, env=environment
-    ) as running:
-        assert running.stdout
-        printed = []
-        for line in running.stdout:
+def test_a_second_stop_request_does_not_interrupt_the_launcher(launcher, tmp_path: Path) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(STOPS_SLOWLY)
+    printed = []
+    with launcher("--standalone", "--nproc-per-node=1", *OPTIONS, script, stdout=PIPE, stderr=None) as process:
+        for line in process.stdout:
             printed.append(split_rank_prefix(line.strip())[1])
             if printed[-1] in ("runs", "asked"):
-                running.send_signal(signal.SIGTERM)
-        assert running.wait(240) == 128 + signal.SIGTERM
+                process.send_signal(signal.SIGTERM)
+        assert process.wait(240) == 128 + signal.SIGTERM
     assert printed == ["runs", "asked", "stopped"]
 
 
@@ -229,35 +231,35 @@ def assert_resumed(output: Path, lost: str) -> None:
         ("error", "rank 1 failed with KeyError ('a missing key')"),
     ],
 )
-def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(
-    dataset: Path, tmp_path: Path, how: str, lost: str
-) -> None:
-    running = ranks(dataset, tmp_path, how)
-    finish(running)
+def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(ranks, tmp_path: Path, how: str, lost: str) -> None:
+    finish(ranks(how))
     assert_resumed(tmp_path, lost)
 
 
+@pytest.fixture
+def two_machines(ranks, port: int, monkeypatch: pytest.MonkeyPatch):
+    """Return the function `two_machines(how, ...)`, which starts two launchers, each with one rank."""
+
+    def start(how: str, *options: object):
+        for node in range(2):
+            monkeypatch.setenv(failures.NODE, f"i-{node}")
+            meeting = ("--nnodes=2", f"--node-rank={node}", "--master-addr=127.0.0.1", f"--master-port={port}")
+            yield ranks(how, *options, place=meeting)
+
+    return start
+
+
 @pytest.mark.soak
-def test_ranks_of_two_machines_restart_together(
-    dataset: Path, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nodes = []
-    for node in range(2):
-        monkeypatch.setenv(failures.NODE, f"i-{node}")
-        place = ("--nnodes=2", f"--node-rank={node}", "--master-addr=127.0.0.1", f"--master-port={port}")
-        nodes.append(ranks(dataset, tmp_path, "kill", launcher=(*place, "--max-restarts=3")))
+def test_ranks_of_two_machines_restart_together(two_machines, tmp_path: Path) -> None:
+    nodes = list(two_machines("kill"))
     errors = [node.communicate()[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], errors
     assert_resumed(tmp_path, "rank 1 on i-1 was killed by signal 9 (SIGKILL)")
 
 
 @pytest.mark.soak
-def test_two_machines_end_together_if_one_is_asked_to_stop(dataset: Path, tmp_path: Path, port: int) -> None:
-    place = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}")
-    nodes = [
-        ranks(dataset, tmp_path, "none", "--epochs", 1000, launcher=(*place, f"--node-rank={node}"))
-        for node in range(2)
-    ]
+def test_two_machines_end_together_if_one_is_asked_to_stop(two_machines, tmp_path: Path) -> None:
+    nodes = list(two_machines("none", "--epochs", 1000))
     wait_for_lines(nodes[0], tmp_path, "step")
     nodes[1].send_signal(signal.SIGTERM)
     errors = [node.communicate()[1] for node in nodes]  # torchrun would wait for 300 seconds
