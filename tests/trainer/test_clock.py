@@ -10,13 +10,13 @@ from trainer.clock import ALL_REDUCE, BACKWARD, ORDER, Activity, Clock, ComputeS
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> PlayedClock:
+def played(monkeypatch):
     made = PlayedClock()
     monkeypatch.setattr(clock, "time", made)
     return made
 
 
-def test_activities_add_up_to_the_total_time(played: PlayedClock) -> None:
+def test_activities_add_up_to_the_total_time(played):
     spent = Clock()
     played.now += 3
     with spent.during(Activity.TRAINING):
@@ -40,7 +40,7 @@ def test_activities_add_up_to_the_total_time(played: PlayedClock) -> None:
     assert sum(spent.times.values()) == played.now
 
 
-def test_an_activity_that_an_error_ends_is_counted(played: PlayedClock) -> None:
+def test_an_activity_that_an_error_ends_is_counted(played):
     spent = Clock()
     with suppress(ZeroDivisionError), spent.during(Activity.EVALUATION):
         played.now += 4
@@ -49,7 +49,7 @@ def test_an_activity_that_an_error_ends_is_counted(played: PlayedClock) -> None:
     assert (spent.times[Activity.EVALUATION], spent.times[Activity.LOADING]) == (4, 1)
 
 
-def test_phases_of_a_step_are_known_immediately_and_add_up(played: PlayedClock) -> None:
+def test_phases_of_a_step_are_known_immediately_and_add_up(played):
     timer = StepTimer()
     for _ in range(2):
         timer.begin(100)

@@ -31,17 +31,17 @@ FILES = ["--data", "d.h5", "--output", "out"]
         threads=st.none() | st.integers(1, 8),
     )
 )
-def test_a_configuration_survives_its_own_command_line(config: TrainConfig) -> None:
+def test_a_configuration_survives_its_own_command_line(config):
     assert parse_arguments(as_arguments(config)) == config
 
 
 @pytest.mark.parametrize("given", [{"model": model} for model in MODELS] + [{"preset": preset} for preset in PRESETS])
-def test_option_values_of_any_model_or_preset_give_the_same_configuration(given: dict[str, str]) -> None:
+def test_option_values_of_any_model_or_preset_give_the_same_configuration(given):
     config = configured({"data": Path("d.h5"), "output": Path("out"), **given})
     assert from_option_values(option_values(config), endless=False) == config
 
 
-def test_options_have_common_aliases() -> None:
+def test_options_have_common_aliases():
     config = parse_arguments([*FILES, "--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd"])
     assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "sgd")
 
@@ -49,23 +49,23 @@ def test_options_have_common_aliases() -> None:
 @pytest.mark.parametrize(
     "options", ["", "--global-batch 256", "--preset reference", "--preset reference --batch-size 64"]
 )
-def test_a_given_batch_size_is_passed_to_ranks(options: str) -> None:
+def test_a_given_batch_size_is_passed_to_ranks(options):
     config = parse_arguments([*FILES, *options.split()])
     assert parse_arguments(as_arguments(config)) == config
     assert bool(options) == bool({"--global-batch", "--rank-batch", "--preset"} & set(as_arguments(config)))
 
 
-def test_several_ranks_can_be_slowed_by_one_option_or_by_several() -> None:
+def test_several_ranks_can_be_slowed_by_one_option_or_by_several():
     config = parse_arguments([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3"])
     assert config.slow == {0: 1.5, 1: 2.0, 2: 3.0}
 
 
-def test_options_do_not_import_torch() -> None:
+def test_options_do_not_import_torch():
     program = "import sys, trainer.command_line; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_explains_every_option(capsys):
     with pytest.raises(SystemExit) as exit_:
         parse_arguments(["--help"])
     assert exit_.value.code == 0

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from trainer.task import task_class
 FILES = ["--data", "d.h5", "--output", "out"]
 
 
-def test_the_reference_preset_has_the_settings_of_the_reference() -> None:
+def test_the_reference_preset_has_the_settings_of_the_reference():
     config = parse_arguments([*FILES, "--preset", "reference"])
     assert (config.layers, config.hidden, config.embedding, config.pooling) == (2, 32, 100, "last")
     assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
@@ -29,7 +28,7 @@ def test_the_reference_preset_has_the_settings_of_the_reference() -> None:
     assert config.batch_for(4) == 512
 
 
-def test_given_options_override_a_preset() -> None:
+def test_given_options_override_a_preset():
     config = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
     assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
     assert parse_arguments(as_arguments(config)).row_length == config.row_length == 100
@@ -43,7 +42,7 @@ def test_given_options_override_a_preset() -> None:
         (("--preset", "sgns-char"), "char-lstm", 200),
     ],
 )
-def test_presets_of_word_models_set_options_that_are_not_given(options: tuple[str, ...], model: str, size: int) -> None:
+def test_presets_of_word_models_set_options_that_are_not_given(options, model, size):
     config = parse_arguments([*FILES, *options])
     assert (config.model, config.embedding) == (model, size)
     assert (config.window, config.negatives, config.subsample, config.min_count) == (5, 10, 2e-3, 3)
@@ -57,7 +56,7 @@ WORDS = {"data": Path("d"), "output": Path("o")}
 
 
 @pytest.mark.parametrize("model", ["skipgram", "char-lstm"])
-def test_defaults_on_unbounded_text_need_no_end(model: str) -> None:
+def test_defaults_on_unbounded_text_need_no_end(model):
     config = configured({**WORDS, "model": model}, endless=True)
     assert (config.schedule, config.warm_up) == ("constant", 0.0)
     assert learning_rate(config, 0, 10, 16) == learning_rate(config, 9, 10, 16)
@@ -67,37 +66,35 @@ def test_defaults_on_unbounded_text_need_no_end(model: str) -> None:
     assert (given.optimiser, given.learning_rate) == ("sgd", 2.0)
 
 
-@pytest.mark.parametrize("options", [{"schedule": "linear"}, {"warm_up": 0.1}])
-def test_a_decaying_schedule_on_unbounded_text_is_refused(options: dict) -> None:
-    with pytest.raises(TrainingError, match="an unbounded stream has no end; use --schedule constant and"):
+@pytest.mark.parametrize("options", [{"schedule": "linear"}, {"warm_up": 0.1}], ids=["schedule", "warm-up"])
+def test_a_decaying_schedule_on_unbounded_text_is_refused(options, messages):
+    with messages.raises(TrainingError):
         configured({**WORDS, "model": "skipgram", **options}, endless=True)
     configured({**WORDS, "model": "skipgram", "words": 1000, **options}, endless=True)
 
 
 @pytest.mark.parametrize(
-    ("model", "option", "value", "advice"),
+    ("model", "option", "value"),
     [
-        ("char-lstm", "mode", "average:5", ", or use --model skipgram"),
-        ("lstm", "mode", "sync", ""),
-        ("lstm", "minutes", 1.0, ", or use --model auto"),
-        ("linear", "hidden", 8, ", or use --model auto or lstm"),
-        ("linear", "hidden", 32, ", or use --model auto or lstm"),
-        ("lstm", "ngrams", 2, ", or use --model auto or linear or fasttext"),
-        ("lstm", "window", 3, ""),
-        ("skipgram", "embeddings", "v.txt", ""),
-        ("auto", "char_ngrams", "3-6", ", or use --model linear or fasttext"),
-        ("auto", "embeddings", "v.txt", ", or use --model lstm or fasttext"),
+        ("char-lstm", "mode", "average:5"),
+        ("lstm", "mode", "sync"),
+        ("lstm", "minutes", 1.0),
+        ("linear", "hidden", 8),
+        ("linear", "hidden", 32),
+        ("lstm", "ngrams", 2),
+        ("lstm", "window", 3),
+        ("skipgram", "embeddings", "v.txt"),
+        ("auto", "char_ngrams", "3-6"),
+        ("auto", "embeddings", "v.txt"),
     ],
 )
-def test_an_option_of_other_models_is_refused_even_with_its_default(
-    model: str, option: str, value: Any, advice: str
-) -> None:
-    with pytest.raises(TrainingError) as refused:
+def test_an_option_of_other_models_is_refused_even_with_its_default(model, option, value, messages):
+    with messages.raises(TrainingError) as refused:
         configured({**WORDS, "model": model, option: value})
-    assert str(refused.value) == f"--model {model} has no {flag(option)}; leave it out{advice}"
+    assert flag(option) in str(refused.value)
 
 
-def test_a_value_that_a_model_declares_may_be_given() -> None:
+def test_a_value_that_a_model_declares_may_be_given():
     declared = replace(MODELS["linear"], defaults={**MODELS["linear"].defaults, "word_dropout": 0.0})
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MODELS, "linear", declared)
@@ -114,55 +111,52 @@ def test_a_value_that_a_model_declares_may_be_given() -> None:
         ("sgns", "lstm", "skipgram"),
     ],
 )
-def test_a_preset_requires_its_model(preset: str, model: str, own: str) -> None:
+def test_a_preset_requires_its_model(preset, model, own, messages):
     assert configured({**WORDS, "preset": preset, "model": own}) == configured({**WORDS, "preset": preset})
-    sentence = f"^--preset {preset} requires --model {own}; leave out --model {model}, or --preset$"
-    with pytest.raises(TrainingError, match=sentence):
+    with messages.raises(TrainingError):
         configured({**WORDS, "preset": preset, "model": model})
 
 
 @pytest.mark.parametrize(("learns", "name", "default"), [("words", "hidden", 128), ("classes", "vocabulary", 30_000)])
-def test_help_shows_the_default_of_the_one_model_that_has_an_option(learns: str, name: str, default: int) -> None:
+def test_help_shows_the_default_of_the_one_model_that_has_an_option(learns, name, default):
     (shown,) = (each for each in options_for(learns, auto=learns == "classes") if each.name == name)
     assert shown.default == default
 
 
 @pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])
-def test_global_batch_and_rank_batch_exclude_each_other(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_global_batch_and_rank_batch_exclude_each_other(name, capsys):
     with pytest.raises(SystemExit):
         parse_arguments([*FILES, name, "64", "--rank-batch", "32", "--preset", "reference"])
-    assert "--global-batch and --rank-batch contradict each other" in capsys.readouterr().err
+    assert "contradict each other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--checkpoint-minutes", "--learning-rate", "--clip-norm", "--positive-weight"])
 @pytest.mark.parametrize("value", ["inf", "nan"])
-def test_numbers_are_finite(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_are_finite(option, value, capsys):
     with pytest.raises(SystemExit):
         parse_arguments([*FILES, option, value])
-    assert f"{option} is {value}, but must be a finite number" in capsys.readouterr().err
+    assert f"{option} is {value}, but must be" in capsys.readouterr().err
 
 
-def test_the_default_step_has_256_rows() -> None:
+def test_the_default_step_has_256_rows():
     config = parse_arguments(FILES)
     assert (config.batch_for(3), config.requested_batch(3)) == (256, None)
     assert parse_arguments([*FILES, "--global-batch", "256"]).requested_batch(3) == 256
 
 
-def test_small_datasets_have_more_epochs_by_default() -> None:
+def test_small_datasets_have_more_epochs_by_default():
     config = parse_arguments(FILES)
     assert [config.epochs_for(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
     assert parse_arguments([*FILES, "--epochs", "3"]).epochs_for(1) == 3
 
 
-@pytest.mark.parametrize("beside", [{}, {"epochs": 3}])
-def test_an_unknown_preset_is_refused_with_any_other_option(beside: dict[str, int]) -> None:
-    with pytest.raises(TrainingError, match="--preset is refrence, but must be one of reference"):
+@pytest.mark.parametrize("beside", [{}, {"epochs": 3}], ids=["alone", "beside epochs"])
+def test_an_unknown_preset_is_refused_with_any_other_option(beside, messages):
+    with messages.raises(TrainingError):
         configured({"data": Path("d"), "output": Path("o"), "preset": "refrence", **beside})
 
 
-def test_a_model_in_the_registry_is_a_choice_with_its_description(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_model_in_the_registry_is_a_choice_with_its_description(monkeypatch):
     monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
     monkeypatch.setattr("trainer.config.models_by_option", models_by_option.__wrapped__)  # bypass the cache
     (model,) = (each for each in options_for("classes") if each.name == "model")
@@ -172,7 +166,7 @@ def test_a_model_in_the_registry_is_a_choice_with_its_description(
     assert model.choices == WORD_MODELS
 
 
-def test_every_model_belongs_to_one_kind_of_task() -> None:
+def test_every_model_belongs_to_one_kind_of_task():
     of_texts = dict.fromkeys((AUTO, *CLASSIFIERS), Classification)
     of_words = {"skipgram": SkipGramEmbedding, "char-lstm": CharacterEmbedding}
     assert {name: task_class(name) for name in MODELS} == {**of_texts, **of_words}

@@ -28,35 +28,40 @@ from trainer.start import _require_first_has_checkpoints, load_data
 
 
 @pytest.fixture(autouse=True)
-def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def _each_epoch_is_kept(monkeypatch):
     monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
-def refused(sentence: str, *arguments: object) -> None:
-    status, errors = run_here(*arguments)
-    assert status == 1
-    assert sentence in errors
-    assert len(errors.strip().splitlines()) == 1
+@pytest.fixture
+def refused(messages):
+    """Return the function `refused(...)`: a run with these arguments ends with one sentence, which it returns."""
+
+    def run(*arguments):
+        status, errors = run_here(*arguments)
+        assert status == 1
+        assert len(errors.splitlines()) == 1
+        messages.check(errors)
+        return errors
+
+    return run
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("--data", "absent.h5"), "no such file; create a dataset with `shoal preprocess`"),
-        (("--data", "text.h5"), "text.h5 is not an HDF5 file"),
-        (("--data", "newer.h5"), "has layout version 99"),
-        (("--output", "text.h5"), "choose another --output"),
-        (("--slow", "3:2"), "--slow names rank 3"),
-    ],
-)
-def test_a_run_that_cannot_start_is_one_sentence(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], sentence: str
-) -> None:
+UNUSABLE = {
+    "no dataset": ("--data", "absent.h5"),
+    "another format": ("--data", "text.h5"),
+    "a newer layout": ("--data", "newer.h5"),
+    "an output that is a file": ("--output", "text.h5"),
+    "a rank too many": ("--slow", "3:2"),
+}
+
+
+@pytest.mark.parametrize("options", UNUSABLE.values(), ids=UNUSABLE)
+def test_a_run_that_cannot_start_is_one_sentence(dataset, tmp_path, monkeypatch, options, refused):
     monkeypatch.chdir(tmp_path)
     Path("text.h5").write_text("hello")
     with h5py.File("newer.h5", "w") as file:
         file.attrs["layout_version"] = 99
-    refused(sentence, "--data", dataset, "--output", "out", *options)
+    refused("--data", dataset, "--output", "out", *options)
 
 
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.\nmore")
@@ -65,51 +70,44 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "error", "where"),
+    ("owner", "name", "error", "is_in_step"),
     [
-        (optimiser.Optimiser, "__init__", FULL, ""),
-        (dist, "broadcast", FULL_FOR_NCCL, ""),
-        (exchange.GradientExchange, "reduce", FULL, " at step 1"),
-        (exchange.GradientExchange, "reduce", FULL_FOR_NCCL, " at step 1"),
-        (optimiser.Optimiser, "step", FULL, ""),  # during the rate measurement
-        (task, "stratified_rows", FULL_FOR_CUBLAS, " at step 1"),
+        (optimiser.Optimiser, "__init__", FULL, False),
+        (dist, "broadcast", FULL_FOR_NCCL, False),
+        (exchange.GradientExchange, "reduce", FULL, True),
+        (exchange.GradientExchange, "reduce", FULL_FOR_NCCL, True),
+        (optimiser.Optimiser, "step", FULL, False),  # during the rate measurement
+        (task, "stratified_rows", FULL_FOR_CUBLAS, True),
     ],
+    ids=["optimiser", "broadcast", "reduce", "reduce by NCCL", "rates", "a product"],
 )
 def test_full_gpu_memory_for_indivisible_buffers_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, owner, name: str, error, where: str
-) -> None:
-    def full(*_arguments: object, **_options: object) -> None:
+    monkeypatch, dataset, tmp_path, owner, name, error, is_in_step, refused
+):
+    def full(*_arguments, **_options):
         raise type(error)(*error.args)
 
     monkeypatch.setattr(owner, name, full)
-    sentence = f"trainer: rank 0: the memory of cpu is full{where}; use a smaller model or --rows-in memory, or stop"
-    refused(sentence, "--data", dataset, "--output", tmp_path)
+    assert ("at step 1" in refused("--data", dataset, "--output", tmp_path)) is is_in_step
 
 
-def test_a_diverged_run_keeps_its_checkpoint_and_resumes_with_a_smaller_rate(
-    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
-) -> None:
+def test_a_diverged_run_keeps_its_checkpoint_and_resumes_with_a_smaller_rate(monkeypatch, dataset, tmp_path, messages):
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(task, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = run_here(*options, "--clip-norm", "0")
     assert status == 1
-    assert "the loss is nan at step 27; lower --learning-rate, or set --clip-norm" in errors
+    messages.check(errors)
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
-    assert newest is not None
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
-    assert "and continue from step 19 with --resume" in errors
     assert run_here(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume")[0] == 0
-    changed = ["continuing with --learning-rate 0.001; it was 0.008", "continuing with --clip-norm 1.0; it was 0.0"]
-    assert notes(tmp_path) == changed
+    messages.check("\n".join(notes(tmp_path)))
     assert summary(tmp_path)["rows_seen"] == 2 * 1900
 
 
-def test_rows_that_no_rank_computes_end_the_run_before_a_checkpoint(
-    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
-) -> None:
+def test_rows_that_no_rank_computes_end_the_run_before_a_checkpoint(monkeypatch, dataset, tmp_path, refused):
     own, dealt = task.stratified_rows, []
 
     def losing(*arguments):
@@ -117,66 +115,48 @@ def test_rows_that_no_rank_computes_end_the_run_before_a_checkpoint(
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
     monkeypatch.setattr(task, "stratified_rows", losing)
-    status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
-    assert status == 1
-    assert errors.strip() == (
-        "trainer: the ranks computed 99 rows at step 25, but its global batch has 100 (rank 0: 99): they "
-        "split the rows differently; give all ranks the same Python and NumPy, or use --balance off, and continue from "
-        "step 19 with --resume"
-    )
+    refused("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
-    assert newest is not None
     assert newest[0].name == "step-000000019.pt"
 
 
-def test_checkpoints_of_an_unfinished_run_are_not_removed(dataset: Path, tmp_path: Path) -> None:
+def test_checkpoints_of_an_unfinished_run_are_not_removed(dataset, tmp_path, refused):
     checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
     (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')
-    sentence = "checkpoints of a run that has not ended; continue with --resume, or remove that folder, or"
-    refused(sentence, "--data", dataset, "--output", tmp_path)
+    refused("--data", dataset, "--output", tmp_path)
     assert (tmp_path / "checkpoints" / "step-000000003.pt").exists()
     (tmp_path / "summary.json").write_text('{"stopped": false}')
     assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
     assert len(lines(tmp_path, "end")) == 1  # the record of the previous run is gone
 
 
-def test_damaged_checkpoints_are_noted_in_the_record(dataset: Path, tmp_path: Path) -> None:
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "step-000000007.pt").write_text("PK and nothing more")
+@pytest.mark.parametrize("damaged", [True, False])
+def test_the_absence_of_a_checkpoint_is_printed_and_noted(dataset, tmp_path, messages, damaged):
+    file = tmp_path / "checkpoints" / "step-000000007.pt"
+    if damaged:
+        file.parent.mkdir()
+        file.write_text("PK and nothing more")
     status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
-    sentence = "step-000000007.pt is damaged; starting from the beginning"
-    assert (status, errors.count(sentence)) == (0, 1)
-    assert [sentence in note for note in notes(tmp_path)] == [True]
-    assert (tmp_path / "checkpoints" / "step-000000007.pt.damaged").exists()
+    assert (status, notes(tmp_path)) == (0, [errors.strip()])
+    messages.check(errors)
+    assert file.with_name("step-000000007.pt.damaged").exists() is damaged
 
 
-def test_a_folder_without_checkpoints_is_noted(dataset: Path, tmp_path: Path) -> None:
-    status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
-    sentence = f"{tmp_path / 'checkpoints'} contains no checkpoint; starting from the beginning"
-    assert (status, errors.strip(), notes(tmp_path)) == (0, sentence, [sentence])
-
-
-def test_a_run_of_another_version_is_never_restarted_from_the_beginning(dataset: Path, tmp_path: Path) -> None:
+def test_a_run_of_another_version_is_never_restarted_from_the_beginning(dataset, tmp_path, refused):
     checkpoint.save(tmp_path / "checkpoints", {"format": 1}, steps=7)
     (tmp_path / "checkpoints" / "step-000000008.pt").write_text("PK and nothing more")
-    refused(
-        "step-000000007.pt is not a checkpoint of this version of Shoal "
-        f"(it is not of format {checkpoint.FORMAT}), and it is the only checkpoint; resume with the version that "
-        "wrote it, "
-        "or choose another --output",
-        *("--data", dataset, "--output", tmp_path, "--resume"),
-    )
+    refused("--data", dataset, "--output", tmp_path, "--resume")
     assert (tmp_path / "checkpoints" / "step-000000007.pt").exists()
     assert (tmp_path / "checkpoints" / "step-000000008.pt").exists()
 
 
 @pytest.fixture
-def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
+def unfinished(monkeypatch, dataset, tmp_path):
     """Return the command line of a run of four epochs that was lost before the evaluation of the second one."""
     options = ("--data", dataset, "--output", tmp_path)
     evaluate, epochs = Classification.evaluate, itertools.count()
 
-    def lost(*arguments: object, **options: object) -> object:
+    def lost(*arguments, **options):
         if next(epochs) == 1:
             raise KeyError
         return evaluate(*arguments, **options)
@@ -188,20 +168,15 @@ def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -
     return options
 
 
-def test_a_resumed_run_keeps_its_steps(unfinished: tuple[object, ...], tmp_path: Path) -> None:
-    sentence = (
-        f"the checkpoints in {tmp_path}/checkpoints were made with --global-batch 100, not with --global-batch 50"
-    )
-    refused(sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
+def test_a_resumed_run_keeps_its_steps(unfinished, tmp_path, refused):
+    refused(*unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
     assert run_here(*unfinished, "--resume") == (0, "")
     assert [line["from_step"] > 0 for line in lines(tmp_path, "start")] == [False, True]
     found = summary(tmp_path)
     assert (found["global_batch"], found["epochs"], found["steps"]) == (100, 4, 4 * 19)
 
 
-def test_a_resumed_run_that_fails_immediately_names_its_checkpoint(
-    monkeypatch: pytest.MonkeyPatch, unfinished: tuple[object, ...], tmp_path: Path
-) -> None:
+def test_a_resumed_run_that_fails_immediately_names_its_checkpoint(monkeypatch, unfinished, tmp_path):
     own = task.stratified_rows
     monkeypatch.setattr(task, "stratified_rows", lambda *given: own(*given)[1:])
     status, errors = run_here(*unfinished, "--resume")
@@ -210,12 +185,10 @@ def test_a_resumed_run_that_fails_immediately_names_its_checkpoint(
     assert f"and continue from step {step} with --resume" in errors
 
 
-def test_a_global_batch_larger_than_the_rows_is_noted(dataset: Path, tmp_path: Path) -> None:
+def test_a_global_batch_larger_than_the_rows_is_noted(dataset, tmp_path, messages):
     status, _ = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--global-batch", "5000")
     assert status == 0
-    assert notes(tmp_path) == [
-        "the global batch of 5000 rows is larger than the 1900 training rows, so that every step takes all of them"
-    ]
+    messages.check(*notes(tmp_path))
 
 
 class FullDisk(io.StringIO):
@@ -225,42 +198,35 @@ class FullDisk(io.StringIO):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_unprintable_notes_do_not_end_the_run(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> None:
+def test_unprintable_notes_do_not_end_the_run(monkeypatch, dataset, tmp_path):
     (tmp_path / "checkpoints").write_text("in the way")
     monkeypatch.setattr(runs, "redirect_stderr", lambda _: redirect_stderr(FullDisk()))
     assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
     assert "no checkpoint at step" in notes(tmp_path)[0]
 
 
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (KeyError("x"), "rank 0 failed with KeyError ('x') at step 1, which Shoal does not expect; restart with"),
-        (OSError("Can't read data\nmore"), "rank 0 failed with OSError (Can't read data) at step 1, which Shoal"),
-        (
-            RuntimeError("CUDA error: an illegal access"),
-            "rank 0 failed with RuntimeError (CUDA error: an illegal access) at",
-        ),
-        (MemoryError(), "rank 0 ran out of memory at step 1; restart with --resume, and with --rows-in disk or"),
-    ],
-)
-def test_an_unexpected_error_is_reported_with_a_traceback(
-    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, error: Exception, sentence: str
-) -> None:
-    def fail(*_: object) -> None:
+ERRORS = {
+    "of Python": KeyError("x"),
+    "with several lines": OSError("Can't read data\nmore"),
+    "of CUDA": RuntimeError("CUDA error: an illegal access"),
+    "no memory": MemoryError(),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
+def test_an_unexpected_error_is_reported_with_a_traceback(monkeypatch, dataset, tmp_path, error, messages):
+    def fail(*_):
         raise error
 
     monkeypatch.setattr(task, "stratified_rows", fail)
     status, errors = run_here("--data", dataset, "--output", tmp_path)
     assert status == 1
-    assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")
+    messages.check(errors.splitlines()[-1])
     assert errors.startswith("Traceback")
 
 
 @pytest.mark.parametrize("model", ["lstm", "linear"])
-def test_a_run_stopped_before_its_test_is_calibrated_like_an_undisturbed_one(
-    dataset: Path, tmp_path: Path, model: str
-) -> None:
+def test_a_run_stopped_before_its_test_is_calibrated_like_an_undisturbed_one(dataset, tmp_path, model):
     arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "balanced", "--model", model)
     summaries = []
     for resumed in ((), ("--resume",)):
@@ -272,26 +238,24 @@ def test_a_run_stopped_before_its_test_is_calibrated_like_an_undisturbed_one(
     assert summaries[0]["threshold"] != 0.5
 
 
-def test_an_evaluation_without_a_number_stops_the_run(dataset: Path, tmp_path: Path) -> None:
+def test_an_evaluation_without_a_number_stops_the_run(dataset, tmp_path):
     options = ("--loss", "mse", "--optimiser", "sgd", "--learning-rate", "1e12", "--rate-scaling", "none")
     only_step = ("--global-batch", "4000", "--epochs", "1", "--clip-norm", "0", "--warm-up", "0")
     status, errors = run_here("--data", dataset, "--output", tmp_path, *options, *only_step)
     assert status == 1
-    assert "the loss on the validation rows is" in errors
+    assert "the validation rows" in errors
     assert "at step 1; lower --learning-rate" in errors
 
 
-def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning() -> None:
+def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning(messages):
     others = ("rank 1 on i-2", "/results/checkpoints")
-    with pytest.raises(
-        TrainingError, match=r"rank 1 on i-2 has checkpoints .* but the first rank has no checkpoint in /here"
-    ):
+    with messages.raises(TrainingError):
         _require_first_has_checkpoints([None, None, others], "/here")
     _require_first_has_checkpoints([None, None], "/here")
     _require_first_has_checkpoints([("rank 0", "/here"), others], "/here")
 
 
-def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path: Path) -> None:
+def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, messages):
     config, first = TrainConfig(data=Path("d.h5"), output=tmp_path), ["a"]
     ranks: Any = SimpleNamespace(
         is_first=False,
@@ -303,10 +267,8 @@ def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path: Path
     )
     task: Any = SimpleNamespace(load=lambda *_, **__: SimpleNamespace(digest="a"))
     load_data(task, replace(config, threads=7, data=Path("e.h5")), ranks, lambda: False)
-    with pytest.raises(
-        TrainingError, match=r"--learning-rate is 0.5 on this rank and 0.008 on the first rank; start all ranks"
-    ):
+    with messages.raises(TrainingError):
         load_data(task, replace(config, learning_rate=0.5), ranks, lambda: False)
     first[0] = "b"
-    with pytest.raises(TrainingError, match=r"d\.h5 differs from the dataset of the first rank \(digest a, not b\)"):
+    with messages.raises(TrainingError):
         load_data(task, config, ranks, lambda: False)

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +18,10 @@ WAITS = "import time\nprint('runs', flush=True)\ntime.sleep(120)\n"
 
 
 @pytest.fixture
-def start(warm_parent, tmp_path: Path):
+def start(warm_parent, tmp_path):
     """Return the function `start(source, ...)`, which starts a program with this source."""
 
-    def program(source: str, *arguments: str, stderr: int = PIPE):
+    def program(source, *arguments, stderr=PIPE):
         script = tmp_path / "program.py"
         script.write_text(source)
         return warm_parent.start(script, *arguments, environment={"MINE": "yes"}, stdout=PIPE, stderr=stderr)
@@ -30,9 +29,7 @@ def start(warm_parent, tmp_path: Path):
     return program
 
 
-def test_a_program_has_its_arguments_folder_environment_outputs_and_status(
-    start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_has_its_arguments_folder_environment_outputs_and_status(start, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for stderr, errors in ((PIPE, "error\n"), (STDOUT, None)):
         process = start(REPORTS, "a b", "c", stderr=stderr)
@@ -41,7 +38,7 @@ def test_a_program_has_its_arguments_folder_environment_outputs_and_status(
         assert process.returncode == process.poll() == process.wait() == 7
 
 
-def test_a_running_program_can_be_killed_while_another_ends(start) -> None:
+def test_a_running_program_can_be_killed_while_another_ends(start):
     with start(WAITS) as process:
         assert process.stdout.readline() == "runs\n"
         assert os.getpgid(process.pid) == os.getpgid(0)

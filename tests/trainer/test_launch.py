@@ -36,17 +36,17 @@ def killed(number: signal.Signals, time: int) -> ProcessFailure:
 
 
 @pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def launched(monkeypatch, capsys):
     """Return the function `launched(attempt, ...)`, which returns the launcher's status and the failures that it
     reported.
 
     Each attempt is a dictionary of failures by rank, which may include killed ranks, or an exception.
     """
 
-    def start(*attempts, started: bool = True) -> tuple[int, list[Failure], list[SimpleNamespace]]:
+    def start(*attempts, started=True):
         calls: list[SimpleNamespace] = []
 
-        def attempt(arguments) -> None:
+        def attempt(arguments):
             calls.append(arguments)
             failures_by_rank = attempts[len(calls) - 1]
             if started:
@@ -73,11 +73,11 @@ def launched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return start
 
 
-def test_successful_ranks_are_not_restarted(launched) -> None:
+def test_successful_ranks_are_not_restarted(launched):
     assert launched({})[:2] == (0, [])
 
 
-def test_the_cause_is_reported_and_not_its_consequences(launched) -> None:
+def test_the_cause_is_reported_and_not_its_consequences(launched):
     _, reported, calls = launched({0: LOST, 1: BROKEN}, {})
     assert reported == [BROKEN]
     assert [each.master_port for each in calls] == [1000, 1001]
@@ -85,14 +85,13 @@ def test_the_cause_is_reported_and_not_its_consequences(launched) -> None:
     assert failures.previous_failure() == BROKEN
 
 
-def test_a_killed_rank_is_reported_with_the_step_of_its_peers(launched) -> None:
+def test_a_killed_rank_is_reported_with_the_step_of_its_peers(launched, messages):
     status, reported, _ = launched({0: LOST, 1: killed(signal.SIGKILL, 6), 2: killed(signal.SIGTERM, 6)}, {})
     assert status == 0
-    assert reported[0].short == "rank 1 was killed by signal 9 (SIGKILL) at step 7"
-    assert "memory is full" in str(reported[0])
+    messages.check(reported[0])
 
 
-def test_a_rank_that_torchrun_kills_is_not_a_cause(launched) -> None:
+def test_a_rank_that_torchrun_kills_is_not_a_cause(launched):
     _, reported, _ = launched({0: LOST, 1: killed(signal.SIGTERM, 5), 2: killed(signal.SIGKILL, 35)}, {})
     assert reported == [LOST]
 
@@ -108,14 +107,14 @@ def test_a_rank_that_torchrun_kills_is_not_a_cause(launched) -> None:
     ],
     ids=["would come again", "on one rank", "before the first step", "at the same step", "too often"],
 )
-def test_final_and_repeated_failures_are_not_restarted(launched, attempts, started: bool) -> None:
+def test_final_and_repeated_failures_are_not_restarted(launched, attempts, started):
     status, reported, calls = launched(*attempts, started=started)
     assert status == 1
     assert [failure.attempt for failure in reported] == list(range(len(attempts)))
     assert len(calls) == len(attempts)
 
 
-def test_a_stop_request_restarts_nothing(launched) -> None:
+def test_a_stop_request_restarts_nothing(launched):
     status, reported, calls = launched(SignalException("asked", signal.SIGTERM))
     assert (status, reported, len(calls)) == (143, [], 1)
 
@@ -138,21 +137,20 @@ def meeting(capsys: pytest.CaptureFixture[str], rank: int, port: int) -> str:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_missing_peer_is_reported(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, port: int, rank: int
-) -> None:
+def test_a_missing_peer_is_reported(capsys, monkeypatch, port, rank):
     monkeypatch.setenv(failures.FOLDER, "")
     monkeypatch.setenv(failures.NODE, f"i-{rank}")
     message = meeting(capsys, rank, port)
-    assert message.startswith(f"i-{rank} did not meet the other ranks at 127.0.0.1:{port} (")
-    assert "start all machines at once, with the same --master-addr and --master-port" in message
+    assert message.startswith(f"i-{rank} did not meet")
+    assert f" 127.0.0.1:{port} (" in message
+    assert "--master-addr and --master-port" in message
 
 
-def test_an_address_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_in_use_is_reported(capsys, monkeypatch, messages):
     monkeypatch.setenv(failures.FOLDER, "")
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"node 0 cannot listen at 127.0.0.1:{port}, because another program" in meeting(capsys, 0, port)
+        messages.check(meeting(capsys, 0, port))
 
 
 @pytest.fixture
@@ -168,10 +166,10 @@ def launcher(warm_parent):
 
 
 @pytest.fixture
-def ranks(launcher, dataset: Path, tmp_path: Path):
+def ranks(launcher, dataset, tmp_path):
     """Return the function `ranks(how, ...)`, which starts ranks that fail like failing.py."""
 
-    def start(how: str, *options: object, place: tuple[str, ...] = ("--standalone", "--nproc-per-node=2")):
+    def start(how, *options, place=("--standalone", "--nproc-per-node=2")):
         learning = ("--epochs", 1, "--global-batch", 64, "--threads", 1, "--record-every", 1)
         arguments = ("--data", dataset, "--output", tmp_path, *learning, "--checkpoint-minutes", 1e-4, *options)
         return launcher(*place, "--max-restarts=3", FAILING, how, *arguments)
@@ -179,7 +177,7 @@ def ranks(launcher, dataset: Path, tmp_path: Path):
     return start
 
 
-def test_each_line_of_a_rank_has_its_prefix(launcher, tmp_path: Path) -> None:
+def test_each_line_of_a_rank_has_its_prefix(launcher, tmp_path):
     script = tmp_path / "prints.py"
     script.write_text("import os, sys\nprint(os.environ['RANK'])\nsys.stderr.write('a\\n\\nb\\n')\n")
     process = launcher("--standalone", "--nproc-per-node=2", *OPTIONS, script, stdout=PIPE, stderr=STDOUT)
@@ -198,7 +196,7 @@ time.sleep(120)
 """
 
 
-def test_a_second_stop_request_does_not_interrupt_the_launcher(launcher, tmp_path: Path) -> None:
+def test_a_second_stop_request_does_not_interrupt_the_launcher(launcher, tmp_path):
     script = tmp_path / "rank.py"
     script.write_text(STOPS_SLOWLY)
     printed = []
@@ -231,16 +229,16 @@ def assert_resumed(output: Path, lost: str) -> None:
         ("error", "rank 1 failed with KeyError ('a missing key')"),
     ],
 )
-def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(ranks, tmp_path: Path, how: str, lost: str) -> None:
+def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(ranks, tmp_path, how, lost):
     finish(ranks(how))
     assert_resumed(tmp_path, lost)
 
 
 @pytest.fixture
-def two_machines(ranks, port: int, monkeypatch: pytest.MonkeyPatch):
+def two_machines(ranks, port, monkeypatch):
     """Return the function `two_machines(how, ...)`, which starts two launchers, each with one rank."""
 
-    def start(how: str, *options: object):
+    def start(how, *options):
         for node in range(2):
             monkeypatch.setenv(failures.NODE, f"i-{node}")
             meeting = ("--nnodes=2", f"--node-rank={node}", "--master-addr=127.0.0.1", f"--master-port={port}")
@@ -250,7 +248,7 @@ def two_machines(ranks, port: int, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.soak
-def test_ranks_of_two_machines_restart_together(two_machines, tmp_path: Path) -> None:
+def test_ranks_of_two_machines_restart_together(two_machines, tmp_path):
     nodes = list(two_machines("kill"))
     errors = [node.communicate()[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], errors
@@ -258,7 +256,7 @@ def test_ranks_of_two_machines_restart_together(two_machines, tmp_path: Path) ->
 
 
 @pytest.mark.soak
-def test_two_machines_end_together_if_one_is_asked_to_stop(two_machines, tmp_path: Path) -> None:
+def test_two_machines_end_together_if_one_is_asked_to_stop(two_machines, tmp_path):
     nodes = list(two_machines("none", "--epochs", 1000))
     wait_for_lines(nodes[0], tmp_path, "step")
     nodes[1].send_signal(signal.SIGTERM)

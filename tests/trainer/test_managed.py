@@ -26,7 +26,7 @@ QUICK = {"model": "fasttext", "epochs": "1", "batch-size": "200"}
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> Path:
+def base(tmp_path):
     """A container's folder without a dataset."""
     for folder in ("input/config", "input/data/data", "checkpoints", "model", "output/data"):
         (tmp_path / folder).mkdir(parents=True)
@@ -71,13 +71,13 @@ class StoppedLauncher:
 
 
 @pytest.fixture
-def run(base: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def run(base, monkeypatch):
     """Return the function `run()`, which runs the program in this process, as in a container without GPUs, and returns
     its status."""
     monkeypatch.setenv("SAGEMAKER_BASE_DIR", str(base))
     monkeypatch.setattr(managed, "_gpus", lambda: 0)
 
-    def container(launcher: type = LauncherHere) -> int:
+    def container(launcher=LauncherHere):
         monkeypatch.setattr(managed.subprocess, "Popen", launcher)
         return managed.main()
 
@@ -89,9 +89,7 @@ def failure(base: Path, run: Callable[..., int]) -> str:
     return (base / "output" / "failure").read_text()
 
 
-def test_a_job_writes_the_model_and_its_measures(
-    base: Path, run: Callable[..., int], dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_writes_the_model_and_its_measures(base, run, dataset, capsys):
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
     assert run() == 0
     printed = capsys.readouterr().out
@@ -107,7 +105,7 @@ def test_a_job_writes_the_model_and_its_measures(
     assert (base / "checkpoints/record.jsonl").read_text() == record
 
 
-def test_the_loss_of_the_latest_step_is_printed(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_loss_of_the_latest_step_is_printed(base, capsys):
     job = managed._Job(base)
     job._print_steps()  # the record does not exist yet
     write(base / "checkpoints", start(), step(1, 101.0, loss=0.7), step(10, 105.0), "")
@@ -116,18 +114,14 @@ def test_the_loss_of_the_latest_step_is_printed(base: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == "step=10 loss=0.500000 rows_per_second=1200.0\n"
 
 
-def test_without_a_checkpoint_folder_the_run_is_in_the_output(
-    base: Path, run: Callable[..., int], dataset: Path
-) -> None:
+def test_without_a_checkpoint_folder_the_run_is_in_the_output(base, run, dataset):
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
     (base / "checkpoints").rmdir()
     assert run() == 0
     assert (base / "output/data/summary.json").exists()
 
 
-def test_a_stopped_job_stops_its_launcher_and_writes_no_model(
-    base: Path, run: Callable[..., int], dataset: Path
-) -> None:
+def test_a_stopped_job_stops_its_launcher_and_writes_no_model(base, run, dataset):
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
     assert run(StoppedLauncher) == 0
     assert runs.summary(base / "checkpoints")["stopped"]
@@ -136,56 +130,46 @@ def test_a_stopped_job_stops_its_launcher_and_writes_no_model(
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"epochz": "2"}, "--epochz is not a training option"),
-        ({"epochs": "two"}, "argument --epochs"),
-        ({"epochs": 2}, "the hyperparameter epochs"),
-        ({"epochs": "-x"}, "--epochs has a value that begins with a dash"),
-    ],
+    "change",
+    [{"epochz": "2"}, {"epochs": "two"}, {"epochs": 2}, {"epochs": "-x"}],
+    ids=["unknown", "letters", "no text", "a dash"],
 )
-def test_a_wrong_hyperparameter_is_the_reason_of_the_failure(
-    base: Path, run: Callable[..., int], dataset: Path, change: Mapping[str, Any], sentence: str
-) -> None:
+def test_a_wrong_hyperparameter_is_the_reason_of_the_failure(base, run, dataset, change, messages):
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
     configure(base, {**QUICK, **change})
-    assert sentence in failure(base, run)
+    messages.check(failure(base, run))
 
 
-def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path, run: Callable[..., int]) -> None:
+def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base, run, messages):
     (base / "input/data/data/dataset.h5").write_text("nothing")
-    said = failure(base, run)
-    assert "dataset.h5 is not an HDF5 file" in said
-    assert said.count("\n") == 1
+    messages.check(failure(base, run))
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("\xff", "is not a SageMaker configuration"),
-        ("", "is not a SageMaker configuration"),
-        ("{}", "has no hosts"),
-        ('{"hosts": []}', "has no hosts"),
-        ('{"hosts": ["a"], "current_host": "b"}', "does not have its current host among its hosts"),
-    ],
-)
-def test_an_invalid_resource_configuration_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+RESOURCES = {
+    "latin-1": "\xff",
+    "empty": "",
+    "no hosts": "{}",
+    "an empty list": '{"hosts": []}',
+    "another host": '{"hosts": ["a"], "current_host": "b"}',
+}
+
+
+@pytest.mark.parametrize("text", RESOURCES.values(), ids=RESOURCES)
+def test_an_invalid_resource_configuration_is_refused(tmp_path, text, messages):
     path = tmp_path / "resourceconfig.json"
-    with pytest.raises(DataError, match="run this program in a SageMaker container"):
+    with messages.raises(DataError):
         Hosts.read(path)
     path.write_text(text, "latin-1")
-    with pytest.raises(DataError, match=sentence):
+    with messages.raises(DataError):
         Hosts.read(path)
 
 
-def test_hosts_of_a_job_meet_at_the_first_host_and_a_port_of_the_job(
-    base: Path, run: Callable[..., int], dataset: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hosts_of_a_job_meet_at_the_first_host_and_a_port_of_the_job(base, run, dataset, monkeypatch):
     monkeypatch.setattr(managed, "address_of", {"algo-1": "10.0.0.7"}.__getitem__)
     started: list[tuple[list[str], Mapping[str, str]]] = []
 
     class Recorded(LauncherHere):
-        def __init__(self, command: list[str], *, env: Mapping[str, str], **_: object) -> None:
+        def __init__(self, command, *, env, **_):
             started.append((command, env))
             self.stdout, self.returncode = io.StringIO(), 0
 
@@ -205,14 +189,14 @@ def test_hosts_of_a_job_meet_at_the_first_host_and_a_port_of_the_job(
     ("written", "kept"),
     [("true", True), ("True", True), ('"true"', True), ("false", False), ("False", False), ('"false"', False)],
 )
-def test_a_hyperparameter_sets_a_flag(tmp_path: Path, written: str, kept: bool) -> None:
+def test_a_hyperparameter_sets_a_flag(tmp_path, written, kept):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "dataset.h5").write_text("")
     found = read_options({"model": "skipgram", "pip": written}, tmp_path, tmp_path / "out")
     assert found.pip is kept
 
 
-def test_channels_contain_the_files_of_options(tmp_path: Path) -> None:
+def test_channels_contain_the_files_of_options(tmp_path):
     for name in ("data/dataset.h5", "embeddings/vectors.bin", "code/x.zip"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -224,23 +208,18 @@ def test_channels_contain_the_files_of_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "sentence"),
-    [
-        ([], "no channel data"),
-        (["data/a.h5", "data/b.h5"], "must contain one dataset, but contains 2 files"),
-        (["data/a.h5", "validation/b.h5"], "channel validation does not have the name of a training option"),
-    ],
+    "files", [[], ["data/a.h5", "data/b.h5"], ["data/a.h5", "validation/b.h5"]], ids=["none", "two", "another channel"]
 )
-def test_invalid_channels_are_named(tmp_path: Path, files: list[str], sentence: str) -> None:
+def test_invalid_channels_are_named(tmp_path, files, messages):
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
-    with pytest.raises(DataError, match=sentence):
+    with messages.raises(DataError):
         read_options({}, tmp_path, tmp_path / "out")
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=4))
-def test_option_values_survive_a_round_trip(words: list[str]) -> None:
+def test_option_values_survive_a_round_trip(words):
     assert managed._option_value("x", json.dumps(words)) == tuple(words)
 
 
@@ -248,15 +227,15 @@ def test_option_values_survive_a_round_trip(words: list[str]) -> None:
     ("text", "words"),
     [("0.3", ("0.3",)), ('"lstm"', ("lstm",)), ("lstm", ("lstm",)), ("true", ()), ("5", ("5",)), ("[1]", ("[1]",))],
 )
-def test_one_word_needs_no_list(text: str, words: tuple[str, ...]) -> None:
+def test_one_word_needs_no_list(text, words):
     assert managed._option_value("x", text) == words
 
 
-def test_a_host_name_that_resolves_late_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_that_resolves_late_is_awaited(monkeypatch, messages):
     answers: list[Any] = [socket.gaierror(-2, "Name or service not known")] * 2
     answers.append([(socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))])
 
-    def resolved(*_: object) -> Any:
+    def resolved(*_):
         if isinstance(answer := answers.pop(0), Exception):
             raise answer
         return answer
@@ -265,11 +244,11 @@ def test_a_host_name_that_resolves_late_is_awaited(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(time, "sleep", lambda _: None)
     assert address_of("algo-1") == "10.0.0.7"
     answers.append(socket.gaierror(-2, "Name or service not known"))
-    with pytest.raises(TrainingError, match="the name of the host algo-1 does not resolve after 0 s"):
+    with messages.raises(TrainingError):
         address_of("algo-1", seconds=0)
 
 
-def test_a_child_process_counts_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_process_counts_the_gpus(monkeypatch):
     said = subprocess.CompletedProcess([], 0, stdout="a warning of 2 words\n8\n", stderr="")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: said)
     assert managed._gpus() == 8

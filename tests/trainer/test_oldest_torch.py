@@ -32,7 +32,7 @@ def names_of_torch(tree: ast.AST) -> Iterator[str]:
             yield ".".join([below[node.id], *reversed(parts)]).removeprefix("torch.")
 
 
-def test_the_launcher_uses_only_options_of_the_oldest_torchrun() -> None:
+def test_the_launcher_uses_only_options_of_the_oldest_torchrun():
     assert {option.partition("=")[0] for option in OPTIONS} <= set(OLDEST["options"])
     for source in ("bootstrap/agent/node_run.py", "trainer/managed.py", "trainer/rank_processes.py"):
         words = [each for node in ast.walk(ast.parse((ROOT / source).read_text())) for each in texts(node)]
@@ -45,7 +45,7 @@ def texts(node: ast.AST) -> list[str]:
     return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
 
 
-def test_the_trainer_uses_only_names_of_the_oldest_torch() -> None:
+def test_the_trainer_uses_only_names_of_the_oldest_torch():
     used = {name for path in (ROOT / "trainer").rglob("*.py") for name in names_of_torch(ast.parse(path.read_text()))}
     assert len(used) > 100
     assert used - set(OLDEST["names"]) == set(), "look for them in the sources of that torch (torch_2_9.yaml)"

@@ -52,16 +52,16 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
 
 
 @pytest.fixture(autouse=True)
-def played(monkeypatch: pytest.MonkeyPatch) -> None:
+def played(monkeypatch):
     """Advance the time only while the model computes."""
     for module in (clock, gradients, rate_measurement):
         monkeypatch.setattr(module, "time", CLOCK)
 
 
 @pytest.mark.parametrize("slowness", [1.0, 2.0])
-def test_the_own_rate_is_the_rows_per_second_of_its_steps(tmp_path, slowness: float) -> None:
+def test_the_own_rate_is_the_rows_per_second_of_its_steps(tmp_path, slowness):
     assert rate(tmp_path, slowness, seconds=0.6) == pytest.approx(1 / (SECONDS_A_ROW * slowness))
 
 
-def test_a_busy_machine_still_gives_a_rate(tmp_path) -> None:
+def test_a_busy_machine_still_gives_a_rate(tmp_path):
     assert rate(tmp_path, 1.0, seconds=0.0) == pytest.approx(1 / SECONDS_A_ROW)

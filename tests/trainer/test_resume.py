@@ -54,7 +54,7 @@ def kill_all(process: "subprocess.Popen[str]") -> None:
 
 
 @pytest.mark.soak
-def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, dataset: Path, tmp_path: Path) -> None:
+def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, dataset, tmp_path):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     assert launch(1, "-m", "trainer", "--data", dataset, "--output", undisturbed, *LEARNING).wait(240) == 0
     chance = random.Random(0)
@@ -84,9 +84,7 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shares", ["off", "3,1"])
-def test_killed_ranks_that_resume_with_the_same_shares_have_bit_identical_weights(
-    launch, dataset: Path, tmp_path: Path, shares: str
-) -> None:
+def test_killed_ranks_that_resume_with_the_same_shares_have_bit_identical_weights(launch, dataset, tmp_path, shares):
     """So the only difference after a kill is the order of sums, which depends on the ranks' shares."""
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     program = ("-m", "trainer", "--data", dataset, *LEARNING, "--epochs", 2, "--balance", shares, "--output")

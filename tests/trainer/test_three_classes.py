@@ -55,12 +55,12 @@ def load(config: TrainConfig, *_: object, **__: object) -> TextData:
 
 
 @pytest.fixture(autouse=True)
-def three_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_classes(monkeypatch):
     """Train on data with three classes."""
     monkeypatch.setattr(Classification, "load", staticmethod(load))
 
 
-def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_path: Path) -> None:
+def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_path):
     found = train_here(tmp_path, *LEARNING)
     assert found["accuracy"] > found["majority"] + 0.2
     assert min(found["macro_f1"], found["balanced_accuracy"]) > 0.7
@@ -82,7 +82,7 @@ def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_pa
     assert found["log_loss"] != found["uncalibrated_log_loss"]
 
 
-def test_predicted_probabilities_of_three_classes_equal_those_of_the_evaluation(tmp_path: Path) -> None:
+def test_predicted_probabilities_of_three_classes_equal_those_of_the_evaluation(tmp_path):
     found = train_here(tmp_path, *LEARNING, "--epochs", "1")
     model, rows = load_model(tmp_path), some_rows(400, seed=2)
     batch = rows.batch(np.arange(400), torch.device("cpu"))
@@ -95,13 +95,13 @@ def test_predicted_probabilities_of_three_classes_equal_those_of_the_evaluation(
     assert counts.sum(1).tolist() == torch.bincount(labels, minlength=3).tolist()
 
 
-def test_three_classes_ignore_the_loss_and_weight_of_a_preset(tmp_path: Path) -> None:
+def test_three_classes_ignore_the_loss_and_weight_of_a_preset(tmp_path):
     instead = ("--loss", "softmax", "--positive-weight", "1")
     train_here(tmp_path, *LEARNING, "--preset", "reference", *instead, "--epochs", "1")
     assert load_model(tmp_path).loss.kind == "softmax"
 
 
-def test_too_many_classes_are_refused(tmp_path: Path) -> None:
+def test_too_many_classes_are_refused(tmp_path):
     config = configured({"data": Path("three.h5"), "output": tmp_path, "loss": "softmax"})
     many, more = (
         replace(load(config), classes=tuple(f"class {number}" for number in range(count))) for count in (1_000, 1_001)
@@ -112,9 +112,9 @@ def test_too_many_classes_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("--loss", "mse"), ("--positive-weight", "0.5")])
-def test_options_of_two_classes_are_refused_in_one_sentence(tmp_path: Path, option: str, value: str) -> None:
+def test_options_of_two_classes_are_refused_in_one_sentence(tmp_path, option, value, messages):
     status, errors = run_here(*LEARNING, "--output", tmp_path, option, value)
     assert (status, errors.count("\n")) == (1, 1)
-    assert f"{option} is {value}, which " in errors
-    assert "but three.h5 has 3" in errors
+    assert option in errors
+    messages.check(errors)
     assert list(tmp_path.iterdir()) == []

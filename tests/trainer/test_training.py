@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,8 @@ import torch
 from tests.trainer.runs import finish, lines, step_losses, stop, summary, train_here, wait_for_lines, weights
 from trainer.classification.calibration import calibrate
 from trainer.classification.data import load_data
-from trainer.classification.evaluate import Evaluation, evaluate
-from trainer.classification.losses import Loss
+from trainer.classification.evaluate import evaluate
 from trainer.classification.model_folder import load_model
-from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group
 from trainer.output.lines import Test, parse_line
@@ -30,7 +27,7 @@ LEARNING = (
 
 
 @pytest.fixture(scope="module")
-def alone(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(dataset, tmp_path_factory):
     """A run on one rank, without torchrun."""
     output = tmp_path_factory.mktemp("alone")
     train_here(output, "--data", dataset, *LEARNING)
@@ -38,7 +35,7 @@ def alone(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def uneven(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def uneven(launch, dataset, tmp_path_factory):
     """The same run on two ranks, with rows on disk. By a simulated clock, the second rank is five times slower."""
     output = tmp_path_factory.mktemp("uneven")
     options = ("--slow", "1:5", "--rows-in", "disk", "--cache", output / "cache", *LEARNING)
@@ -46,21 +43,20 @@ def uneven(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return output
 
 
-def test_a_run_learns(alone: Path) -> None:
+def test_a_run_learns(alone):
     found = summary(alone)
     assert found["accuracy"] > found["majority"] + 0.1
     assert min(found["f1_negative"], found["f1_positive"], found["balanced_accuracy"]) > 0.8
 
 
-def test_lines_of_the_record_survive_a_round_trip(uneven: Path) -> None:
+def test_lines_of_the_record_survive_a_round_trip(uneven):
     for line in (uneven / "record.jsonl").read_bytes().splitlines():
         found = parse_line(line)
-        assert found is not None
         assert found.plain() == json.loads(line)
         assert not isinstance(found, Test) or found.measures.keys() <= Metrics.__annotations__.keys()
 
 
-def test_the_summary_counts_steps_and_rows(uneven: Path) -> None:
+def test_the_summary_counts_steps_and_rows(uneven):
     found = summary(uneven)
     assert (found["rows"], found["epochs"], found["rows_seen"], found["steps"]) == (1900, 3, 5700, 90)
     assert (found["world_size"], found["global_batch"], found["stopped"]) == (2, 64, False)
@@ -70,7 +66,7 @@ def test_the_summary_counts_steps_and_rows(uneven: Path) -> None:
     assert lines(uneven, "end")[0]["accuracy"] == found["accuracy"]
 
 
-def test_ranks_share_the_rows_by_their_own_rates_from_the_first_step(uneven: Path) -> None:
+def test_ranks_share_the_rows_by_their_own_rates_from_the_first_step(uneven):
     found = summary(uneven)
     assert found["own_rates"] == pytest.approx([1000, 200])
     splits = [line["split"] for line in lines(uneven, "step")]
@@ -79,7 +75,7 @@ def test_ranks_share_the_rows_by_their_own_rates_from_the_first_step(uneven: Pat
     assert sum(found["rows_of_ranks"]) == found["rows_seen"]
 
 
-def test_the_summary_shows_where_the_time_went(uneven: Path, alone: Path) -> None:
+def test_the_summary_shows_where_the_time_went(uneven, alone):
     for output in (uneven, alone):
         found = summary(output)
         assert found["balanced"] + sum(found["lost"].values()) == pytest.approx(1.0)
@@ -92,14 +88,14 @@ def test_the_summary_shows_where_the_time_went(uneven: Path, alone: Path) -> Non
     assert summary(alone)["lost"]["imbalance"] == pytest.approx(0, abs=1e-6)
 
 
-def test_the_times_of_a_run_add_up(alone: Path) -> None:
+def test_the_times_of_a_run_add_up(alone):
     found, times = summary(alone), summary(alone)["times"]
     assert sum(times.values()) == pytest.approx(found["wall"])
     assert times["training"] + times["checkpoints"] == pytest.approx(found["seconds"])
     assert min(times[name] for name in ("loading", "rates", "training", "checkpoints", "evaluation")) > 0
 
 
-def test_test_rows_are_evaluated_once_with_the_saved_weights(uneven: Path) -> None:
+def test_test_rows_are_evaluated_once_with_the_saved_weights(uneven):
     (tested,) = lines(uneven, "test")
     assert tested["epoch"] == summary(uneven)["epochs"]
     assert tested["accuracy"] == summary(uneven)["accuracy"]
@@ -108,18 +104,18 @@ def test_test_rows_are_evaluated_once_with_the_saved_weights(uneven: Path) -> No
     assert {"epoch", "loss", "validation", "kind", "time"} == lines(uneven, "epoch")[0].keys()
 
 
-def test_unequal_ranks_learn_the_same_as_one(alone: Path, uneven: Path) -> None:
+def test_unequal_ranks_learn_the_same_as_one(alone, uneven):
     assert step_losses(uneven) == pytest.approx(step_losses(alone), rel=1e-3)
     for name, expected in weights(alone).items():
         assert torch.allclose(weights(uneven)[name], expected, atol=2e-3), name
 
 
-def test_one_rank_calibrates_and_evaluates_like_two(uneven: Path, dataset: Path) -> None:
+def test_one_rank_calibrates_and_evaluates_like_two(uneven, dataset):
     model, data, found_summary = load_model(uneven), load_data(dataset), summary(uneven)
     logits = torch.zeros(len(data.validation), 2)
     plain = replace(model.loss, temperature=1.0, threshold=0.5)
 
-    def alone(rows: Rows, loss: Loss, logits: torch.Tensor | None = None) -> Evaluation:
+    def alone(rows, loss, logits=None):
         split, threads = np.array([len(rows)]), Threads(1)
         found = evaluate(
             model.classifier, rows, split=split, loss=loss, threads=threads, stop=lambda: False, logits=logits
@@ -140,14 +136,14 @@ def test_one_rank_calibrates_and_evaluates_like_two(uneven: Path, dataset: Path)
     assert found_summary["confusion"]["counts"] == [list(counts) for counts in tested.confusion.counts]
 
 
-def test_the_weights_of_the_last_epoch_are_saved(alone: Path) -> None:
+def test_the_weights_of_the_last_epoch_are_saved(alone):
     last = lines(alone, "epoch")[-1]
     measures = json.loads((alone / "model" / "measures.json").read_text())
     assert measures["epoch"] == last["epoch"] == summary(alone)["epochs"]
     assert summary(alone)["validation"] == last["validation"]
 
 
-def test_a_model_folder_needs_no_other_file(alone: Path) -> None:
+def test_a_model_folder_needs_no_other_file(alone):
     folder = alone / "model"
     assert {path.name for path in folder.iterdir()} == {*MODEL_FILES} - {ONNX}
     config = json.loads((folder / "config.json").read_text())
@@ -157,7 +153,7 @@ def test_a_model_folder_needs_no_other_file(alone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_run_resumes_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_resumes_as_if_undisturbed(launch, dataset, alone, tmp_path):
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING]
     first = launch(2, *arguments, "--slow", "0:9", "1:12")
     wait_for_lines(first, tmp_path, "step", 35)
@@ -170,7 +166,7 @@ def test_a_stopped_run_resumes_as_if_undisturbed(launch, dataset: Path, alone: P
 
     (tmp_path / "checkpoints" / "step-000000089.pt").write_bytes(b"half a checkpoint")
     said = finish(launch(0, *arguments, "--resume"))
-    assert "step-000000089.pt is damaged; resuming from step-0" in said
+    assert "step-000000089.pt is damaged" in said
     assert summary(tmp_path)["rows_seen"] == 5700
     assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
     assert summary(tmp_path)["accuracy"] == pytest.approx(summary(alone)["accuracy"], abs=0.01)

@@ -1,7 +1,6 @@
 """Untrained models for tests."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,7 +8,6 @@ import torch
 from corpus.text import word_ids
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.linear import fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
@@ -17,13 +15,7 @@ from trainer.config import TrainConfig, configured
 from trainer.options.classifier_options import char_lengths
 
 
-def random_model(
-    words: tuple[str, ...] = ("good", "bad", "song"),
-    *,
-    name: str = "lstm",
-    kind: str = "cross-entropy",
-    **options: Any,
-) -> TrainedModel:
+def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entropy", **options):
     """Return a small random model that reads padded rows, with a loss for ratings of 1 to 5."""
     torch.manual_seed(1)
     loss = Loss(kind=kind, scale=Scale(1, 5, 4), positive_weight=0.5)
@@ -49,13 +41,7 @@ def random_model(
     )
 
 
-def random_fasttext(
-    words: tuple[str, ...] = ("good", "bad", "!"),
-    *,
-    ngrams: int = 2,
-    classes: tuple[str, ...] = (),
-    **options: Any,
-) -> TrainedModel:
+def random_fasttext(words=("good", "bad", "!"), *, ngrams=2, classes=(), **options):
     """Return a small random model that reads whole texts, with the tokenisation rule that keeps punctuation."""
     torch.manual_seed(1)
     loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=len(classes) or 2)
@@ -96,14 +82,7 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     return _of_whole_texts("linear", settings, classifier, loss, words)
 
 
-def _of_whole_texts(
-    name: str,
-    settings: dict[str, Any],
-    classifier: Classifier,
-    loss: Loss,
-    words: tuple[str, ...],
-    classes: tuple[str, ...] = (),
-) -> TrainedModel:
+def _of_whole_texts(name, settings, classifier, loss, words, classes=()):
     return TrainedModel(
         name=name,
         settings=settings,

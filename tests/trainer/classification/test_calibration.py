@@ -1,7 +1,6 @@
 """Calibration: the temperature lowers the log loss of validation rows, and the threshold is the best for its metric."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -26,9 +25,7 @@ TWO = Loss(kind=BCE, scale=Scale(0, 1, 1), positive_weight=1.0)
     sure=st.floats(0, 30),
     usual=st.sampled_from((0.5, 1.0, 4.0)),
 )
-def test_calibration_never_raises_the_log_loss_and_keeps_the_order(
-    seed: int, classes: int, count: int, sure: float, usual: float
-) -> None:
+def test_calibration_never_raises_the_log_loss_and_keeps_the_order(seed, classes, count, sure, usual):
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(classes, (count,), generator=generator)
     logits = torch.randn(count, classes, generator=generator) * sure
@@ -46,7 +43,7 @@ def test_calibration_never_raises_the_log_loss_and_keeps_the_order(
 
 
 @pytest.mark.parametrize("temperature", [0.4, 2.5, 300.0])
-def test_fitting_recovers_the_temperature(temperature: float) -> None:
+def test_fitting_recovers_the_temperature(temperature):
     log_odds = torch.randn(20_000, generator=torch.Generator().manual_seed(0)) * 2
     labels = (torch.rand(20_000, generator=torch.Generator().manual_seed(1)) < log_odds.sigmoid()).long()
     assert fit_temperature(F.pad(log_odds[:, None] * temperature, (1, 0)), labels) == pytest.approx(
@@ -59,7 +56,7 @@ def test_fitting_recovers_the_temperature(temperature: float) -> None:
     [([-3.0, 2.0, 9.0], 0.9, 1.0), ([0.0, 0.0, 0.0], 1.0, 1.0), ([3.0, -2.0, -9.0], 1.2, 2.0)],
     ids=["all right", "uninformative", "all wrong"],
 )
-def test_few_rows_hardly_change_the_temperature(log_odds: Sequence[float], least: float, most: float) -> None:
+def test_few_rows_hardly_change_the_temperature(log_odds, least, most):
     found = fit_temperature(F.pad(torch.tensor(log_odds)[:, None], (1, 0)), torch.tensor([0, 1, 1]))
     assert least <= round(found, 6) <= most
 
@@ -72,14 +69,12 @@ def test_few_rows_hardly_change_the_temperature(log_odds: Sequence[float], least
     ).filter(lambda rows: len({label for _, label in rows}) == 2),
     metric=st.sampled_from(("f1-macro", "balanced")),
 )
-def test_the_threshold_is_the_best_one_and_in_a_tie_the_nearest_to_a_half(
-    rows: list[tuple[float, int]], metric: str
-) -> None:
+def test_the_threshold_is_the_best_one_and_in_a_tie_the_nearest_to_a_half(rows, metric):
     probabilities, labels = np.array([each for each, _ in rows], np.float32).astype(float), [label for _, label in rows]
     edges = sorted({0.0, *probabilities.tolist(), 1.0})
     middles = [(low + high) / 2 for low, high in pairwise(edges) if not low <= 0.5 < high]
 
-    def worth(threshold: float) -> float:
+    def worth(threshold):
         cells = [2 * label + int(each > threshold) for each, label in zip(probabilities, labels, strict=True)]
         measure = macro_f1 if metric == "f1-macro" else balanced_accuracy
         return measure(Confusion.of(np.bincount(cells, minlength=4).tolist()))
@@ -93,15 +88,14 @@ def test_the_threshold_is_the_best_one_and_in_a_tie_the_nearest_to_a_half(
 
 
 @pytest.mark.parametrize("labels", [[], [1, 1, 1]])
-def test_validation_rows_without_two_classes_leave_the_loss_uncalibrated(labels: list[int]) -> None:
+def test_validation_rows_without_two_classes_leave_the_loss_uncalibrated(labels):
     logits = torch.tensor([[0.0, 4.0]] * len(labels)).reshape(-1, 2)
     found, note = calibrate(TWO, logits, torch.tensor(labels, dtype=torch.int64), "f1-macro")
     assert found == TWO
-    assert note is not None
     assert "not calibrated" in note
 
 
-def test_an_mse_loss_gets_a_threshold_and_no_temperature() -> None:
+def test_an_mse_loss_gets_a_threshold_and_no_temperature():
     logits, labels = torch.tensor([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 4.0]]), torch.tensor([1, 0, 0, 1])
     found, _ = calibrate(replace(TWO, kind=MSE), logits, labels, "f1-macro")
     assert found.temperature == 1
@@ -110,7 +104,7 @@ def test_an_mse_loss_gets_a_threshold_and_no_temperature() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_calibrated_probabilities_are_those_of_logits_over_the_temperature(classes: int) -> None:
+def test_calibrated_probabilities_are_those_of_logits_over_the_temperature(classes):
     loss = Loss(kind=SOFTMAX, scale=Scale(0, 1, 1), positive_weight=1.0, classes=classes, temperature=2.5)
     outputs, labels = torch.randn(9, classes, generator=torch.Generator().manual_seed(0)), torch.arange(9) % classes
     found = loss.probabilities(outputs)

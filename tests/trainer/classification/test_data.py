@@ -42,14 +42,14 @@ def put(path: Path, train: Written, test: Written, **ratings: Any) -> Path:
     return path
 
 
-def test_a_share_of_the_training_rows_does_not_change_validation_and_test_rows(dataset: Path) -> None:
+def test_a_share_of_the_training_rows_does_not_change_validation_and_test_rows(dataset):
     whole, part = load_data(dataset), load_data(dataset, learned=lambda every: every // 4)
     assert part.sizes == {**whole.sizes, "training": 475}
     assert np.array_equal(part.training.tokens, whole.training.tokens[:475])
     assert np.array_equal(part.validation.tokens, whole.validation.tokens)
 
 
-def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path: Path) -> None:
+def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path):
     rows = make_rows(2000, seed=1)
     labels = np.sort(rows.labels)
     train = rows._replace(tokens=rows.tokens[rows.tokens > 0], labels=labels, ratings=4 * labels + 1)
@@ -65,12 +65,12 @@ def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path: Path) -> N
     assert torch.equal(part.whole_batch(last, CPU).tokens, whole.whole_batch(there, CPU).tokens)
 
 
-def test_a_share_of_the_rows_is_at_least_one_row() -> None:
+def test_a_share_of_the_rows_is_at_least_one_row():
     share = configured({"train_share": 0.25, "data": "d", "output": "o"})
     assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
 
 
-def test_a_padded_batch_contains_the_first_words_of_ragged_rows(tmp_path: Path) -> None:
+def test_a_padded_batch_contains_the_first_words_of_ragged_rows(tmp_path):
     path = tmp_path / "whole.h5"
     labels = np.arange(6, dtype=np.uint8) % 2
     rows = Written(np.full(6 * 500, 2), np.full(6, 500), labels, labels)
@@ -84,13 +84,13 @@ def test_a_padded_batch_contains_the_first_words_of_ragged_rows(tmp_path: Path) 
             assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [words]
 
 
-def test_data_keep_the_format_of_ratings(tmp_path: Path) -> None:
+def test_data_keep_the_format_of_ratings(tmp_path):
     halves = {"rating_steps": 2, "rating_range": (1, 10), "rating_fraction": True, "positive_from": 7}
     data = load_data(put(tmp_path / "d.h5", written(100), written(100), **halves))
     assert (data.scale, data.rating_steps, data.rating_fraction) == (Scale(1, 10, 7), 2, True)
 
 
-def test_a_batch_is_sorted_by_length_and_cut_to_the_longest_row(dataset: Path) -> None:
+def test_a_batch_is_sorted_by_length_and_cut_to_the_longest_row(dataset):
     rows = load_data(dataset).training
     numbers = np.array([5, 900, 17, 4])
     batch = rows.batch(numbers, CPU)
@@ -102,7 +102,7 @@ def test_a_batch_is_sorted_by_length_and_cut_to_the_longest_row(dataset: Path) -
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-def test_rows_on_a_device_make_the_same_batches(dtype: type[np.unsignedinteger]) -> None:
+def test_rows_on_a_device_make_the_same_batches(dtype):
     generator = np.random.default_rng(0)
     lengths = generator.integers(1, 8, 50).astype(np.uint16)
     ids = np.array([2, 9, 32_767, 32_768, 65_535], dtype)
@@ -118,11 +118,10 @@ def test_rows_on_a_device_make_the_same_batches(dtype: type[np.unsignedinteger])
         assert int(one.tokens.max()) == 65_535
 
 
-def test_word_dropout_shortens_rows(dataset: Path) -> None:
+def test_word_dropout_shortens_rows(dataset):
     rows, numbers = load_data(dataset).training, np.arange(100, 160)
     masks, words = keys(0, 7, numbers), WordDropout(0.5, load_data(dataset).row_length, seed=0)
     batch = rows.batch(numbers, CPU, keys=masks, words=words)
-    assert batch.keys is not None
     whole = rows.lengths[numbers].astype(np.int64)
     lengths = words.lengths(whole, masks)
     kept = zip(numbers, words.places(whole, masks, lengths, CPU).numpy(), lengths, strict=True)
@@ -137,7 +136,7 @@ def test_word_dropout_shortens_rows(dataset: Path) -> None:
     assert batch.tokens.shape[1] == int(batch.lengths[0])
 
 
-def test_the_ids_of_rows_are_those_that_occur_in_them() -> None:
+def test_the_ids_of_rows_are_those_that_occur_in_them():
     rows = TextRows(
         tokens=np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16),
         lengths=np.array([2, 3, 1], np.uint16),
@@ -149,32 +148,30 @@ def test_the_ids_of_rows_are_those_that_occur_in_them() -> None:
         assert each.ids(np.array([0, 1]), 6).tolist() == [1, 3, 5]
 
 
-def test_the_balancing_weight_is_the_fourth_root_of_negatives_over_positives(tmp_path: Path) -> None:
+def test_the_balancing_weight_is_the_fourth_root_of_negatives_over_positives(tmp_path):
     labels = np.array([0] * 15 + ([1] * 16 + [0]) * 17, np.uint8)
     data = load_data(put(tmp_path / "d.h5", written(304, labels=labels), written(9)))
     assert data.balancing_weight() == pytest.approx(0.5)
 
 
-def test_datasets_without_enough_rows_or_classes_are_refused(tmp_path: Path) -> None:
-    cases = {
-        "/train has 0 rows": (written(0), written(9)),
-        "/test has 0 rows": (written(9), written(0)),
-        "no negative training row": (written(9, labels=np.ones(9, np.uint8)), written(9)),
-        "no positive training row": (written(9, labels=np.zeros(9, np.uint8)), written(9)),
-        "an id of 4, but the vocabulary ends at 3": (written(9, tokens=np.full((9, 4), 4, np.uint16)), written(9)),
-        "/train/labels has a label of 2": (written(9, labels=np.arange(9, dtype=np.uint8) % 3), written(9)),
-        "/train/ratings has ratings outside 1 to 5": (written(9, ratings=np.full(9, 7, np.uint8)), written(9)),
-        "/test/lengths has impossible lengths": (written(9), written(9, lengths=np.zeros(9, np.uint16))),
-    }
-    for sentence, (train, test) in cases.items():
+def test_datasets_without_enough_rows_or_classes_are_refused(tmp_path, messages):
+    nine, codes = written(9), np.arange(9, dtype=np.uint8)
+    for train, test in (
+        (written(0), nine),
+        (nine, written(0)),
+        *((written(9, labels=labels), nine) for labels in (codes // 9 + 1, codes // 9, codes % 3)),
+        (written(9, tokens=np.full((9, 4), 4, np.uint16)), nine),
+        (written(9, ratings=codes // 9 + 7), nine),
+        (nine, written(9, lengths=np.zeros(9, np.uint16))),
+    ):
         path = put(tmp_path / "d.h5", train, test)
         for rows_in in ("memory", "disk"):
-            with pytest.raises(TrainingError, match=sentence):
+            with messages.raises(TrainingError):
                 load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
     assert not list((tmp_path / "cache").glob(".*"))
 
 
-def test_rows_on_disk_equal_those_in_memory_and_are_written_once(dataset: Path, tmp_path: Path) -> None:
+def test_rows_on_disk_equal_those_in_memory_and_are_written_once(dataset, tmp_path):
     in_memory = load_data(dataset)
     written = set()
     for _ in range(2):
@@ -189,7 +186,7 @@ def test_rows_on_disk_equal_those_in_memory_and_are_written_once(dataset: Path, 
     assert len(written) == 1
 
 
-def test_rows_that_a_killed_run_left_incomplete_are_written_again(dataset: Path, tmp_path: Path) -> None:
+def test_rows_that_a_killed_run_left_incomplete_are_written_again(dataset, tmp_path):
     digest = load_data(dataset).digest
     half = tmp_path / f".{digest}.partial"
     half.mkdir()
@@ -198,7 +195,7 @@ def test_rows_that_a_killed_run_left_incomplete_are_written_again(dataset: Path,
     assert not half.exists()
 
 
-def test_rows_that_a_cleaner_of_old_files_damaged_are_written_again(dataset: Path, tmp_path: Path) -> None:
+def test_rows_that_a_cleaner_of_old_files_damaged_are_written_again(dataset, tmp_path):
     expected = load_data(dataset).training
     load_data(dataset, rows_in="disk", cache=tmp_path)
     home = tmp_path / load_data(dataset).digest
@@ -208,7 +205,7 @@ def test_rows_that_a_cleaner_of_old_files_damaged_are_written_again(dataset: Pat
 
 
 @pytest.fixture
-def folder_of_a_person(tmp_path: Path) -> Path:
+def folder_of_a_person(tmp_path):
     folder = tmp_path / "thesis"
     folder.mkdir()
     (folder / "chapter1.txt").write_text("all there is")
@@ -216,15 +213,13 @@ def folder_of_a_person(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("digest", ["{}", "../thesis", "", ".", "a" * 31, "a" * 33, "a" * 32 + "\n"])
-def test_an_invalid_digest_never_becomes_a_path(
-    dataset: Path, tmp_path: Path, folder_of_a_person: Path, digest: str
-) -> None:
+def test_an_invalid_digest_never_becomes_a_path(dataset, tmp_path, folder_of_a_person, digest, messages):
     digest = digest.format(folder_of_a_person)
     file = tmp_path / "d.h5"
     file.write_bytes(dataset.read_bytes())
     with h5py.File(file, "r+") as opened:
         opened.attrs["digest"] = digest
-    with pytest.raises(DataError, match="its digest is not 32 hexadecimal digits"):
+    with messages.raises(DataError):
         load_data(file, rows_in="disk", cache=tmp_path / "cache")
     # Also for a caller that trusts the digest in the file.
     with open_dataset(dataset) as believed, pytest.raises(DataError, match="is not a digest"):
@@ -233,32 +228,33 @@ def test_an_invalid_digest_never_becomes_a_path(
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_cache_folder_with_other_files_is_not_removed(
-    dataset: Path, tmp_path: Path, folder_of_a_person: Path
-) -> None:
+def test_a_cache_folder_with_other_files_is_not_removed(dataset, tmp_path, folder_of_a_person, messages):
     home = tmp_path / "cache" / load_data(dataset).digest
     home.parent.mkdir()
+    messages.hide(home.name, "DIGEST")
     folder_of_a_person.rename(home)
-    with pytest.raises(TrainingError, match="Directory not empty; choose a different folder with --cache"):
+    with messages.raises(TrainingError):
         load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
     assert [path.name for path in home.iterdir()] == ["chapter1.txt"]
 
 
 @pytest.mark.parametrize("name", ["{}", ".{}.partial", "{}.lock"])
-def test_no_link_in_the_cache_is_followed(dataset: Path, tmp_path: Path, folder_of_a_person: Path, name: str) -> None:
+def test_no_link_in_the_cache_is_followed(dataset, tmp_path, folder_of_a_person, name, messages):
     cache = tmp_path / "cache"
     cache.mkdir()
     (folder_of_a_person / "train.tokens.npy").write_text("rows of somebody")
     is_lock = name.endswith("lock")
-    link = cache / name.format(load_data(dataset).digest)
+    digest = load_data(dataset).digest
+    messages.hide(digest, "DIGEST")
+    link = cache / name.format(digest)
     link.symlink_to(folder_of_a_person / "chapter1.txt" if is_lock else folder_of_a_person)
-    with pytest.raises(TrainingError, match="choose a different folder with --cache"):
+    with messages.raises(TrainingError):
         load_data(dataset, rows_in="disk", cache=cache)
     assert (folder_of_a_person / "train.tokens.npy").read_text() == "rows of somebody"
     assert (folder_of_a_person / "chapter1.txt").read_text() == "all there is"
 
 
-def test_rows_with_another_digest_are_not_cached(dataset: Path, tmp_path: Path) -> None:
+def test_rows_with_another_digest_are_not_cached(dataset, tmp_path):
     """Otherwise a run on the dataset with this digest would train on other rows."""
     whole = load_data(dataset)
     file = tmp_path / "d.h5"
@@ -271,40 +267,37 @@ def test_rows_with_another_digest_are_not_cached(dataset: Path, tmp_path: Path) 
     assert np.array_equal(kept.training.labels, whole.training.labels)
 
 
-def test_the_cache_of_another_user_is_not_used(
-    dataset: Path, tmp_path: Path, folder_of_a_person: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_of_another_user_is_not_used(dataset, tmp_path, folder_of_a_person, monkeypatch, messages):
     """tests/corpus/test_private.py tests further cases of such a folder."""
     nobody = 1_000_000 + os.getpid()
     monkeypatch.setattr("common.private_folders.os.geteuid", lambda: nobody)
     place = Path("/var/tmp" if Path("/var/tmp").is_dir() else gettempdir()) / f"shoal-rows-{nobody}"
     place.symlink_to(folder_of_a_person)
+    messages.hide(place, "CACHE")
     try:
-        with pytest.raises(
-            DataError, match=rf"{place.name} is a link, .*; remove it, or choose a different folder with --cache"
-        ):
+        with messages.raises(DataError):
             load_data(dataset, rows_in="disk")
     finally:
         place.unlink()
 
 
-def test_rows_that_do_not_fit_into_memory_are_an_error(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+def test_rows_that_do_not_fit_into_memory_are_an_error(dataset, monkeypatch, messages):
+    def full(*_):
         raise MemoryError
 
     monkeypatch.setattr("corpus.packing.StoredArray.__getitem__", full)
-    with pytest.raises(TrainingError, match="the rows, 105,600 bytes, do not fit into this machine's memory; use --r"):
+    with messages.raises(TrainingError):
         load_data(dataset)
 
 
-def test_rows_go_to_disk_if_they_would_fill_half_of_the_memory(dataset: Path, tmp_path: Path) -> None:
+def test_rows_go_to_disk_if_they_would_fill_half_of_the_memory(dataset, tmp_path):
     needed = 2400 * 44  # bytes
     for memory, on_disk in ((2 * needed, False), (2 * needed - 2, True)):
         rows = load_data(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
         assert isinstance(rows.tokens, np.memmap) == on_disk
 
 
-def test_an_unwritable_cache_is_an_error(dataset: Path, tmp_path: Path) -> None:
+def test_an_unwritable_cache_is_an_error(dataset, tmp_path, messages):
     (tmp_path / "cache").write_text("in the way")
-    with pytest.raises(TrainingError, match="cache: File exists; choose a different folder with --cache"):
+    with messages.raises(TrainingError):
         load_data(dataset, rows_in="disk", cache=tmp_path / "cache")

@@ -14,7 +14,6 @@ from tests.trainer.classification.made_models import random_model
 from trainer.classification import labelling, models
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.trained_model import TrainedModel
 
 WORDS = ["good", "bad", "song"]
 MANY = 1 << 40
@@ -22,28 +21,28 @@ MANY = 1 << 40
 
 
 @pytest.fixture(scope="module")
-def model() -> TrainedModel:
+def model():
     return random_model(kind="bce", pooling="mean+words")
 
 
 @pytest.fixture(params=[0, MANY], ids=["plain", "fast"])
-def label(model: TrainedModel, request: pytest.FixtureRequest) -> Labeller:
+def label(model, request):
     return Labeller(model, expected=request.param)
 
 
-def test_texts_are_tokenised_like_the_training_texts(label: Labeller) -> None:
+def test_texts_are_tokenised_like_the_training_texts(label):
     plain, dressed = label(["good song", "  The GOOD, the &lt;song&gt;!"])
     assert plain.label == dressed.label
     assert plain.probabilities == pytest.approx(dressed.probabilities, abs=1e-6)
 
 
-def test_a_text_without_a_known_word_has_no_label(label: Labeller) -> None:
+def test_a_text_without_a_known_word_has_no_label(label):
     found = label(["zebra lamp", "", "the", "good zebra"])
     assert [each.label is None for each in found] == [True, True, True, False]
     assert {each.probabilities for each in found[:3]} == {(0.5, 0.5)}
 
 
-def test_word_order_matters_and_predictions_are_in_the_order_of_texts(label: Labeller) -> None:
+def test_word_order_matters_and_predictions_are_in_the_order_of_texts(label):
     texts = ["good", "bad song", "song bad good", "bad"]
     together = label(texts)
     alone = [label([text])[0] for text in texts]
@@ -54,7 +53,7 @@ def test_word_order_matters_and_predictions_are_in_the_order_of_texts(label: Lab
 
 @settings(max_examples=50)
 @given(texts=st.lists(st.lists(st.sampled_from([*WORDS, "the", "zebra"]), max_size=6).map(" ".join), max_size=40))
-def test_other_texts_batches_and_threads_do_not_change_a_prediction(model: TrainedModel, texts: list[str]) -> None:
+def test_other_texts_batches_and_threads_do_not_change_a_prediction(model, texts):
     alone = [Labeller(model)([text])[0] for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(labelling, "_BATCH_WORDS", 7)
@@ -64,7 +63,7 @@ def test_other_texts_batches_and_threads_do_not_change_a_prediction(model: Train
             assert [p.probability for p in together] == pytest.approx([p.probability for p in alone], abs=1e-6)
 
 
-def test_a_repeated_text_is_computed_once(model: TrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_text_is_computed_once(model, monkeypatch):
     seen = []
     monkeypatch.setattr(
         model.classifier,
@@ -75,17 +74,17 @@ def test_a_repeated_text_is_computed_once(model: TrainedModel, monkeypatch: pyte
     assert sorted(seen) == [[2, 0], [3, 4]]
 
 
-def test_words_outside_the_vocabulary_count_as_unknown_words(label: Labeller) -> None:
+def test_words_outside_the_vocabulary_count_as_unknown_words(label):
     assert label(["good zebra"]) == label(["good quagga"])
     assert label(["good zebra"]) != label(["good"])
 
 
-def test_only_the_first_words_of_a_row_count(label: Labeller) -> None:
+def test_only_the_first_words_of_a_row_count(label):
     assert label(["good bad good bad song"]) == label(["good bad good bad good good"])
 
 
 @pytest.mark.parametrize("text", ["", "12345 !?", "the The THE"])
-def test_a_text_without_words_has_no_label(label: Labeller, text: str) -> None:
+def test_a_text_without_words_has_no_label(label, text):
     assert label([text, "good"])[0] == Prediction(None, (0.5, 0.5))
     assert label([text]) == [Prediction(None, (0.5, 0.5))]
 
@@ -102,12 +101,12 @@ assert "numba" in sys.modules
 """
 
 
-def test_few_texts_do_not_load_the_fast_encoder() -> None:
+def test_few_texts_do_not_load_the_fast_encoder():
     subprocess.run([sys.executable, "-c", FEW_THEN_MANY], check=True)
 
 
 @pytest.fixture(scope="module")
-def three() -> TrainedModel:
+def three():
     """A random model for three classes."""
     loss = SimpleNamespace(kind="softmax", classes=3, probabilities=lambda outputs: outputs.softmax(1))
     two = random_model(kind="bce", pooling="mean+words")
@@ -120,7 +119,7 @@ def three() -> TrainedModel:
 
 
 @pytest.mark.parametrize("expected", [0, MANY])
-def test_with_named_classes_the_label_is_the_name_of_the_most_probable_one(three: TrainedModel, expected: int) -> None:
+def test_with_named_classes_the_label_is_the_name_of_the_most_probable_one(three, expected):
     found = Labeller(three, 0.9, expected=expected)(["good", "bad", "song", "the", "good"])
     assert found[3] == Prediction(None, (1 / 3, 1 / 3, 1 / 3))
     assert found[0] == found[4]
@@ -131,13 +130,13 @@ def test_with_named_classes_the_label_is_the_name_of_the_most_probable_one(three
     assert len({each.label for each in found[:3]}) > 1
 
 
-def test_a_model_that_reads_whole_texts_gets_unpadded_rows(model: TrainedModel) -> None:
+def test_a_model_that_reads_whole_texts_gets_unpadded_rows(model):
     seen = []
 
     class Whole(Classifier):
         reads_whole_texts = True
 
-        def forward(self, tokens: torch.Tensor, lengths: torch.Tensor, *_: None) -> torch.Tensor:
+        def forward(self, tokens, lengths, *_):
             seen.append((tokens.tolist(), lengths.tolist()))
             return torch.zeros(len(lengths), 1)
 

@@ -29,7 +29,7 @@ def f1(labels: npt.NDArray[np.int64], predictions: npt.NDArray[np.int64], label:
 
 
 @given(matrices.filter(lambda c: c.rows > 0))
-def test_metrics_equal_their_definitions(c: Confusion) -> None:
+def test_metrics_equal_their_definitions(c):
     labels, predictions = rows_of(c)
     found = measures(c)
     assert c.rows == len(labels)
@@ -43,10 +43,8 @@ def test_metrics_equal_their_definitions(c: Confusion) -> None:
 
 
 @given(numbers, numbers, numbers, numbers)
-def test_metrics_of_two_classes_equal_the_usual_formulas(
-    true_negative: int, false_positive: int, false_negative: int, true_positive: int
-) -> None:
-    def ratio(part: int, whole: int) -> float:
+def test_metrics_of_two_classes_equal_the_usual_formulas(true_negative, false_positive, false_negative, true_positive):
+    def ratio(part, whole):
         return part / whole if whole else 0.0
 
     found = measures(Confusion.of([true_negative, false_positive, false_negative, true_positive]))
@@ -63,11 +61,11 @@ def test_metrics_of_two_classes_equal_the_usual_formulas(
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_metrics_of_no_rows_are_zero(classes: int) -> None:
+def test_metrics_of_no_rows_are_zero(classes):
     assert set(measures(Confusion.of([0] * classes**2)).values()) == {0.0}
 
 
-def test_a_confusion_matrix_is_written_with_class_names() -> None:
+def test_a_confusion_matrix_is_written_with_class_names():
     assert Confusion.of([1, 2, 3, 4, 5, 6, 7, 8, 9]).plain(("bad", "fair", "good")) == {
         "classes": ["bad", "fair", "good"],
         "counts": [[1, 2, 3], [4, 5, 6], [7, 8, 9]],

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from common.errors import TrainingError
+from common.version import VERSION
 from tests.trainer.classification.made_models import random_fasttext, random_linear, random_model
 from trainer.classification import model_folder
 from trainer.classification.labelling import Labeller
@@ -32,19 +33,19 @@ READ = ("config.json", "measures.json", "model.safetensors", "vocabulary.txt")
 
 
 @pytest.fixture(scope="module")
-def model() -> TrainedModel:
+def model():
     return random_model()
 
 
 @pytest.fixture(scope="module")
-def written(model: TrainedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "model"
     write_model(folder, model)
     return folder
 
 
 @pytest.fixture
-def folder(written: Path, tmp_path: Path) -> Path:
+def folder(written, tmp_path):
     """A copy that a test may modify."""
     return copytree(written, tmp_path / "model")
 
@@ -53,11 +54,11 @@ def said(model: TrainedModel) -> list[tuple[float, ...]]:
     return [each.probabilities for each in Labeller(model)(TEXTS)]
 
 
-def test_all_files_of_a_folder_have_the_same_mode(written: Path) -> None:
+def test_all_files_of_a_folder_have_the_same_mode(written):
     assert len({path.stat().st_mode for path in written.iterdir()}) == 1
 
 
-def test_a_model_survives_a_round_trip(model: TrainedModel, written: Path) -> None:
+def test_a_model_survives_a_round_trip(model, written):
     assert sorted(path.name for path in written.iterdir()) == sorted(WRITTEN)
     for found in (load_model(written), load_model(written.parent)):
         assert said(found) == said(model)
@@ -65,7 +66,7 @@ def test_a_model_survives_a_round_trip(model: TrainedModel, written: Path) -> No
             assert getattr(found, name) == getattr(model, name), name
 
 
-def test_character_ngrams_are_those_of_vocabulary_words_only(tmp_path: Path) -> None:
+def test_character_ngrams_are_those_of_vocabulary_words_only(tmp_path):
     model = random_fasttext(char_ngrams="3-6")
     write_model(tmp_path / "model", model)
     assert load_file(tmp_path / "model" / "model.safetensors").keys() == {"vectors", "last.weight"}
@@ -74,22 +75,17 @@ def test_character_ngrams_are_those_of_vocabulary_words_only(tmp_path: Path) -> 
     assert said(found) == said(model) != said(random_fasttext())
 
 
-def test_a_calibrated_model_survives_a_round_trip_and_its_card_describes_its_labels(
-    model: TrainedModel, tmp_path: Path
-) -> None:
+def test_a_calibrated_model_survives_a_round_trip_and_its_card_describes_its_labels(model, tmp_path, messages):
     calibrated = replace(model, loss=replace(model.loss, temperature=2.0, threshold=0.75))
     write_model(tmp_path / "model", calibrated)
     found = load_model(tmp_path)
     assert found.loss == calibrated.loss
     assert said(found) == said(calibrated) != said(model)
     assert [each.label for each in Labeller(found)(TEXTS[:3])] == [int(each[1] > 0.75) for each in said(found)[:3]]
-    card = (tmp_path / "model" / "README.md").read_text()
-    assert "| temperature | 2; " in card
-    assert "above the threshold 0.75, otherwise 0" in card
-    assert "were calibrated on texts like" in card
+    check_card(tmp_path / "model", messages)
 
 
-def test_other_programs_can_read_the_files(model: TrainedModel, written: Path) -> None:
+def test_other_programs_can_read_the_files(model, written):
     assert load_file(written / "model.safetensors").keys() == model.classifier.state_dict().keys()
     assert (written / "vocabulary.txt").read_text() == "good\nbad\nsong\n"
     assert json.loads((written / "measures.json").read_text()) == {
@@ -101,22 +97,22 @@ def test_other_programs_can_read_the_files(model: TrainedModel, written: Path) -
     assert config["data"] == {"dataset": "d1"}
 
 
-def test_the_card_shows_accuracy_with_the_majority_and_the_dataset(written: Path) -> None:
-    card = (written / "README.md").read_text()
-    assert "| accuracy | 0.9000 (always the most frequent class: 0.7000) |" in card
-    assert "dataset `d1`" in card
-    assert json.loads((written / "config.json").read_text())["digest"] in card
-    assert "model.onnx" not in card
+def check_card(folder: Path, messages) -> None:
+    messages.hide(json.loads((folder / "config.json").read_text())["digest"], "DIGEST")
+    messages.hide(f"Shoal {VERSION}", "Shoal VERSION")
+    messages.check((folder / "README.md").read_text())
 
 
-def test_the_card_title_has_the_number_of_many_classes(tmp_path: Path) -> None:
+def test_the_card_shows_accuracy_with_the_majority_and_the_dataset(written, messages):
+    check_card(written, messages)
+
+
+def test_the_card_title_has_the_number_of_many_classes(tmp_path, messages):
     write_model(tmp_path / "model", random_fasttext(classes=tuple("abcdefghi")))
-    title, _, *rest = (tmp_path / "model" / "README.md").read_text().splitlines()
-    assert title == "# Text classifier in 9 classes"
-    assert any("0 a, 1 b," in line for line in rest)
+    check_card(tmp_path / "model", messages)
 
 
-def test_a_changed_or_missing_card_does_not_matter(model: TrainedModel, folder: Path) -> None:
+def test_a_changed_or_missing_card_does_not_matter(model, folder):
     (folder / "README.md").write_text("my own")
     assert said(load_model(folder)) == said(model)
     (folder / "README.md").unlink()
@@ -124,49 +120,47 @@ def test_a_changed_or_missing_card_does_not_matter(model: TrainedModel, folder: 
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_missing_file_is_one_sentence(folder: Path, name: str) -> None:
+def test_a_missing_file_is_one_sentence(folder, name, messages):
     (folder / name).unlink()
-    with pytest.raises(TrainingError, match=r"copied incompletely; copy or export it again$") as caught:
+    with messages.raises(TrainingError) as caught:
         load_model(folder)
     assert name in str(caught.value)
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_truncated_file_is_one_sentence(folder: Path, name: str) -> None:
+def test_a_truncated_file_is_one_sentence(folder, name):
     content = (folder / name).read_bytes()
     for length in (len(content) - 2, len(content) // 2, 0):
         (folder / name).write_bytes(content[:length])
-        with pytest.raises(TrainingError, match="; copy or export") as caught:
+        with pytest.raises(TrainingError, match="copy or export") as caught:
             load_model(folder)
         assert str(folder / name) in str(caught.value)
 
 
-def test_mixed_files_of_two_models_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_mixed_files_of_two_models_are_refused(folder, tmp_path, messages):
     other = random_model()
     with torch.no_grad():
         other.classifier.embedding.weight.mul_(2)
     write_model(tmp_path / "other", other)
     (tmp_path / "other" / "model.safetensors").replace(folder / "model.safetensors")
-    with pytest.raises(TrainingError, match=r"model\.safetensors does not match its digest in config\.json"):
+    with messages.raises(TrainingError):
         load_model(folder)
 
 
-def test_a_missing_model_error_names_the_paths(tmp_path: Path) -> None:
+def test_a_missing_model_error_names_the_paths(tmp_path, messages):
     for address in (tmp_path, tmp_path / "absent", tmp_path / "absent.pt"):
-        with pytest.raises(TrainingError, match=r"there is no model at .*: neither config\.json nor model"):
+        with messages.raises(TrainingError):
             load_model(address)
 
 
-def test_an_unreadable_folder_is_not_an_empty_one(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"cannot read .*: File name too long; check its permissions"):
+def test_an_unreadable_folder_is_not_an_empty_one(tmp_path, messages):
+    with messages.raises(TrainingError):
         load_model(tmp_path / ("x" * 300))
 
 
 @settings(max_examples=100)
 @given(data=st.data())
-def test_a_folder_with_flipped_bits_is_refused_or_predicts_the_same(
-    model: TrainedModel, written: Path, data: st.DataObject
-) -> None:
+def test_a_folder_with_flipped_bits_is_refused_or_predicts_the_same(model, written, data):
     path = written / data.draw(st.sampled_from(READ))
     content = path.read_bytes()
     file = bytearray(content)
@@ -199,97 +193,74 @@ def rewrite(folder: Path, harm: Callable[[dict[str, Any]], Any]) -> None:
     (folder / "config.json").write_text(signed(config))
 
 
-CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+HARMS = {
     **{
-        f"no {name}": (lambda held, name=name: held.pop(name), f"`{'name' if name == 'model' else name}` is missing")
-        for name in ("model", "settings", "loss", "words", "stopwords", "row_length", "classes", "data")
+        f"no {name}": lambda held, name=name: held.pop(name)
+        for name in ("model", "settings", "loss", "words", "stopwords", "row_length", "classes", "data", "files")
     },
-    "no files": (
-        lambda held: held.pop("files"),
-        "the digest of each of these files: model.safetensors, vocabulary.txt, measures.json",
-    ),
-    "a file less": (
-        lambda held: held["files"].pop("vocabulary.txt"),
-        "does not state the size and the digest of each of these files: model.safetensors",
-    ),
-    "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "does not state the size"),
-    "an earlier format": (
-        lambda held: held.update(format=1),
-        "has format 1, but this version of Shoal reads format 5; use",
-    ),
-    "a later format": (
-        lambda held: held.update(format=99),
-        "has format 99, but this version of Shoal reads format 5; use",
-    ),
-    "an invalid option": (
-        lambda held: held["settings"].update(char_ngrams="6-3"),
-        "--char-ngrams is 6-3, but must be the fewest and most characters",
-    ),
+    "a file less": lambda held: held["files"].pop("vocabulary.txt"),
+    "a size in letters": lambda held: held["files"]["measures.json"].update(bytes="9"),
+    "an earlier format": lambda held: held.update(format=1),
+    "a later format": lambda held: held.update(format=99),
+    "an invalid option": lambda held: held["settings"].update(char_ngrams="6-3"),
 }
 
 
-@pytest.mark.parametrize("kind", CLAIMS)
-def test_an_invalid_configuration_is_one_sentence(folder: Path, kind: str) -> None:
-    harm, sentence = CLAIMS[kind]
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_an_invalid_configuration_is_one_sentence(folder, harm, messages):
     rewrite(folder, harm)
     tracemalloc.start()
-    with pytest.raises(TrainingError) as caught:
+    with messages.raises(TrainingError) as caught:
         load_model(folder)
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
-    assert sentence in str(caught.value)
     assert str(folder) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
-def test_a_huge_configuration_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_configuration_is_not_read(folder, monkeypatch, messages):
     size = (folder / "config.json").stat().st_size
     monkeypatch.setattr(model_folder, "_MOST_CONFIG_BYTES", size)
     load_model(folder)
     monkeypatch.setattr(model_folder, "_MOST_CONFIG_BYTES", size - 1)
-    with pytest.raises(TrainingError, match="it has more than 0 MiB"):
+    with messages.raises(TrainingError):
         load_model(folder)
 
 
 @pytest.mark.parametrize("words", ["good\nbad\n", "good\nbad\nsong\nmore\n", "good\nbad\nbad\n", "good\n\nsong\n", ""])
-def test_a_vocabulary_of_wrong_length_or_with_duplicates_is_one_sentence(folder: Path, words: str) -> None:
+def test_a_vocabulary_of_wrong_length_or_with_duplicates_is_one_sentence(folder, words, messages):
     (folder / "vocabulary.txt").write_text(words)
     rewrite(folder, lambda _: None)
-    with pytest.raises(TrainingError, match=r"its number of words|a repeated word"):
+    with messages.raises(TrainingError):
         load_model(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda state: state.update(more=torch.ones(1)), "its number of weights does not match its settings"),
-        (lambda state: state.update(more=torch.ones(0)), "its tensors do not match the model"),
-        (
-            lambda state: state.update({"head.1.bias": torch.ones(5).double()}),
-            "head.1.bias is not of the shape",
-        ),
-        (lambda state: state.update({"head.1.bias": torch.full((5,), torch.nan)}), "has infinite or NaN values"),
-    ],
-)
-def test_weights_of_another_model_are_one_sentence(folder: Path, change: Callable[[Any], Any], sentence: str) -> None:
-    state = load_file(folder / "model.safetensors")
-    change(state)
-    save_file(state, folder / "model.safetensors")
+WEIGHTS = {
+    "a number more": torch.ones(1),
+    "an empty tensor more": torch.ones(0),
+    "of doubles": torch.ones(5).double(),
+    "nan": torch.full((5,), torch.nan),
+}
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weights_of_another_model_are_one_sentence(folder, kind, messages):
+    name = "more" if kind.endswith("more") else "head.1.bias"
+    save_file(load_file(folder / "model.safetensors") | {name: WEIGHTS[kind]}, folder / "model.safetensors")
     rewrite(folder, lambda _: None)
-    with pytest.raises(TrainingError, match=sentence):
+    with messages.raises(TrainingError):
         load_model(folder)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\x02" + bytes(7) + b"{}", b"\xff" * 7 + b"\x7f{"])
-def test_weights_in_another_format_are_one_sentence(folder: Path, content: bytes) -> None:
+def test_weights_in_another_format_are_one_sentence(folder, content):
     (folder / "model.safetensors").write_bytes(content)
     rewrite(folder, lambda _: None)
-    with pytest.raises(TrainingError, match="was not written by `shoal train`, or is damaged"):
+    with pytest.raises(TrainingError, match="was not written by"):
         load_model(folder)
 
 
-def test_an_unwritable_folder_is_one_sentence(model: TrainedModel, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"cannot write .*: No such file or directory; free some space, then run"):
+def test_an_unwritable_folder_is_one_sentence(model, tmp_path, messages):
+    with messages.raises(TrainingError):
         write_model(tmp_path / "absent" / "model", model)
 
 
@@ -310,7 +281,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path: Path, name: str) -> None:
+def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path, name):
     model = replace(MODELS[name], loss=replace(MODELS[name].loss, temperature=1.7))
     write_onnx(tmp_path / "model.onnx", model)
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
@@ -330,11 +301,11 @@ def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path: Path, name:
         assert np.abs(found - expected).max() < 1e-5
 
 
-def test_an_export_with_onnx_has_the_file_and_its_card_describes_the_inputs(tmp_path: Path) -> None:
+def test_an_export_with_onnx_has_the_file_and_its_card_describes_the_inputs(tmp_path, messages):
     write_model(tmp_path / "model", random_model(), onnx=True)
     assert (tmp_path / "model" / "model.onnx").is_file()
+    check_card(tmp_path / "model", messages)
     card = (tmp_path / "model" / "README.md").read_text()
     session = onnxruntime.InferenceSession(tmp_path / "model" / "model.onnx")
     for each in (*session.get_inputs(), *session.get_outputs()):
         assert f"`{each.name}`" in card
-    assert "The label is 1 if the probability of `positive` is above the threshold 0.5, otherwise 0." in card

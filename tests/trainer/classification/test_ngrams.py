@@ -24,7 +24,7 @@ TEXTS = st.lists(st.lists(st.integers(1, len(HASHES) - 1), min_size=1, max_size=
 
 
 @pytest.fixture(params=["numba", "torch"])
-def computed_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def computed_by(request, monkeypatch):
     """Run the test with numba and with torch, as on a GPU."""
     for each in (module, row_gradients):
         monkeypatch.setattr(each, "computed_by_numba", lambda _tensor: request.param == "numba")
@@ -36,7 +36,7 @@ def joined(texts: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @given(words=st.lists(st.text(min_size=1, max_size=30), unique=True))
-def test_word_hashes_equal_those_of_the_plain_implementation(words: list[str]) -> None:
+def test_word_hashes_equal_those_of_the_plain_implementation(words):
     signed = [token_hash(word.encode()) for word in ("", "", *words)]
     assert word_hashes(words).tolist() == [each - 2**32 if each >= 2**31 else each for each in signed]
 
@@ -46,19 +46,19 @@ def each_word(found: WordRows) -> list[list[int]]:
 
 
 @given(words=st.lists(st.text(min_size=1, max_size=12), unique=True), lengths=LENGTHS, buckets=BUCKETS)
-def test_word_rows_equal_those_of_the_plain_implementation(words: list[str], lengths: range, buckets: int) -> None:
+def test_word_rows_equal_those_of_the_plain_implementation(words, lengths, buckets):
     found, expected = each_word(word_rows(words, lengths, buckets)), plain_word_rows(words, lengths, buckets)
     assert [(own, sorted(rows)) for own, *rows in found] == [(own, sorted(rows)) for own, *rows in expected]
 
 
-def test_word_rows_do_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_word_rows_do_not_depend_on_the_block_size(monkeypatch):
     together = each_word(word_rows(WORDS, range(2, 5), 1000))
     monkeypatch.setattr(vocabulary_rows, "_BLOCK", 4)
     assert each_word(word_rows(WORDS, range(2, 5), 1000)) == together
 
 
 @pytest.mark.usefixtures("computed_by")
-def test_the_default_is_eight_buckets_per_ngram() -> None:
+def test_the_default_is_eight_buckets_per_ngram():
     tokens, lengths = (each.numpy() for each in joined([[2, 3, 4], [4, 5, 4, 5], [6]]))
     none = np.zeros(3, np.uint8)
     rows = RaggedRows(tokens=tokens, lengths=lengths, labels=none, ratings=none, ends=lengths.cumsum(), row_length=6)
@@ -72,9 +72,7 @@ def test_the_default_is_eight_buckets_per_ngram() -> None:
 
 @pytest.mark.usefixtures("computed_by")
 @given(texts=TEXTS, ngrams=st.integers(1, 4), lengths=st.none() | LENGTHS, buckets=BUCKETS)
-def test_features_equal_those_of_the_plain_implementation(
-    texts: list[list[int]], ngrams: int, lengths: range | None, buckets: int
-) -> None:
+def test_features_equal_those_of_the_plain_implementation(texts, ngrams, lengths, buckets):
     plain = None if lengths is None else plain_word_rows(WORDS, lengths, buckets)
     expected = [plain_features(text, HASHES, ngrams=ngrams, buckets=buckets, of_words=plain) for text in texts]
     of_words = None if lengths is None else word_rows(WORDS, lengths, buckets)
@@ -85,7 +83,7 @@ def test_features_equal_those_of_the_plain_implementation(
 
 @pytest.mark.usefixtures("computed_by")
 @pytest.mark.parametrize(("ngrams", "chars"), [(1, None), (2, None), (3, None), (1, "3-6"), (2, "1-2")])
-def test_fasttext_is_a_linear_layer_on_the_mean_of_word_and_ngram_vectors(ngrams: int, chars: str | None) -> None:
+def test_fasttext_is_a_linear_layer_on_the_mean_of_word_and_ngram_vectors(ngrams, chars):
     torch.manual_seed(0)
     sizes = {"words": len(HASHES), "embedding": 4, "buckets": 50, "outputs": 2}
     settings = {**sizes, "ngrams": ngrams, "char_ngrams": chars, "dropout": 0.0}

@@ -47,9 +47,7 @@ LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=30)
 
 
 @given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.booleans(), st.data())
-def test_ragged_rows_make_the_same_padded_batches_as_fixed_rows(
-    lengths: list[int], dtype: Any, on_device: bool, drop: bool, data: st.DataObject
-) -> None:
+def test_ragged_rows_make_the_same_padded_batches_as_fixed_rows(lengths, dtype, on_device, drop, data):
     numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
     how: dict[str, Any] = {}
     if drop:
@@ -63,9 +61,7 @@ def test_ragged_rows_make_the_same_padded_batches_as_fixed_rows(
 
 
 @given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.data())
-def test_a_whole_batch_is_its_concatenated_rows(
-    lengths: list[int], dtype: Any, on_device: bool, data: st.DataObject
-) -> None:
+def test_a_whole_batch_is_its_concatenated_rows(lengths, dtype, on_device, data):
     numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
     _, rows = both(lengths, dtype)
     texts = np.split(rows.tokens, rows.ends[:-1])
@@ -78,7 +74,7 @@ def test_a_whole_batch_is_its_concatenated_rows(
 
 
 @given(LENGTHS, st.integers(0, 9), st.integers(1, 30))
-def test_a_slice_of_ragged_rows_makes_the_same_batches(lengths: list[int], start: int, end: int) -> None:
+def test_a_slice_of_ragged_rows_makes_the_same_batches(lengths, start, end):
     _, rows = both(lengths)
     part, numbers = rows[start:end], np.arange(len(lengths))[start:end]
     assert part.lengths.tolist() == lengths[start:end]
@@ -105,13 +101,11 @@ def write(path: Path, train: RowBlock, test: RowBlock, settings: Settings = SETT
 
 def assert_same_rows(one: Rows, other: Rows) -> None:
     numbers = np.random.default_rng(1).permutation(len(one))
-    assert isinstance(one, RaggedRows)
-    assert isinstance(other, RaggedRows)
     assert_same(one.batch(numbers, CPU), other.batch(numbers, CPU))
     assert torch.equal(one.whole_batch(numbers, CPU).tokens, other.whole_batch(numbers, CPU).tokens)
 
 
-def test_ragged_rows_on_disk_equal_those_in_memory(tmp_path: Path) -> None:
+def test_ragged_rows_on_disk_equal_those_in_memory(tmp_path):
     path = write(tmp_path / "d.h5", block(400), block(50, seed=1))
     in_memory = load_data(path)
     assert (len(in_memory.validation), len(in_memory.training), in_memory.row_length) == (20, 380, 400)
@@ -123,7 +117,7 @@ def test_ragged_rows_on_disk_equal_those_in_memory(tmp_path: Path) -> None:
     assert_same_rows(in_memory.training, place_rows(in_memory.training, CPU, rows_in="device"))
 
 
-def test_rows_of_many_classes_have_their_labels_and_names(tmp_path: Path) -> None:
+def test_rows_of_many_classes_have_their_labels_and_names(tmp_path):
     names = tuple(f"class {number:03}" for number in range(300))
     settings = replace(SETTINGS, labelled=True, classes=names)
     path = write(tmp_path / "d.h5", block(3_000, classes=300), block(50, classes=300), settings)
@@ -135,18 +129,16 @@ def test_rows_of_many_classes_have_their_labels_and_names(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("rows_in", ["memory", "disk"])
-def test_invalid_ragged_rows_are_refused(tmp_path: Path, rows_in: str) -> None:
+def test_invalid_ragged_rows_are_refused(tmp_path, rows_in, messages):
     three = replace(SETTINGS, labelled=True, classes=("art", "sport", "war"))
-    one_class = block(99)._replace(labels=np.ones(99, np.uint8))
-    cases = {
-        "the class war has no training row; preprocess": (block(99), three),
-        "/train/labels has a label of 3, but labels are from 0 to 2": (block(99, classes=4), three),
-        "there is no negative training row": (one_class, SETTINGS),
-        "an id of 62, but the vocabulary ends at 61": (block(99)._replace(tokens=block(99).tokens + 1), SETTINGS),
-    }
-    for sentence, (train, settings) in cases.items():
+    for train, settings in (
+        (block(99), three),
+        (block(99, classes=4), three),
+        (block(99)._replace(labels=np.ones(99, np.uint8)), SETTINGS),
+        (block(99)._replace(tokens=block(99).tokens + 1), SETTINGS),
+    ):
         path = write(tmp_path / "d.h5", train, block(9), settings)
-        with pytest.raises(TrainingError, match=sentence):
+        with messages.raises(TrainingError):
             load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
 
 
@@ -161,9 +153,7 @@ def kept(words: WordDropout, lengths: npt.NDArray[np.int64], numbers: npt.NDArra
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.floats(0.05, 0.95), st.data())
-def test_word_dropout_keeps_the_order_and_depends_only_on_the_key(
-    lengths: list[int], share: float, data: st.DataObject
-) -> None:
+def test_word_dropout_keeps_the_order_and_depends_only_on_the_key(lengths, share, data):
     words, numbers = WordDropout(share, 40, seed=1), keys(2, 3, np.arange(len(lengths)))
     left = kept(words, np.array(lengths), numbers)
     for row, (count, places) in enumerate(zip(left.lengths.tolist(), left.places.tolist(), strict=True)):
@@ -178,14 +168,14 @@ def test_word_dropout_keeps_the_order_and_depends_only_on_the_key(
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_word_dropout_drops_its_share_at_every_position(share: float) -> None:
+def test_word_dropout_drops_its_share_at_every_position(share):
     left = kept(WordDropout(share, 30, seed=0), np.full(40_000, 30), keys(0, 0, np.arange(40_000)))
     real = np.arange(left.places.shape[1]) < left.lengths[:, None]
     times = np.bincount(left.places[real], minlength=30) / 40_000
     assert times == pytest.approx(1 - share, abs=0.03)
 
 
-def test_a_row_that_would_lose_too_many_words_keeps_four_consecutive_ones() -> None:
+def test_a_row_that_would_lose_too_many_words_keeps_four_consecutive_ones():
     left = kept(WordDropout(0.999999, 9, seed=0), np.full(9_000, 9), keys(0, 0, np.arange(9_000)))
     assert set(left.lengths.tolist()) == {FEWEST_WORDS}
     places = left.places[:, :FEWEST_WORDS]

@@ -40,7 +40,7 @@ def texts_of(rows: Rows) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-def test_five_folds_of_few_rows_hold_out_each_distinct_text_once(kind: int) -> None:
+def test_five_folds_of_few_rows_hold_out_each_distinct_text_once(kind):
     rows = both([1 + number % 3 for number in range(600)])[kind]
     found = folds(data_of(rows), CPU, rows_in="memory")
     assert len(found) == 5
@@ -52,7 +52,7 @@ def test_five_folds_of_few_rows_hold_out_each_distinct_text_once(kind: int) -> N
     assert len(set().union(*held_out)) == sum(map(len, held_out))
 
 
-def test_many_rows_have_one_fold_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_have_one_fold_of_limited_size(monkeypatch):
     monkeypatch.setattr("trainer.classification.selection._MOST_ROWS", 500)
     monkeypatch.setattr("trainer.classification.selection._ENOUGH", 100)
     _, rows = both([1 + number % 7 for number in range(1000)])
@@ -60,7 +60,7 @@ def test_many_rows_have_one_fold_of_limited_size(monkeypatch: pytest.MonkeyPatch
     assert len(fold.training) + len(fold.validation) == 500
 
 
-def test_rows_with_a_one_class_part_make_no_folds() -> None:
+def test_rows_with_a_one_class_part_make_no_folds():
     rows, _ = both([3] * 40)
     labels = np.zeros(40, np.uint8)
     labels[7] = 1
@@ -69,7 +69,7 @@ def test_rows_with_a_one_class_part_make_no_folds() -> None:
 
 
 @pytest.mark.parametrize(("metric", "expected"), [("accuracy", 0.75), ("balanced", 5 / 6), ("f1-macro", 11 / 15)])
-def test_a_block_score_depends_only_on_its_rows(metric: str, expected: float) -> None:
+def test_a_block_score_depends_only_on_its_rows(metric, expected):
     labels = torch.tensor([1, 1, 1, 0] * 5)
     log_odds = torch.tensor([-1.0, 1, 1, -1] * 5)
     loss = Loss(kind=BCE, scale=SCALE, positive_weight=1.0)
@@ -82,7 +82,7 @@ def test_a_block_score_depends_only_on_its_rows(metric: str, expected: float) ->
         assert all(block.score == block.metric for block in found)
 
 
-def test_with_three_classes_the_most_probable_one_is_predicted() -> None:
+def test_with_three_classes_the_most_probable_one_is_predicted():
     logits = torch.eye(3).repeat(10, 1) * 9
     loss = Loss(kind=SOFTMAX, scale=SCALE, positive_weight=1.0, classes=3)
     found = block_scores(loss, logits, torch.arange(3).repeat(10), "f1-macro")
@@ -90,7 +90,7 @@ def test_with_three_classes_the_most_probable_one_is_predicted() -> None:
     assert isinstance(found[0], BlockScore)
 
 
-def test_all_blocks_share_the_temperature_of_all_rows() -> None:
+def test_all_blocks_share_the_temperature_of_all_rows():
     labels = torch.tensor([1, 1, 1, 0] * 50)
     log_odds = torch.tensor([1.0, 1, -1, -1] * 50) * 3 * math.log(3)  # one in four is wrong
     found = block_scores(

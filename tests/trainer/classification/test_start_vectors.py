@@ -1,7 +1,6 @@
 """Initial word vectors: a classifier starts from pretrained embeddings, which only the start of a run reads."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,19 +25,18 @@ def written(path: Path, words: list[str], size: int = 5, *, seed: int = 0) -> Pa
     return path
 
 
-def test_words_get_their_vectors_from_a_file_or_a_folder(dataset: Path, tmp_path: Path) -> None:
+def test_words_get_their_vectors_from_a_file_or_a_folder(dataset, tmp_path, messages):
     data = load_data(dataset)
     written(tmp_path / "vectors.bin", ["unknown", data.vocabulary[7], data.vocabulary[2]])
     for address in (tmp_path, tmp_path / "vectors.bin"):
         found = find_start_vectors(str(address), data, size=None)
         assert found.ids.tolist() == [4, 9]
         assert found.vectors.shape == (2, 5)
-    sentence = describe_start_vectors("v", data, found)
-    assert sentence.startswith("2 of 60 words start with vectors from v; these words make up ")
+    messages.check(describe_start_vectors("v", data, found))
 
 
 @pytest.mark.parametrize("name", ["lstm", "fasttext"])
-def test_vectors_are_centred_and_scaled_to_the_length_of_random_ones(name: str) -> None:
+def test_vectors_are_centred_and_scaled_to_the_length_of_random_ones(name):
     buckets = {"buckets": 50} if name == "fasttext" else {}
     config = configured({**PLACES, "model": name, "embedding": 20, **buckets})
     torch.manual_seed(0)
@@ -56,16 +54,16 @@ def test_vectors_are_centred_and_scaled_to_the_length_of_random_ones(name: str) 
     assert torch.cosine_similarity(away, meant).min() > 0.9999
 
 
-def test_unusable_vectors_are_one_sentence(dataset: Path, tmp_path: Path) -> None:
+def test_unusable_vectors_are_one_sentence(dataset, tmp_path, messages):
     data, other = load_data(dataset), tmp_path / "other.txt"
-    with pytest.raises(DataError, match=r"cannot read .*none\.bin"):
+    with messages.raises(DataError):
         find_start_vectors(str(tmp_path / "none.bin"), data, size=None)
-    with pytest.raises(TrainingError, match=r"--embedding is 64, but the vectors in .* have 5 dimensions; leave out"):
+    with messages.raises(TrainingError):
         find_start_vectors(str(written(other, data.vocabulary)), data, size=64)
-    with pytest.raises(TrainingError, match="contains no vector for any word of the dataset"):
+    with messages.raises(TrainingError):
         find_start_vectors(str(written(other, ["elsewhere"])), data, size=None)
     other.write_text(f"1 2\n{data.vocabulary[0]} nan 1\n")
-    with pytest.raises(DataError, match=r"1 word \(a number is not finite\)"):
+    with messages.raises(DataError):
         find_start_vectors(str(other), data, size=None)
 
 
@@ -80,14 +78,14 @@ def test_unusable_vectors_are_one_sentence(dataset: Path, tmp_path: Path) -> Non
         ({"preset": "gluon", "embedding": 100}, 100, 1.0),
     ],
 )
-def test_the_default_size_is_that_of_the_vectors(options: dict[str, Any], embedding: int | None, rate: float) -> None:
+def test_the_default_size_is_that_of_the_vectors(options, embedding, rate):
     config = configured({**PLACES, "embeddings": "vectors.bin", **options})
     assert (config.embedding, config.word_rate) == (embedding, rate)
     assert parse_arguments(as_arguments(config)) == config
     assert configured({**PLACES, **options}).embedding is not None
 
 
-def test_a_resumed_run_does_not_read_the_vectors_again() -> None:
+def test_a_resumed_run_does_not_read_the_vectors_again(messages):
     started = TrainConfig(**PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02)
     state = {
         "config": started.plain(),
@@ -99,5 +97,5 @@ def test_a_resumed_run_does_not_read_the_vectors_again() -> None:
     going, notes = resumed_config(state, again, digest="a")
     assert (going.embedding, going.embeddings, notes) == (100, "one.bin", [])
     other = configured({**PLACES, "embeddings": "other.bin", "resume": True})
-    with pytest.raises(TrainingError, match=r"made with --embeddings one\.bin, not with --embeddings other\.bin"):
+    with messages.raises(TrainingError):
         resumed_config(state, other, digest="a")

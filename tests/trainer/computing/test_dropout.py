@@ -12,14 +12,14 @@ ROWS = st.lists(st.integers(0, 2**40), min_size=1, max_size=50, unique=True)
 
 
 @given(st.integers(0, 2**31), st.integers(0, 10**7), ROWS, st.randoms(use_true_random=False))
-def test_the_key_of_a_row_does_not_depend_on_other_rows(seed: int, step: int, rows: list[int], random) -> None:
+def test_the_key_of_a_row_does_not_depend_on_other_rows(seed, step, rows, random):
     some = random.sample(rows, random.randint(1, len(rows)))
     alone = dict(zip(rows, keys(seed, step, np.array(rows)).tolist(), strict=True))
     assert keys(seed, step, np.array(some)).tolist() == [alone[row] for row in some]
     assert all(0 <= key < POOL for key in alone.values())
 
 
-def test_keys_are_spread_over_rows_steps_and_seeds() -> None:
+def test_keys_are_spread_over_rows_steps_and_seeds():
     rows = np.arange(100_000)
     for found in (
         keys(0, 0, rows),
@@ -35,7 +35,7 @@ def test_keys_are_spread_over_rows_steps_and_seeds() -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_dropout_drops_its_share_and_keeps_the_mean(share: float) -> None:
+def test_dropout_drops_its_share_and_keeps_the_mean(share):
     torch.manual_seed(0)
     places, ones = Dropout(share, 64), torch.ones(20_000, 64)
     dropped = places(ones, torch.from_numpy(keys(0, 0, np.arange(20_000))))
@@ -44,13 +44,13 @@ def test_dropout_drops_its_share_and_keeps_the_mean(share: float) -> None:
     assert sorted(set(dropped.flatten().tolist())) == pytest.approx([0.0, 1 / (1 - share)])
 
 
-def test_each_time_has_another_mask() -> None:
+def test_each_time_has_another_mask():
     torch.manual_seed(0)
     dropped = Dropout(0.5, 32).at_each_time(torch.ones(9, 4, 32), torch.tensor([1, 5, POOL - 1, 77]))
     assert len({tuple(mask.tolist()) for mask in dropped.flatten(0, 1)}) > 30
 
 
-def test_without_keys_or_share_nothing_is_dropped() -> None:
+def test_without_keys_or_share_nothing_is_dropped():
     values = torch.rand(3, 8)
     assert torch.equal(Dropout(0.5, 8)(values, None), values)
     assert torch.equal(Dropout(0.0, 8)(values, torch.tensor([1, 2, 3])), values)

@@ -50,14 +50,7 @@ class Full(torch.nn.Module):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def gradients(
-    rows_of,
-    holds: int,
-    fails_in: str = "forward",
-    precision: torch.dtype = torch.float32,
-    threads: int = 1,
-    parts: tuple[slice, ...] = (slice(0, ROWS),),
-) -> tuple[list[torch.Tensor], int]:
+def gradients(rows_of, holds, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
     torch.manual_seed(0)
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**SETTINGS, **shares}).double()  # autocast does not change it
@@ -87,7 +80,7 @@ def gradients(
 
 @pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])
 @pytest.mark.parametrize("fails_in", ["forward", "backward"])
-def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, holds: int, piece: int, fails_in: str) -> None:
+def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, holds, piece, fails_in):
     expected, whole = gradients(rows_of, ROWS)
     assert whole == 0
     found, fitting = gradients(rows_of, holds, fails_in)
@@ -97,14 +90,14 @@ def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, holds: int, pi
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_several_threads_give_the_gradients_of_one(rows_of, threads: int) -> None:
+def test_several_threads_give_the_gradients_of_one(rows_of, threads):
     expected, _ = gradients(rows_of, ROWS)
     found, _ = gradients(rows_of, ROWS, threads=threads)
     for one, other in zip(found, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-12)
 
 
-def test_gradients_are_added_to_existing_ones(rows_of) -> None:
+def test_gradients_are_added_to_existing_ones(rows_of):
     once, _ = gradients(rows_of, ROWS)
     parts, _ = gradients(rows_of, ROWS, parts=(slice(0, 13), slice(13, 13), slice(13, ROWS)))
     for one, other in zip(parts, once, strict=True):
@@ -154,20 +147,18 @@ def gradients_of_vectors(*, sparse: bool, full_at: int, parts: tuple[slice, ...]
 @pytest.mark.parametrize(
     ("full_at", "parts"), [(0, (slice(0, 12),)), (2, (slice(0, 12),)), (3, (slice(0, 5), slice(5, 12)))]
 )
-def test_pieces_computed_before_memory_was_full_count_once(
-    sparse: bool, precision: torch.dtype, full_at: int, parts: tuple[slice, ...]
-) -> None:
+def test_pieces_computed_before_memory_was_full_count_once(sparse, precision, full_at, parts):
     expected = gradients_of_vectors(sparse=False, full_at=100, parts=(slice(0, 12),), precision=torch.float32)
     found = gradients_of_vectors(sparse=sparse, full_at=full_at, parts=parts, precision=precision)
     torch.testing.assert_close(found, expected)
 
 
-def test_memory_for_less_than_one_row_is_an_error(rows_of) -> None:
-    with pytest.raises(RankError, match="a single row does not fit into the memory of cpu"):
+def test_memory_for_less_than_one_row_is_an_error(rows_of, messages):
+    with messages.raises(RankError):
         gradients(rows_of, 0)
 
 
-def test_gradients_in_half_precision_are_scaled_back(rows_of) -> None:
+def test_gradients_in_half_precision_are_scaled_back(rows_of):
     expected, _ = gradients(rows_of, ROWS)
     found, _ = gradients(rows_of, 7, precision=torch.float16)
     for one, other in zip(found, expected, strict=True):
@@ -181,9 +172,7 @@ def test_gradients_in_half_precision_are_scaled_back(rows_of) -> None:
         ("cuda", ["synchronize", "time", "compute", "synchronize", "time", "sleep 6.0"]),
     ],
 )
-def test_a_slowed_rank_sleeps_in_proportion_to_its_own_time(
-    monkeypatch: pytest.MonkeyPatch, device: str, expected: list[str]
-) -> None:
+def test_a_slowed_rank_sleeps_in_proportion_to_its_own_time(monkeypatch, device, expected):
     times, calls = iter([1.0, 3.0]), list[str]()
     clock = SimpleNamespace(
         perf_counter=lambda: calls.append("time") or next(times),
@@ -203,15 +192,15 @@ def test_a_slowed_rank_sleeps_in_proportion_to_its_own_time(
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_results_come_in_the_order_of_the_parts(count: int) -> None:
+def test_results_come_in_the_order_of_the_parts(count):
     assert Threads(count).map(lambda part: part * part, range(7)) == [0, 1, 4, 9, 16, 25, 36]
     assert Threads(count).map(lambda part: part, []) == []
 
 
-def test_parts_are_computed_in_parallel_and_the_first_by_the_caller() -> None:
+def test_parts_are_computed_in_parallel_and_the_first_by_the_caller():
     together = threading.Barrier(3, timeout=PATIENCE)
 
-    def meet(_part: int) -> tuple[str, int]:
+    def meet(_part):
         together.wait()
         return threading.current_thread().name, torch.get_num_threads()
 
@@ -222,10 +211,10 @@ def test_parts_are_computed_in_parallel_and_the_first_by_the_caller() -> None:
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_an_exception_of_a_part_is_raised_after_all_have_finished(failing: int) -> None:
+def test_an_exception_of_a_part_is_raised_after_all_have_finished(failing):
     ended = []
 
-    def work(part: int) -> None:
+    def work(part):
         if part == failing:
             raise ValueError(f"part {part}")
         ended.append(part)

@@ -41,7 +41,7 @@ def give(to: list[nn.Parameter], found: list[Tensor]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["adam", "adagrad", "sgd"])
-def test_steps_equal_those_of_torch_bit_for_bit_even_after_a_resume(kind: str) -> None:
+def test_steps_equal_those_of_torch_bit_for_bit_even_after_a_resume(kind):
     config = TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
     few, others = Few(), Few()
     ours, theirs = list(few.parameters()), list(others.parameters())
@@ -71,7 +71,7 @@ def test_steps_equal_those_of_torch_bit_for_bit_even_after_a_resume(kind: str) -
     assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
 
 
-def test_adagrad_reads_no_number_from_the_device() -> None:
+def test_adagrad_reads_no_number_from_the_device():
     few = Few().to("meta")  # a device without readable numbers
     for each in few.parameters():
         each.grad = torch.zeros_like(each)
@@ -85,7 +85,7 @@ def rates(steps: int, batch: int = 256, **changes: object) -> list[float]:
     return [learning_rate(config, step, steps, batch) for step in range(steps)]
 
 
-def test_the_rate_rises_linearly_then_falls_along_a_cosine() -> None:
+def test_the_rate_rises_linearly_then_falls_along_a_cosine():
     found = rates(100, warm_up=0.1)
     assert found[:10] == pytest.approx([(step + 1) / 11 for step in range(10)])
     assert found[10] == 1.0
@@ -94,15 +94,15 @@ def test_the_rate_rises_linearly_then_falls_along_a_cosine() -> None:
     assert found[10:] == sorted(found[10:], reverse=True)
 
 
-def test_the_constant_schedule_keeps_the_rate() -> None:
+def test_the_constant_schedule_keeps_the_rate():
     assert set(rates(20, schedule="constant", warm_up=0.0)) == {1.0}
 
 
-def test_a_single_step_has_a_rate() -> None:
+def test_a_single_step_has_a_rate():
     assert rates(1)[0] > 0
 
 
-def test_the_rate_grows_with_the_global_batch() -> None:
+def test_the_rate_grows_with_the_global_batch():
     for scaling, factor in (("none", 1.0), ("root", 4.0), ("linear", 16.0)):
         assert rates(50, 4096, rate_scaling=scaling) == pytest.approx([factor * rate for rate in rates(50)])
     assert max(rates(50, 64, rate_scaling="root")) == 0.5

@@ -51,16 +51,7 @@ def some_rows() -> TextRows:
     return TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
 
 
-def gradients(
-    model: Classifier,
-    rows: TextRows,
-    split: tuple[int, ...],
-    exchange: GradientExchange | None,
-    clip_norm: float,
-    timer: StepTimer,
-    *,
-    by_word: bool = True,
-) -> torch.Tensor:
+def gradients(model, rows, split, exchange, clip_norm, timer, *, by_word=True):
     model.zero_grad()
     words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
     compute = text_gradients(
@@ -112,7 +103,6 @@ def main() -> None:
             exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm)
             found_here = gradients(shared, rows, split, exchange, clip_norm, timer, by_word=by_word)
             report = exchange.drain()
-            assert report is not None
             assert report.stop
             assert report.rows.sum() == report.computed.sum() == 64
             assert report.rows.tolist() == list(split)

@@ -46,42 +46,37 @@ class NCCL:
         return SimpleNamespace(name="REMOTE_ERROR" if self.looks == self.gone_at else "SUCCESS")
 
 
-def test_wait_returns_when_the_event_completes() -> None:
+def test_wait_returns_when_the_event_completes():
     event = Event(done_at=4)
     wait(event, NCCL(gone_at=0))
     assert event.looks == 4
 
 
-def test_a_lost_peer_ends_the_wait_for_a_gpu() -> None:
-    expected = r"rank 0 lost the other ranks at step 5 \(NCCL: remote error\); restart with --resume"
-    with join_process_group(1), pytest.raises(TrainingError, match=expected), convert_errors("at step 5"):
+def test_a_lost_peer_ends_the_wait_for_a_gpu(messages):
+    with join_process_group(1), messages.raises(TrainingError), convert_errors("at step 5"):
         wait(Event(done_at=0), NCCL(gone_at=3))
 
 
-def test_a_rank_asks_the_backend_of_its_own_device() -> None:
+def test_a_rank_asks_the_backend_of_its_own_device():
     with join_process_group(1):
         assert collectives.backend_of(torch.device("cpu")).name() == "gloo"
 
 
-@pytest.mark.parametrize("error", [RuntimeError("Connection closed\nmore"), dist.DistBackendError("")])
-def test_an_error_of_a_collective_becomes_a_lost_error(error: RuntimeError) -> None:
-    with (
-        join_process_group(1),
-        pytest.raises(TrainingError, match="lost the other ranks in an evaluation"),
-        convert_errors("in an evaluation"),
-    ):
+@pytest.mark.parametrize(
+    "error", [RuntimeError("Connection closed\nmore"), dist.DistBackendError("")], ids=["gloo", "NCCL"]
+)
+def test_an_error_of_a_collective_becomes_a_lost_error(error, messages):
+    with join_process_group(1), messages.raises(TrainingError), convert_errors("in an evaluation"):
         raise error
 
 
 @pytest.mark.parametrize("kind", [torch.OutOfMemoryError, dist.DistBackendError, RuntimeError])
-def test_full_memory_is_not_a_lost_peer(kind: type[RuntimeError]) -> None:
+def test_full_memory_is_not_a_lost_peer(kind):
     with join_process_group(1), pytest.raises(kind, match="out of memory"), convert_errors("at step 5"):
         raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
 
 
-def test_a_failed_rendezvous_names_the_address(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_rendezvous_names_the_address(monkeypatch, capsys):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "RANK": "1"}
@@ -91,34 +86,29 @@ def test_a_failed_rendezvous_names_the_address(
     monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
     assert main() == 1
     said = capsys.readouterr().err
-    assert f"trainer: rank 1 did not meet the other ranks at 127.0.0.1:{port} (" in said
+    assert "rank 1 did not meet" in said
+    assert f"127.0.0.1:{port} (" in said
     assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(("local_rank", "said"), [("0", 1), ("1", 0)])
-def test_too_few_gpus_are_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], local_rank: str, said: int
-) -> None:
+def test_too_few_gpus_are_an_error(monkeypatch, capsys, local_rank, said, messages):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
     assert main() == 1
-    sentence = (
-        "trainer: 2 ranks were started on a machine with 1 GPU; "
-        "start one rank per GPU, or hide the GPUs with CUDA_VISIBLE_DEVICES=\n"
-    )
-    assert capsys.readouterr().err == sentence * said
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == said
+    messages.check(errors)
 
 
-def test_an_error_is_reported_before_the_group_is_destroyed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_error_is_reported_before_the_group_is_destroyed(monkeypatch, capsys, tmp_path):
     said_before: list[str] = []
     leave = dist.destroy_process_group
 
-    def watched() -> None:
+    def watched():
         said_before.append(capsys.readouterr().err)
         leave()
 
@@ -128,7 +118,7 @@ def test_an_error_is_reported_before_the_group_is_destroyed(
     assert "none.h5: no such file" in said_before[0]
 
 
-def test_values_of_ranks_are_not_unpickled(tmp_path: Path) -> None:
+def test_values_of_ranks_are_not_unpickled(tmp_path):
     class Order:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "made"),)
@@ -142,7 +132,7 @@ def test_values_of_ranks_are_not_unpickled(tmp_path: Path) -> None:
     assert str(collectives._unpacked(collectives._packed(value))) == str(value)
 
 
-def test_without_meminfo_half_of_the_memory_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_meminfo_half_of_the_memory_counts_as_free(monkeypatch):
     monkeypatch.setattr(Path, "exists", lambda _: False)
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 100}.__getitem__)
     assert memory.free() == 4096 * 50
@@ -166,9 +156,7 @@ def failure(kind: FailureKind, time: float, *, attempt: int = 0, where: str | No
         ([failure(CAUSE, 1, where=None)], "cause at 1"),
     ],
 )
-def test_a_recurring_failure_is_reported_or_else_the_first_cause_of_the_last_attempt(
-    failures: list[Failure], found: str
-) -> None:
+def test_a_recurring_failure_is_reported_or_else_the_first_cause_of_the_last_attempt(failures, found):
     assert root_cause(failures).short == found
 
 
@@ -181,7 +169,7 @@ def stepped(model: torch.nn.Module) -> Optimiser:
     return found
 
 
-def test_a_rank_with_different_weights_takes_weights_and_moments_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_with_different_weights_takes_weights_and_moments_of_the_first(monkeypatch):
     first, own = (torch.nn.Linear(2, 1) for _ in range(2))
     own.load_state_dict(first.state_dict())
     of_first, of_own = stepped(first), stepped(own)

@@ -29,7 +29,7 @@ from trainer.rank_errors import LostError
 
 
 @pytest.fixture(scope="module")
-def deviations(launch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+def deviations(launch, tmp_path_factory):
     result = tmp_path_factory.mktemp("gradients") / "deviations.json"
     finish(launch(3, Path(__file__).with_name("gradients.py"), result))
     return json.loads(result.read_text())
@@ -38,9 +38,7 @@ def deviations(launch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, fl
 @pytest.mark.parametrize("gradient", ["whole", "clipped"])
 @pytest.mark.parametrize("split", ["7/41/16", "1/62/1", "0/40/24", "64/0/0"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float64", 1e-14)])
-def test_the_gradient_of_unequal_shares_equals_that_of_one_process(
-    deviations: dict[str, float], dtype: str, tolerance: float, split: str, gradient: str
-) -> None:
+def test_the_gradient_of_unequal_shares_equals_that_of_one_process(deviations, dtype, tolerance, split, gradient):
     assert deviations[f"{dtype} {split} {gradient}"] < tolerance
     assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
 
@@ -52,9 +50,7 @@ class Never:
         return False
 
 
-def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(monkeypatch, messages):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
         model, timer = torch.nn.Embedding(5, 2), StepTimer()
@@ -65,7 +61,7 @@ def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(
         failing = SimpleNamespace(get_error=lambda: SimpleNamespace(name="TIMEOUT"))
         monkeypatch.setattr(collectives, "backend_of", lambda _device: failing)
         timer.begin(1)
-        with pytest.raises(LostError, match=r"lost the other ranks at step 8 \(NCCL: timeout\)"):
+        with messages.raises(LostError):
             found.reduce(
                 step=7,
                 size=1,
@@ -81,7 +77,7 @@ def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_sent_gradients_are_counted_once_for_each_other_rank(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+def test_sent_gradients_are_counted_once_for_each_other_rank(monkeypatch, ranks):
     with join_process_group(1):
         model = torch.nn.Embedding(5, 2)
         found = GradientExchange(model, [], timer=StepTimer(), sparse_tables=[model.weight])
@@ -112,19 +108,19 @@ def report(shares: list[int], size: int) -> StepReport:
 @example(shares=[2**24 + 1] * 3)
 @example(shares=[2**25 + 2, 1])
 @given(shares=st.lists(st.integers(0, 2**40), min_size=1, max_size=64))
-def test_complete_shares_of_any_size_are_recognised(shares: list[int]) -> None:
+def test_complete_shares_of_any_size_are_recognised(shares):
     assert report(shares, sum(shares)).is_complete
 
 
 @given(st.lists(st.integers(1, 2**18), min_size=1, max_size=63), st.integers(0, 62), st.sampled_from([-1, 1]))
-def test_a_missing_or_repeated_row_is_recognised(shares: list[int], rank: int, off: int) -> None:
+def test_a_missing_or_repeated_row_is_recognised(shares, rank, off):
     size = sum(shares)
     shares[rank % len(shares)] += off
     assert not report(shares, size).is_complete
 
 
 @given(ids=st.integers(0, 1 << 36), table_gradients=st.integers(0, (1 << 24) - 1))
-def test_counts_of_ids_and_texts_survive_float32(ids: int, table_gradients: int) -> None:
+def test_counts_of_ids_and_texts_survive_float32(ids, table_gradients):
     empty = torch.empty(1)
     own = FactoredGradient(
         empty.expand(ids) if ids else empty[:0],
@@ -136,18 +132,18 @@ def test_counts_of_ids_and_texts_survive_float32(ids: int, table_gradients: int)
 
 
 @given(chunk=st.integers(1, 1000), ranks=st.integers(1, 16))
-def test_a_ring_all_reduce_sends_all_but_one_part_twice(chunk: int, ranks: int) -> None:
+def test_a_ring_all_reduce_sends_all_but_one_part_twice(chunk, ranks):
     traffic = Traffic()
     traffic.add_sum(chunk * ranks, ranks)
     assert traffic.bytes == 2 * chunk * (ranks - 1)
 
 
-def test_bytes_a_step_are_the_bytes_of_all_ranks_over_their_own_steps() -> None:
+def test_bytes_a_step_are_the_bytes_of_all_ranks_over_their_own_steps():
     of_ranks = [{"bytes": 100.0, "steps": 2}, {"bytes": 50.0, "steps": 1}]
     assert bytes_a_step(of_ranks, local_steps=5) == 10.0
     assert bytes_a_step([{"bytes": 0.0, "steps": 0}], local_steps=1) is None
 
 
-def test_sent_bytes_include_ids_lengths_and_gradients() -> None:
+def test_sent_bytes_include_ids_lengths_and_gradients():
     own = FactoredGradient(torch.zeros(7, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 10))
     assert gradient_bytes(own) == 7 * 4 + 3 * 8 + 3 * 10 * 4

@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -20,11 +19,11 @@ RANKS = 3
 
 
 @pytest.fixture
-def servers() -> Iterator[list[Served]]:
+def servers():
     """Three ranks in this process, each with copies of two tables."""
     store = dist.HashStore()
 
-    def of(rank: int) -> Served:
+    def of(rank):
         groups = [
             dist.ProcessGroupGloo(dist.PrefixStore(name, store), rank, RANKS, timedelta(seconds=60))
             for name in ("requests", "answers")
@@ -39,7 +38,7 @@ def servers() -> Iterator[list[Served]]:
     assert not any(thread.is_alive() for server, _ in found for thread in server._threads)
 
 
-def test_ranks_pull_pushed_rows_and_count_bytes_and_staleness(servers: list[Served]) -> None:
+def test_ranks_pull_pushed_rows_and_count_bytes_and_staleness(servers):
     rows = [torch.tensor([6, 0, 2]), torch.tensor([1])]
     (first, _), (second, copies), (third, _) = servers
     assert second.pull(rows) == [0, 0, 0]
@@ -61,7 +60,7 @@ def test_ranks_pull_pushed_rows_and_count_bytes_and_staleness(servers: list[Serv
     assert [each.traffic.bytes for each, _ in servers] == [16 + 20, 3 * 48, 2 * 16 + 20]
 
 
-def test_gather_gives_all_ranks_the_whole_tables(servers: list[Served], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_gives_all_ranks_the_whole_tables(servers, monkeypatch):
     rows = [torch.tensor([6, 0, 2]), torch.tensor([1])]
     for each, _ in servers:
         each.push(rows, [torch.ones(3, 2), torch.ones(1, 3)], [0, 0, 0])
@@ -75,7 +74,7 @@ def test_gather_gives_all_ranks_the_whole_tables(servers: list[Served], monkeypa
         assert all(map(torch.equal, copies, expected))
 
 
-def test_all_ranks_take_steps_from_the_first(servers: list[Served]) -> None:
+def test_all_ranks_take_steps_from_the_first(servers):
     asked = []
     servers[0][0].take_step = lambda finished, stop: asked.append((finished, stop)) or (None if stop else len(asked))
     last = FinishedStep(rank=2, step=7, loss=0.5, rows=9, seconds=0.25)
@@ -95,10 +94,8 @@ def test_all_ranks_take_steps_from_the_first(servers: list[Served]) -> None:
         (IndexError("index 7 is out of bounds"), [1]),
     ],
 )
-def test_a_failed_owner_ends_its_rank_but_a_lost_peer_does_not(
-    error: Exception, ended: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def answer(*_: object) -> None:
+def test_a_failed_owner_ends_its_rank_but_a_lost_peer_does_not(error, ended, monkeypatch):
+    def answer(*_):
         raise error
 
     statuses = list[int]()
@@ -125,9 +122,7 @@ def take_next(queue: StepQueue, rank: int, held: int | None) -> int | None:
     st.integers(1, 6),
     st.integers(0, 40),
 )
-def test_each_step_is_taken_once_within_the_staleness_bound(
-    turns: tuple[int, list[int]], bound: int, first: int
-) -> None:
+def test_each_step_is_taken_once_within_the_staleness_bound(turns, bound, first):
     ranks, order = turns
     last = first + 30
     queue = step_queue(last, bound=bound, first=first)
@@ -151,7 +146,7 @@ def test_each_step_is_taken_once_within_the_staleness_bound(
 
 
 @pytest.fixture
-def threads() -> Iterator[list[threading.Thread]]:
+def threads():
     """Threads that have ended at the end of the test."""
     started: list[threading.Thread] = []
     yield started
@@ -160,10 +155,10 @@ def threads() -> Iterator[list[threading.Thread]]:
         assert not each.is_alive()
 
 
-def test_a_request_too_far_ahead_waits_for_the_oldest_step(threads: list[threading.Thread]) -> None:
+def test_a_request_too_far_ahead_waits_for_the_oldest_step(threads):
     looks = threading.Semaphore(0)
 
-    def is_due(_: int) -> bool:
+    def is_due(_):
         looks.release()
         return False
 
@@ -185,7 +180,7 @@ def test_a_request_too_far_ahead_waits_for_the_oldest_step(threads: list[threadi
 
 
 @pytest.mark.parametrize("cause", ["stop", "end", "due"])
-def test_closing_the_queue_also_ends_waiting_requests(threads: list[threading.Thread], cause: str) -> None:
+def test_closing_the_queue_also_ends_waiting_requests(threads, cause):
     due = threading.Event()
     queue = StepQueue(first=0, last=9, bound=1, is_due=lambda _: due.is_set())
     assert [take_next(queue, rank, None) for rank in (0, 1)] == [0, 1]
@@ -204,7 +199,7 @@ def test_closing_the_queue_also_ends_waiting_requests(threads: list[threading.Th
     assert queue.closed
 
 
-def test_an_empty_queue_is_not_closed() -> None:
+def test_an_empty_queue_is_not_closed():
     queue = step_queue(5, first=3)
     assert [take_next(queue, 0, None), take_next(queue, 1, None), take_next(queue, 0, 3)] == [3, 4, None]
     assert take_next(queue, 1, 4) is None

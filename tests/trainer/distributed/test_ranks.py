@@ -42,14 +42,14 @@ def test_gloo_threads_on_a_cpu_do_not_preempt_others():
 
 
 @pytest.mark.parametrize("error", [TrainingError("no disk"), DataError("no disk")])
-def test_an_error_of_one_rank_is_raised_on_all(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_an_error_of_one_rank_is_raised_on_all(monkeypatch, error):
     gathered: list[Any] = [None, None]
 
-    def gather(own: ranks.Ranks, mine: Any, _group: Any) -> list[Any]:
+    def gather(own, mine, _group):
         gathered[own.rank] = mine
         return gathered
 
-    def agree(rank: int) -> None:
+    def agree(rank):
         with ranks.Ranks(rank=rank, world_size=2, device=torch.device("cpu"), threads=Threads(1)).agreement():
             if rank == 1:
                 raise error
@@ -60,9 +60,7 @@ def test_an_error_of_one_rank_is_raised_on_all(monkeypatch: pytest.MonkeyPatch, 
             agree(rank)
 
 
-def test_a_failed_gpu_rank_does_not_wait_for_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failed_gpu_rank_does_not_wait_for_others(monkeypatch):
     init = dist.init_process_group
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
@@ -78,7 +76,7 @@ def test_a_failed_gpu_rank_does_not_wait_for_others(
     assert not dist.is_initialized()
 
 
-def test_a_stop_request_is_recorded_and_handlers_are_restored() -> None:
+def test_a_stop_request_is_recorded_and_handlers_are_restored():
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with ranks.StopRequest() as stop:
         assert not stop.requested
@@ -87,7 +85,7 @@ def test_a_stop_request_is_recorded_and_handlers_are_restored() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
-def test_ranks_of_a_machine_share_its_cores_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_of_a_machine_share_its_cores_by_default(monkeypatch):
     monkeypatch.setattr(ranks, "cores", lambda: 12)
     for here, asked, threads in ((1, None, 12), (2, None, 6), (13, None, 1), (2, 5, 5)):
         monkeypatch.setattr(ranks.Ranks, "gather", lambda _own, mine, here=here: [mine] * here + ["another machine"])

@@ -18,7 +18,7 @@ ROWS = np.random.default_rng(3).integers(0, WORDS + FIRST_WORD, (5, 20)).astype(
 
 
 @pytest.fixture
-def model() -> CharLSTM:
+def model():
     torch.manual_seed(0)
     return CharLSTM(Spelling.of(NAMES).size, character_embedding=3, hidden=4, layers=2, size=7)
 
@@ -44,14 +44,14 @@ def by_tables(model: CharLSTM, rows: np.ndarray, keys: np.ndarray) -> tuple[floa
 
 
 @pytest.fixture(params=["numba", "torch"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request, monkeypatch):
     if request.param == "torch":
         monkeypatch.setattr(SkipGramGradients, "_by_numba", SkipGramGradients._by_torch)
     return str(request.param)
 
 
 @pytest.mark.usefixtures("way")
-def test_gradients_equal_those_of_the_pair_loss(model: CharLSTM) -> None:
+def test_gradients_equal_those_of_the_pair_loss(model):
     numbers = np.array([0, 3, 4])
     loss = loss_of(ROWS)(model, numbers, 9, StepTimer())
     expected, gradients = by_tables(model, ROWS[numbers], hashes(5, 9, numbers))
@@ -62,21 +62,21 @@ def test_gradients_equal_those_of_the_pair_loss(model: CharLSTM) -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_the_losses_of_rows_add_up(model: CharLSTM) -> None:
+def test_the_losses_of_rows_add_up(model):
     losses = loss_of(ROWS)
     whole, *parts = (losses(model, np.array(each), 1, StepTimer()) for each in ([0, 1, 2, 3, 4], [1, 4], [0, 2, 3]))
     assert whole.item() == pytest.approx(sum(each.item() for each in parts), rel=1e-5)
 
 
 @pytest.mark.usefixtures("way")
-def test_rows_without_words_have_no_loss_and_gradients_of_zero(model: CharLSTM) -> None:
+def test_rows_without_words_have_no_loss_and_gradients_of_zero(model):
     loss = loss_of(np.zeros_like(ROWS))(model, np.array([0, 2]), 1, StepTimer())
     assert loss.item() == 0.0
     assert all(not each.any() for each in torch.autograd.grad(loss, list(model.parameters())))
     assert loss_of(ROWS).sums(model, ROWS[:0], hashes(5, 1, np.arange(0))) == (0.0, 0)
 
 
-def test_a_words_vector_does_not_depend_on_other_words(model: CharLSTM) -> None:
+def test_a_words_vector_does_not_depend_on_other_words(model):
     letters = Spelling.of(NAMES).letters(NAMES)
     alone = torch.cat([model(letters[number : number + 1]) for number in range(len(NAMES))])
     assert torch.allclose(model(letters), alone, atol=1e-6)
@@ -86,7 +86,7 @@ SPELLED = st.lists(st.text(min_size=1, max_size=2 * LONGEST), min_size=1, max_si
 
 
 @given(SPELLED, SPELLED)
-def test_every_character_of_a_word_has_a_number(known: list[str], asked: list[str]) -> None:
+def test_every_character_of_a_word_has_a_number(known, asked):
     spelling = Spelling.of(known)
     letters = spelling.letters(asked)
     assert letters.shape == (len(asked), LONGEST)
@@ -95,13 +95,13 @@ def test_every_character_of_a_word_has_a_number(known: list[str], asked: list[st
 
 
 @given(SPELLED)
-def test_different_words_have_different_spellings(words: list[str]) -> None:
+def test_different_words_have_different_spellings(words):
     letters = Spelling.of(words).letters(words)
     for word, row in zip(words, letters, strict=True):
         assert [np.array_equal(row, other) for other in letters] == [word[:LONGEST] == each[:LONGEST] for each in words]
 
 
-def test_the_most_frequent_characters_have_own_numbers_and_the_others_share_one() -> None:
+def test_the_most_frequent_characters_have_own_numbers_and_the_others_share_one():
     many = [chr(0x4E00 + number) for number in range(MOST_CHARACTERS)]
     spelling = Spelling.of(["ba", "b", *many, *many])
     assert len(spelling.characters) == MOST_CHARACTERS
@@ -110,13 +110,13 @@ def test_the_most_frequent_characters_have_own_numbers_and_the_others_share_one(
     assert one == other != known
 
 
-def test_character_numbers_are_part_of_the_encoder_format() -> None:
+def test_character_numbers_are_part_of_the_encoder_format():
     spelling = Spelling("abc")
     assert spelling.letters(["cabx"])[0, :5].tolist() == [4, 2, 3, 1, 0]
     assert spelling.size == 5
 
 
-def test_an_unknown_character_counts_as_its_lower_case_form() -> None:
+def test_an_unknown_character_counts_as_its_lower_case_form():
     spelling = Spelling.of(["word", "USA"])
     lower, upper, mixed = spelling.letters(["word", "WORD", "usa"])
     assert lower.tolist() == upper.tolist()

@@ -31,14 +31,14 @@ def write_model(folder: Path, own: WordEncoder, of: WordEncoder) -> Path:
     return folder
 
 
-def test_an_encoder_survives_a_round_trip(tmp_path: Path) -> None:
+def test_an_encoder_survives_a_round_trip(tmp_path):
     encoder().write(tmp_path / "encoder.safetensors")
     read = read_encoder(tmp_path / "encoder.safetensors")
     assert read.settings == SETTINGS
     assert read.vectors(WORDS).tolist() == encoder().vectors(WORDS).tolist()
 
 
-def test_settings_determine_the_number_of_weights() -> None:
+def test_settings_determine_the_number_of_weights():
     for settings in (
         SETTINGS,
         replace(SETTINGS, layers=1, characters="", size=1),
@@ -47,7 +47,7 @@ def test_settings_determine_the_number_of_weights() -> None:
         assert settings.weights == sum(each.numel() for each in settings.build().parameters())
 
 
-def test_a_word_without_a_vector_is_encoded(tmp_path: Path) -> None:
+def test_a_word_without_a_vector_is_encoded(tmp_path):
     vectors = open_words(str(write_model(tmp_path / "model", encoder(), encoder())))
     assert vectors.words == WORDS
     more = vectors.including(["ab", "cab", "", "AB", "cab"])
@@ -56,49 +56,45 @@ def test_a_word_without_a_vector_is_encoded(tmp_path: Path) -> None:
     assert np.allclose(more.matrix[:-1], encoder().vectors(WORDS), atol=1e-6)
 
 
-def test_without_an_encoder_no_word_is_added(tmp_path: Path) -> None:
+def test_without_an_encoder_no_word_is_added(tmp_path):
     write_vectors(tmp_path / "model", WordVectors(WORDS, encoder().vectors(WORDS)), config={}, measures={})
     assert open_words(str(tmp_path)).including(["cab"]).words == WORDS
 
 
-def test_an_encoder_of_another_run_is_refused(tmp_path: Path) -> None:
+def test_an_encoder_of_another_run_is_refused(tmp_path, messages):
     write_model(tmp_path / "model", encoder(1), encoder(0))
-    with pytest.raises(DataError, match="does not match the vectors in its folder"):
+    with messages.raises(DataError):
         open_words(str(tmp_path / "model"))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"format": 2}, "its format is not 1"),
-        ({"hidden": 1 << 20}, "its number of weights"),
-        ({"hidden": -4}, "sizes of its layers must be above 0"),
-        ({"hidden": "4"}, "hidden is not of type int"),
-        ({"characters": "aab"}, "repeats a character"),
-        ({"colour": 1}, "'colour' is not a known field"),
-    ],
-)
-def test_a_file_with_invalid_metadata_is_refused(tmp_path: Path, wrong: dict[str, object], sentence: str) -> None:
+WRONG = {
+    "another format": {"format": 2},
+    "more weights": {"hidden": 1 << 20},
+    "a size below 0": {"hidden": -4},
+    "a size in letters": {"hidden": "4"},
+    "a repeated character": {"characters": "aab"},
+    "an unknown field": {"colour": 1},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_file_with_invalid_metadata_is_refused(tmp_path, wrong, messages):
     path = tmp_path / "encoder.safetensors"
     encoder().write(path)
     claims = {"format": 1, "characters": "abc", "character_embedding": 3, "hidden": 4, "layers": 2, "size": 5, **wrong}
     save_file(load_file(path), path, metadata={"shoal": json.dumps(claims)})
-    with pytest.raises(DataError, match=sentence):
+    with messages.raises(DataError):
         read_encoder(path)
 
 
-def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
+def test_a_damaged_file_is_one_sentence(tmp_path):
     path = tmp_path / "encoder.safetensors"
     encoder().write(path)
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(DataError, match=r"was not written by `shoal train`, or is damaged: .*; copy it again"):
-        read_encoder(path)
-    path.write_bytes(b"")
-    with pytest.raises(DataError, match="was not written by"):
-        read_encoder(path)
-    save_file({"weight": torch.full((2,), torch.nan)}, path)
-    with pytest.raises(DataError, match="was not written by"):
-        read_encoder(path)
+    save_file({"weight": torch.full((2,), torch.nan)}, other := tmp_path / "other")
+    for content in (path.read_bytes()[:-8], b"", other.read_bytes()):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="was not written by"):
+            read_encoder(path)
 
 
 LEARNING = (
@@ -109,18 +105,18 @@ LEARNING = (
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def text(tmp_path_factory):
     return made_text.stream(tmp_path_factory.mktemp("text") / "stream", made_text.lines(2500))
 
 
 @pytest.fixture(scope="module")
-def alone(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(text, tmp_path_factory):
     output = tmp_path_factory.mktemp("alone")
     train_here(output, "--data", text, *LEARNING, "--similarity", made_text.pairs(output / "topics.txt"))
     return output
 
 
-def test_cooccurring_words_become_similar_and_unseen_words_resemble_similar_spellings(alone: Path) -> None:
+def test_cooccurring_words_become_similar_and_unseen_words_resemble_similar_spellings(alone):
     assert summary(alone)["similarity"] > 0.8
     vectors = open_words(str(alone))
     assert {word[:3] for word, _ in vectors.nearest("seaa", 5)} == {"sea"}

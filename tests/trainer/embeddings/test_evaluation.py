@@ -1,7 +1,6 @@
 """Word similarity and analogies: results compared with the definitions, and formats of their files."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ def plain_rank(values: list[int], own: int) -> float:
 
 
 @given(VALUES)
-def test_the_rank_correlation_uses_mean_ranks(pairs: list[tuple[int, int]]) -> None:
+def test_the_rank_correlation_uses_mean_ranks(pairs):
     one, other = (list(each) for each in zip(*pairs, strict=True))
     found = spearman(np.array(one, float), np.array(other, float))
     if len({*one}) == 1 or len({*other}) == 1:
@@ -39,11 +38,11 @@ def test_the_rank_correlation_uses_mean_ranks(pairs: list[tuple[int, int]]) -> N
     assert found == pytest.approx(np.corrcoef(ranks)[0, 1])
 
 
-def test_cosines_that_are_nan_have_no_rank() -> None:
+def test_cosines_that_are_nan_have_no_rank():
     assert spearman(np.array([np.nan, np.nan, 1.0]), np.array([1.0, 2.0, 3.0])) is None
 
 
-def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_bytes(b"# comment\na\tb\t3.0\r\na c 2\nA\td\t1\nb c 0.5\nx y 9\n\n")
     vectors = WordVectors(["a", "b", "c", "d"], np.array([[1, 0], [3, 1], [1, 1], [-1, 1]], np.float32))
@@ -54,28 +53,20 @@ def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path: Path) -> 
     assert similarity(vectors, pairs[:2]) == (None, 2, 2)
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("", "contains no pair"),
-        ("a b\n", "line 1: the line must have two words and a number"),
-        ("a b 1\na b one\n", "line 2: the line must have two words and a number"),
-        ("a b nan\n", "line 1: the score nan is not finite"),
-    ],
-)
-def test_an_invalid_list_of_pairs_is_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+@pytest.mark.parametrize("content", ["", "a b\n", "a b 1\na b one\n", "a b nan\n"])
+def test_an_invalid_list_of_pairs_is_one_sentence(tmp_path, content, messages):
     (tmp_path / "pairs").write_text(content)
-    with pytest.raises(DataError, match=sentence):
+    with messages.raises(DataError):
         read_pairs(str(tmp_path / "pairs"))
 
 
 def plain_answer(vectors: WordVectors, a: str, b: str, c: str, *, by_product: bool) -> str:
     """Return the answer by the definition, word by word."""
 
-    def cosine(one: str, other: str) -> float:
+    def cosine(one, other):
         return float(vectors.unit[vectors.numbers[one]] @ vectors.unit[vectors.numbers[other]])
 
-    def value(word: str) -> float:
+    def value(word):
         if by_product:
             return (1 + cosine(word, b)) * (1 + cosine(word, c)) / (1 + cosine(word, a) + 1e-3)
         return cosine(word, b) - cosine(word, a) + cosine(word, c)
@@ -83,7 +74,7 @@ def plain_answer(vectors: WordVectors, a: str, b: str, c: str, *, by_product: bo
     return max((word for word in vectors.words if word not in (a, b, c)), key=value)
 
 
-def test_answers_equal_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_equal_the_definitions(tmp_path, monkeypatch):
     monkeypatch.setattr("trainer.embeddings.evaluation._BLOCK_NUMBERS", 30)  # several blocks
     words = [f"w{number}" for number in range(12)]
     vectors = WordVectors(words, np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32))
@@ -102,26 +93,23 @@ def test_answers_equal_the_definitions(tmp_path: Path, monkeypatch: pytest.Monke
         assert done[-1] == len(asked) + 1
 
 
-def test_without_a_known_question_there_is_no_share() -> None:
+def test_without_a_known_question_there_is_no_share():
     assert (AnalogyResult(0, 0, 0, 3).add, AnalogyResult(0, 0, 0, 3).mul) == (None, None)
 
 
-def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path: Path) -> None:
+def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path, messages):
     (tmp_path / "set.questions").write_text("good better rough\nyear years law\n")
     (tmp_path / "set.answers").write_text("JJ_JJR rougher\nNN_NNS laws\n")
     found = read_questions(str(tmp_path / "set.questions"))
     assert [each.section for each in found] == ["JJ_JJR", "NN_NNS"]
     assert found[1][1:] == ("year", "years", "law", "laws")
     (tmp_path / "set.answers").write_text("JJ_JJR rougher\n")
-    with pytest.raises(DataError, match=r"has 2 lines, but .* has 1"):
+    with messages.raises(DataError):
         read_questions(str(tmp_path / "set.questions"))
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [(b": one\n", "contains no question"), (b"a b c\n", "line 1: the line has 3 words"), (b"\xff", "UTF-8")],
-)
-def test_an_invalid_list_of_questions_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+@pytest.mark.parametrize("content", [b": one\n", b"a b c\n", b"\xff"])
+def test_an_invalid_list_of_questions_is_one_sentence(tmp_path, content, messages):
     (tmp_path / "questions").write_bytes(content)
-    with pytest.raises(DataError, match=sentence):
+    with messages.raises(DataError):
         read_questions(str(tmp_path / "questions"))

@@ -45,7 +45,7 @@ def as_tables(deltas: list[list[FactoredGradient]]) -> list[torch.Tensor]:
     return found
 
 
-def test_steps_that_run_out_of_memory_restore_the_vectors() -> None:
+def test_steps_that_run_out_of_memory_restore_the_vectors():
     text = np.random.default_rng(0).integers(FIRST_WORD, WORDS + FIRST_WORD, (6, TOKENS), dtype=np.int32)
     learned, computing = model(), gradients(text)
     before = [each.detach().clone() for each in (learned.centres, learned.contexts)]
@@ -89,9 +89,7 @@ def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, square
     clip_norm=st.sampled_from([0.0, 0.05]),
     squares=st.booleans(),
 )
-def test_local_steps_are_sequential_and_the_vectors_are_restored(
-    text: np.ndarray, own: int, rate: float, clip_norm: float, squares: bool
-) -> None:
+def test_local_steps_are_sequential_and_the_vectors_are_restored(text, own, rate, clip_norm, squares):
     learned, local = model(squares=squares), LocalSteps(gradients(text), rows=own, clip_norm=clip_norm)
     local.rate = rate
     found = local(learned, np.arange(len(text)), len(text), 5, StepTimer())
@@ -103,7 +101,7 @@ def test_local_steps_are_sequential_and_the_vectors_are_restored(
         assert torch.equal(table, expected)
 
 
-def test_increments_of_squares_are_summed_even_for_frequent_words() -> None:
+def test_increments_of_squares_are_summed_even_for_frequent_words():
     text = np.full((8, TOKENS), FIRST_WORD, np.int32)
     grown = []
     for of in (4, 8):  # alone, and half of the rows of two ranks
@@ -117,7 +115,7 @@ def test_increments_of_squares_are_summed_even_for_frequent_words() -> None:
 
 @settings(max_examples=30)
 @given(text=texts, own=st.integers(1, 4), rate=st.floats(0.01, 1.0))
-def test_deltas_by_numba_equal_those_by_torch(text: np.ndarray, own: int, rate: float) -> None:
+def test_deltas_by_numba_equal_those_by_torch(text, own, rate):
     found = []
     for by_numba in (True, False):
         with patch.object(local_steps, "computed_by_numba", return_value=by_numba):
@@ -132,7 +130,7 @@ def test_deltas_by_numba_equal_those_by_torch(text: np.ndarray, own: int, rate: 
         assert torch.equal(by_loops, by_torch)
 
 
-def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully() -> None:
+def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully():
     counts = np.array([10_000, 1])
     rules: Sampling = sampling(counts, rows=100, window=3, negatives=5, subsample=0.0)
     text = np.full((4, TOKENS), FIRST_WORD, np.int32)

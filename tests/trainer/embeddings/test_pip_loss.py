@@ -42,9 +42,7 @@ def counted(tokens: np.ndarray, *, words: int, window: int) -> np.ndarray:
 
 
 @given(tokens=TOKENS, window=st.integers(1, 10), block=st.integers(1, 40))
-def test_neighbours_within_a_line_are_counted_after_removal_of_other_words(
-    tokens: np.ndarray, window: int, block: int
-) -> None:
+def test_neighbours_within_a_line_are_counted_after_removal_of_other_words(tokens, window, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainer.embeddings.pip_loss._COUNTED_PAIRS", block)
         found = cooccurrences(tokens, words=WORDS, window=window)
@@ -55,7 +53,7 @@ def test_neighbours_within_a_line_are_counted_after_removal_of_other_words(
 
 
 @given(tokens=TOKENS, negatives=st.integers(1, 3))
-def test_mutual_information_equals_the_formula(tokens: np.ndarray, negatives: int) -> None:
+def test_mutual_information_equals_the_formula(tokens, negatives):
     counts = counted(tokens, words=WORDS, window=2)
     sums = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -66,7 +64,7 @@ def test_mutual_information_equals_the_formula(tokens: np.ndarray, negatives: in
 
 
 @given(data=st.data(), words=st.integers(1, 6), size=st.integers(1, 4), more=st.integers(0, 2))
-def test_the_pip_loss_equals_that_of_dense_matrices(data: st.DataObject, words: int, size: int, more: int) -> None:
+def test_the_pip_loss_equals_that_of_dense_matrices(data, words, size, more):
     numbers = st.floats(-3, 3, width=16)
     vectors = data.draw(arrays(np.float64, (words + more, size), elements=numbers))
     half = np.triu(data.draw(arrays(np.float64, (words, words), elements=numbers)))
@@ -83,7 +81,7 @@ def test_the_pip_loss_equals_that_of_dense_matrices(data: st.DataObject, words: 
     assert found.cosine == pytest.approx((of_vectors * of_reference).sum() / norms if norms else 0, abs=1e-9)
 
 
-def test_memory_depends_on_distinct_pairs_and_not_on_the_text() -> None:
+def test_memory_depends_on_distinct_pairs_and_not_on_the_text():
     generator = np.random.default_rng(0)
     tokens = np.broadcast_to(_text(generator, 1000), (20, 300, 128)).reshape(-1, 128)
     tracemalloc.start()

@@ -33,9 +33,7 @@ def model(seed: int = 0) -> SkipGram:
     return found
 
 
-def by_definition(
-    learned: SkipGram, rows: np.ndarray, keys: np.ndarray, chosen: Sampling
-) -> tuple[torch.Tensor, int, list[torch.Tensor]]:
+def by_definition(learned, rows, keys, chosen):
     """Return the loss pair by pair, and its gradients by autograd, in float64."""
     centres, contexts = (each.detach().double().requires_grad_() for each in (learned.centres, learned.contexts))
     loss, pairs = torch.zeros((), dtype=torch.float64), 0
@@ -64,7 +62,7 @@ def as_table(table_gradients, table: torch.Tensor) -> torch.Tensor:
 @given(texts, st.integers(1, 6), st.sampled_from([0.0, 1e-2]), st.integers(0, 2**32))
 @example(np.full((1, 20), FIRST_WORD, np.int32), 19, 0.0, 0)  # some words have more pairs than a product has factors
 @example(np.array([[0] * 20, [FIRST_WORD] * 20], np.int32), 3, 0.0, 0)  # a row without pairs, and one after it
-def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window: int, subsample: float, seed: int):
+def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window, subsample, seed):
     chosen, learned = rules(window, subsample), model()
     keys = hashes(seed, 3, np.arange(len(rows)))
     loss, pairs, gradients = by_definition(learned, rows, keys, chosen)
@@ -80,7 +78,7 @@ def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window: int,
 
 
 @given(texts, st.data())
-def test_other_rows_do_not_change_the_result_of_a_row(rows, data) -> None:
+def test_other_rows_do_not_change_the_result_of_a_row(rows, data):
     chosen, learned = rules(), model()
     keys = hashes(1, 2, np.arange(len(rows)))
     cut = data.draw(st.integers(0, len(rows)))
@@ -94,7 +92,7 @@ def test_other_rows_do_not_change_the_result_of_a_row(rows, data) -> None:
         assert torch.allclose(as_table(whole[2][number], table), together, atol=1e-4)
 
 
-def test_subsampling_equals_that_of_word2vec() -> None:
+def test_subsampling_equals_that_of_word2vec():
     counts = np.array([900_000, 99_000, 1_000])
     chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=1e-3)
     share = counts / counts.sum()
@@ -106,12 +104,12 @@ def test_subsampling_equals_that_of_word2vec() -> None:
     assert np.bincount(reaches[:kept], minlength=6)[1:] / kept == pytest.approx(np.full(5, 0.2), abs=0.1)
 
 
-def test_negatives_are_drawn_in_proportion_to_a_power_of_counts() -> None:
+def test_negatives_are_drawn_in_proportion_to_a_power_of_counts():
     counts = np.array([1000, 100, 10, 1])
     chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=0)
     shares = np.bincount(chosen.noise, minlength=FIRST_WORD + 4)[FIRST_WORD:] / len(chosen.noise)
     assert shares == pytest.approx(counts**0.75 / (counts**0.75).sum(), rel=1e-4)
 
 
-def test_without_subsampling_every_word_is_kept() -> None:
+def test_without_subsampling_every_word_is_kept():
     assert (rules().keep[FIRST_WORD:] == 1 << 24).all()

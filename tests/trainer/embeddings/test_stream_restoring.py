@@ -30,7 +30,7 @@ class WouldWaitError(BaseException):
 def read_on(stream: Path) -> None:
     """Run the reader until it would wait for trainers or for more text."""
 
-    def leave(seconds: float) -> None:
+    def leave(seconds):
         raise WouldWaitError
 
     with pytest.raises(WouldWaitError):
@@ -63,7 +63,7 @@ def take(rows: StreamRows) -> int:
 
 
 @pytest.mark.parametrize("in_the_middle", [False, True], ids=["between two parts", "within a part"])
-def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path: Path, in_the_middle: bool) -> None:
+def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_middle):
     settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
     write_settings(stream, settings)
     read_on(stream)
@@ -71,7 +71,7 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path: Path, in_
     rows = StreamRows(stream, settings, start, began=0.0)
     counted: Counter[str] = Counter()
 
-    def count(number: int) -> None:
+    def count(number):
         part = read_part(part_path(stream / READER, number))
         counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
 
@@ -91,7 +91,6 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path: Path, in_
 
     again = StreamRows(stream, settings, start, began=0.0)
     found, _ = checkpoint.newest(output / "checkpoints")
-    assert found is not None
     again.restore(found[1]["task"])
     if in_the_middle:
         again.load()
@@ -108,7 +107,7 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path: Path, in_
     assert counted == Counter(words[: counted.total()])
 
 
-def test_a_folder_with_later_parts_is_not_changed(tmp_path: Path) -> None:
+def test_a_folder_with_later_parts_is_not_changed(tmp_path):
     settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
     write_settings(stream, settings)
     read_on(stream)
@@ -123,12 +122,12 @@ def test_a_folder_with_later_parts_is_not_changed(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_without_checkpoints_restores_nothing(tmp_path: Path) -> None:
+def test_a_run_without_checkpoints_restores_nothing(tmp_path):
     restore_stream(tmp_path / "output", tmp_path / "stream")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_invalid_stream_position_is_one_sentence(tmp_path: Path) -> None:
+def test_an_invalid_stream_position_is_one_sentence(tmp_path, messages):
     save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
-    with pytest.raises(DataError, match=r"^the stream cannot continue in .*stream: it contains no parts of a stream$"):
+    with messages.raises(DataError):
         restore_stream(tmp_path, tmp_path / "stream")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +35,7 @@ def never() -> bool:
 
 
 @pytest.fixture
-def stream(tmp_path: Path) -> Path:
+def stream(tmp_path):
     """A stream with two finished readers, with four files and two."""
     (tmp_path / "texts").mkdir()
     places = [tmp_path / "texts" / str(number) for number in range(100)]
@@ -77,7 +76,7 @@ def learn(data: StreamRows) -> tuple[str, int]:
     return chosen
 
 
-def test_every_part_is_used_once_and_readers_alternate(stream: Path) -> None:
+def test_every_part_is_used_once_and_readers_alternate(stream):
     data = rows(stream)
     found = [learn(data) for _ in range(sum(counts(stream)))]
     expected = [(f"reader-{reader}", number) for reader, count in enumerate(counts(stream)) for number in range(count)]
@@ -94,7 +93,7 @@ def test_every_part_is_used_once_and_readers_alternate(stream: Path) -> None:
     }
 
 
-def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream: Path) -> None:
+def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream, messages):
     data = rows(stream)
     for _ in range(sum(counts(stream))):
         learn(data)
@@ -106,11 +105,11 @@ def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream: Pa
     with patch.object(stream_rows, "_MOST_SECONDS", 0.0):  # so that other ranks do not time out
         assert data.choose(never, never, wait=True) is EpochStatus.PENDING
     write_error(reader_folder(stream, 1), "its source is gone")
-    with pytest.raises(DataError, match=r"reader-1 failed: its source is gone"):
+    with messages.raises(DataError):
         data.choose(never, never, wait=True)
 
 
-def test_readers_are_informed_of_finished_parts_only(stream: Path) -> None:
+def test_readers_are_informed_of_finished_parts_only(stream):
     data = rows(stream)
     for expected in ([0, 0], [1, 0], [1, 1]):
         data.choose(never, never, wait=True)
@@ -121,7 +120,7 @@ def test_readers_are_informed_of_finished_parts_only(stream: Path) -> None:
         data.end_part()
 
 
-def test_a_resumed_run_has_the_same_part_and_rows(stream: Path) -> None:
+def test_a_resumed_run_has_the_same_part_and_rows(stream):
     before = rows(stream)
     for _ in range(3):
         learn(before)
@@ -152,13 +151,13 @@ def test_a_resumed_run_has_the_same_part_and_rows(stream: Path) -> None:
         {"last": {"reader-0": b"no tensor"}},
     ],
 )
-def test_a_position_in_another_stream_is_damage(stream: Path, changes: dict[str, Any]) -> None:
+def test_a_position_in_another_stream_is_damage(stream, changes):
     data = rows(stream)
     with pytest.raises(DamagedError, match=r"it (contains|names) no p"):
         data.restore({**data.state(), **changes})
 
 
-def test_held_out_rows_are_not_trained_on(stream: Path) -> None:
+def test_held_out_rows_are_not_trained_on(stream):
     data = rows(stream)
     data.choose(never, never, wait=True)
     data.load()
@@ -170,20 +169,19 @@ def test_held_out_rows_are_not_trained_on(stream: Path) -> None:
     assert data.tokens[7].any()
 
 
-def test_a_part_of_another_size_is_refused(stream: Path) -> None:
+def test_a_part_of_another_size_is_refused(stream, messages):
     data = rows(stream)
     data.tokens = data.tokens[:4]
     data.choose(never, never, wait=True)
-    with pytest.raises(DataError, match=r"part-000000000.npz has 8 rows, but parts of this stream have 4; start a new"):
+    with messages.raises(DataError):
         data.load()
 
 
-def test_the_vocabulary_outlives_its_parts(stream: Path, tmp_path: Path) -> None:
+def test_the_vocabulary_outlives_its_parts(stream, tmp_path):
     made = start(stream, min_count=2)
     assert load_start(tmp_path / STREAM) is None
     write_start(tmp_path / STREAM, made)
     found = load_start(tmp_path / STREAM)
-    assert found is not None
     assert (found.vocabulary.words, found.held_of, found.part_words) == (
         made.vocabulary.words,
         made.held_of,
@@ -193,59 +191,59 @@ def test_the_vocabulary_outlives_its_parts(stream: Path, tmp_path: Path) -> None
     whole = (tmp_path / STREAM).read_bytes()
     for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
         (tmp_path / STREAM).write_bytes(damaged)
-        with pytest.raises(TrainingError, match="is not the file of a run on a stream"):
+        with pytest.raises(TrainingError, match="is not the file"):
             load_start(tmp_path / STREAM)
 
 
-def test_the_vocabulary_is_limited_to_the_parts_that_readers_read_ahead(stream: Path) -> None:
+def test_the_vocabulary_is_limited_to_the_parts_that_readers_read_ahead(stream):
     for reader in range(2):
         (stream / f"reader-{reader}" / "end.json").unlink()
     found = start(stream, words=1 << 40, ahead=max(counts(stream)) - 1)
     assert found.vocabulary.counts.sum() == 6 * len(TEXT.split())
 
 
-def test_text_without_frequent_words_is_one_sentence(stream: Path) -> None:
-    with pytest.raises(TrainingError, match=r"no word of the .* words in .* occurs 100,000 times; lower --min-count"):
+def test_text_without_frequent_words_is_one_sentence(stream, messages):
+    with messages.raises(TrainingError):
         start(stream, min_count=100_000)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     """The clock by which a run waits for its vocabulary."""
     made = Clock()
     monkeypatch.setattr(stream_rows, "time", SimpleNamespace(monotonic=made, sleep=made.sleep))
     return made
 
 
-def test_the_vocabulary_waits_at_most_half_of_the_minutes(stream: Path, clock: Clock) -> None:
+def test_the_vocabulary_waits_at_most_half_of_the_minutes(stream, clock):
     for reader in range(2):
         (stream / f"reader-{reader}" / "end.json").unlink()
     assert start(stream, words=1 << 40, minutes=3).vocabulary.counts.sum() > 0
     assert clock.now == pytest.approx(90, abs=0.5)
 
 
-def test_a_source_without_text_within_the_minutes_is_one_sentence(stream: Path, clock: Clock) -> None:
+def test_a_source_without_text_within_the_minutes_is_one_sentence(stream, clock, messages):
     for reader in range(2):
         shutil.rmtree(stream / f"reader-{reader}")
-    with pytest.raises(TrainingError, match=r"no text arrived from .*texts in 3 minutes \(--minutes\); check that"):
+    with messages.raises(TrainingError):
         start(stream, minutes=3)
     assert clock.now == pytest.approx(180, abs=0.5)
 
 
-def test_a_stopped_run_does_not_wait_for_a_vocabulary(stream: Path) -> None:
-    with pytest.raises(TrainingError, match="stopped before enough text arrived for a vocabulary"):
+def test_a_stopped_run_does_not_wait_for_a_vocabulary(stream, messages):
+    with messages.raises(TrainingError):
         await_first_parts(stream, read_settings(stream), words=500, minutes=None, stop=lambda: True)
 
 
-def test_removed_first_parts_are_one_sentence(stream: Path) -> None:
+def test_removed_first_parts_are_one_sentence(stream, messages):
     for reader in range(2):
         part_path(stream / f"reader-{reader}", 0).unlink()
-    with pytest.raises(DataError, match=r"the first parts in .* were already removed; start a new stream"):
+    with messages.raises(DataError):
         start(stream)
 
 
 @pytest.fixture
-def alone() -> Iterator[Ranks]:
+def alone():
     with join_process_group(1) as ranks:
         yield ranks
 
@@ -261,7 +259,7 @@ def task(ranks: Ranks, config: TrainConfig) -> SkipGramEmbedding:
     return SkipGramEmbedding(config, ranks, data)
 
 
-def test_the_rate_decays_with_the_words_and_the_run_ends_after_them(stream: Path, alone: Ranks) -> None:
+def test_the_rate_decays_with_the_words_and_the_run_ends_after_them(stream, alone):
     words, rates = 3 * len(TEXT.split()), list[float]()
     config = options(stream, words=words, epochs=1000)
     own = task(alone, config)
@@ -274,7 +272,7 @@ def test_the_rate_decays_with_the_words_and_the_run_ends_after_them(stream: Path
     assert reported["words_a_row"] == pytest.approx(2 * words / (8 * sum(counts(stream))), rel=0.05)
 
 
-def test_the_schedule_position_follows_the_words_within_a_part(stream: Path) -> None:
+def test_the_schedule_position_follows_the_words_within_a_part(stream):
     data, config = rows(stream), options(stream, words=1000, epochs=2)  # that is two parts of four steps
     data.words_seen, data._words = 100, 40
     assert [data.schedule_position(config, step, 8)[0] for step in (0, 1, 4, 7)] == [100, 110, 100, 130]
@@ -283,9 +281,7 @@ def test_the_schedule_position_follows_the_words_within_a_part(stream: Path) -> 
     assert data.schedule_position(options(stream), 7, 8) == (7, 8)
 
 
-def test_evaluation_takes_a_small_share_of_the_time_of_short_parts(
-    stream: Path, alone: Ranks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evaluation_takes_a_small_share_of_the_time_of_short_parts(stream, alone, monkeypatch):
     clock, judged = Clock(), []
     monkeypatch.setattr(task_of_words, "time", SimpleNamespace(monotonic=clock))
     own = task(alone, options(stream))
@@ -299,7 +295,7 @@ def test_evaluation_takes_a_small_share_of_the_time_of_short_parts(
     assert judged == [0, 10, 20]
 
 
-def test_only_a_resumed_run_keeps_the_vocabulary(stream: Path, alone: Ranks) -> None:
+def test_only_a_resumed_run_keeps_the_vocabulary(stream, alone):
     config = options(stream)
     frequent = task(alone, replace(config, min_count=1000))
     found = [task(alone, replace(config, resume=resume)) for resume in (True, False)]

@@ -23,12 +23,12 @@ ROW = 4 + 8 + 4 * 16
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def text(tmp_path_factory):
     return made_text.stream(tmp_path_factory.mktemp("text") / "stream", made_text.lines(2500))
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pairs(tmp_path_factory):
     return made_text.pairs(tmp_path_factory.mktemp("pairs") / "topics.txt")
 
 
@@ -38,13 +38,13 @@ def trained(launch: Launch, ranks: int, text: Path, output: Path, *options: Any)
 
 
 @pytest.fixture(scope="module")
-def alone(text: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(text, pairs, tmp_path_factory):
     output = tmp_path_factory.mktemp("alone")
     train_here(output, "--data", text, *LEARNING, "--similarity", pairs, "--pip")
     return output
 
 
-def test_cooccurring_words_become_similar(alone: Path) -> None:
+def test_cooccurring_words_become_similar(alone):
     assert summary(alone)["similarity"] > 0.8
     assert summary(alone)["vocabulary"] == 24
     assert summary(alone)["pip_loss"] > 0
@@ -55,7 +55,7 @@ def test_cooccurring_words_become_similar(alone: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--optimiser", "adam", "--learning-rate", "0.01")])
-def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tmp_path: Path, options: Any) -> None:
+def test_two_ranks_learn_together_what_one_learns(launch, text, tmp_path, options):
     one = trained(launch, 0, text, tmp_path / "1", *options)
     two = trained(launch, 2, text, tmp_path / "2", "--balance", "3,1", *options)
     assert step_losses(tmp_path / "2") == pytest.approx(step_losses(tmp_path / "1"), rel=1e-3)
@@ -66,9 +66,7 @@ def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tm
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["average:5", "async:3"])
-def test_ranks_with_local_steps_learn_about_as_much(
-    launch: Launch, text: Path, alone: Path, pairs: Path, tmp_path: Path, mode: str
-) -> None:
+def test_ranks_with_local_steps_learn_about_as_much(launch, text, alone, pairs, tmp_path, mode):
     found = trained(launch, 2, text, tmp_path, "--mode", mode, "--similarity", pairs, "--slow", "1:2")
     assert found["similarity"] > 0.7
     assert found["loss"] < summary(alone)["loss"] + 0.1
@@ -81,9 +79,7 @@ def test_ranks_with_local_steps_learn_about_as_much(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["average:5", "async:3"])
-def test_a_resumed_run_has_the_remaining_rows(
-    launch: Launch, text: Path, alone: Path, tmp_path: Path, mode: str
-) -> None:
+def test_a_resumed_run_has_the_remaining_rows(launch, text, alone, tmp_path, mode):
     arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode]
     first = launch(2, *arguments, "--slow", "0:8", "1:8")
     wait_for_lines(first, tmp_path, "step", 5)
@@ -95,18 +91,17 @@ def test_a_resumed_run_has_the_remaining_rows(
     assert summary(tmp_path)["loss"] < summary(alone)["loss"] + 0.1
 
 
-def test_the_last_checkpoint_includes_the_end_of_its_part(tmp_path: Path) -> None:
+def test_the_last_checkpoint_includes_the_end_of_its_part(tmp_path):
     stream = read_followed(tmp_path / "stream", tmp_path / "texts", made_text.lines(500), part_rows=64)
     train_here(tmp_path / "out", "--data", stream, *LEARNING, "--checkpoint-minutes", "1e-9")
     found, _ = checkpoint.newest(tmp_path / "out/checkpoints")
-    assert found is not None
     assert (found[1]["task"]["chosen"], found[1]["task"]["words_seen"]) == (None, 12 * 500)
 
 
-def test_a_run_on_text_without_frequent_words_is_one_sentence(text: Path, tmp_path: Path) -> None:
+def test_a_run_on_text_without_frequent_words_is_one_sentence(text, tmp_path, messages):
     status, errors = run_here("--data", text, "--output", tmp_path, *LEARNING, "--min-count", "100000")
     assert (status, errors.count("\n")) == (1, 1)
-    assert "occurs 100,000 times; lower --min-count" in errors
+    messages.check(errors)
     assert not (tmp_path / "model").exists()
 
 
@@ -116,26 +111,24 @@ ON_A_STREAM = ("--model", "skipgram", "--min-count", "1", "--threads", "1")
 
 
 @pytest.fixture(scope="module")
-def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def endless(tmp_path_factory):
     home = tmp_path_factory.mktemp("endless")
     return read_followed(home / "stream", home / "texts", made_text.bursts(8_000), part_rows=64)
 
 
-def test_the_defaults_learn_from_unbounded_text(endless: Path, tmp_path: Path) -> None:
+def test_the_defaults_learn_from_unbounded_text(endless, tmp_path):
     assert train_here(tmp_path, "--data", endless, *ON_A_STREAM)["loss"] < 0.8 * UNTRAINED
 
 
-def test_a_run_reports_why_it_ended_before_its_words(endless: Path, tmp_path: Path) -> None:
+def test_a_run_reports_why_it_ended_before_its_words(endless, tmp_path, messages):
     found = train_here(tmp_path, "--data", endless, *ON_A_STREAM, "--words", "1000000")
     assert found["words_seen"] == 160_000
-    expected = "the run ended after 160,000 of the 1,000,000 words that --words asks for"
-    assert any(note.startswith(expected) for note in notes(tmp_path))
+    messages.check(*notes(tmp_path))
 
 
-def test_a_run_counts_the_words_outside_the_vocabulary_of_its_first_words(endless: Path, tmp_path: Path) -> None:
+def test_a_run_counts_the_words_outside_the_vocabulary_of_its_first_words(endless, tmp_path):
     options = ("--vocabulary-words", "1", "--min-count", "2", "--words", "20000")
     found = train_here(tmp_path, "--data", endless, *ON_A_STREAM, *options)
     outside, seen = found["words_outside_vocabulary"], found["words_seen"]
     assert 0 < outside < seen
-    expected = f"{outside:,} of {seen:,} words were outside the vocabulary"
-    assert any(note.startswith(expected) for note in notes(tmp_path))
+    assert any(note.startswith(f"{outside:,} of {seen:,} words") for note in notes(tmp_path))

@@ -31,7 +31,7 @@ class Both(Sizes, Places):
     """Combines two sections."""
 
 
-def test_options_are_listed_by_section_with_their_groups() -> None:
+def test_options_are_listed_by_section_with_their_groups():
     found = [(each.name, each.group, each.flags, each.kind) for each in options(Both)]
     assert found == [
         ("width", "sizes", ("--width", "--w"), int),
@@ -40,31 +40,25 @@ def test_options_are_listed_by_section_with_their_groups() -> None:
     ]
 
 
-def test_help_ends_with_the_default_if_there_is_one() -> None:
+def test_help_ends_with_the_default_if_there_is_one():
     width, colour, near = options(Both)
     assert [each.help for each in (width, colour, near)] == ["how wide (default: 3)", "which", "whether it is"]
     assert (width.aliases, colour.choices) == (("--w",), ("red", "blue"))
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"width": 0}, "--width is 0, but must be above 0"),
-        ({"colour": "green"}, "--colour is green, but must be one of red, blue"),
-    ],
-)
-def test_each_section_checks_its_own_values(given: dict[str, object], sentence: str) -> None:
-    with pytest.raises(TrainingError, match=sentence):
-        Both(**given)
+@pytest.mark.parametrize("name", ["width", "colour"])
+def test_each_section_checks_its_own_values(name, messages):
+    with messages.raises(TrainingError):
+        Both(**{name: {"width": 0, "colour": "green"}[name]})
 
 
-def test_each_option_of_a_run_is_in_one_section() -> None:
+def test_each_option_of_a_run_is_in_one_section():
     names = [each.name for each in options(TrainConfig)]
     assert sorted(names) == sorted(entry.name for entry in fields(TrainConfig) if entry.metadata["text"])
     assert [each.name for each in options(TrainConfig) if each.required] == ["data", "output"]
     assert all(each.text for each in options(TrainConfig))
 
 
-def test_plain_values_can_be_json() -> None:
+def test_plain_values_can_be_json():
     assert Both(colour="red").plain() == {"width": 3, "colour": "red", "near": False}
     assert TrainConfig(data=Path("d"), output=Path("o")).plain()["data"] == "d"

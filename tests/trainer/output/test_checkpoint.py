@@ -37,14 +37,14 @@ def passed_over(folder: Path) -> list[tuple[str, str, bool]]:
     return [(each.path.name, each.why, each.whole) for each in checkpoint.newest(folder)[1]]
 
 
-def test_the_last_two_are_kept(tmp_path: Path) -> None:
+def test_the_last_two_are_kept(tmp_path):
     for steps in (1, 20, 300):
         checkpoint.save(tmp_path, state(steps), steps=steps)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000020.pt", "step-000000300.pt"]
 
 
 @pytest.mark.parametrize("damage", ["cut short", "a flipped bit", "emptied", "something else"])
-def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path, damage):
     checkpoint.save(tmp_path, state(1), steps=1)
     path = checkpoint.save(tmp_path, state(2), steps=2)
     content = bytearray(path.read_bytes())
@@ -59,7 +59,7 @@ def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path: Path, da
     assert passed_over(tmp_path) == [("step-000000002.pt", "is damaged", False)]
 
 
-def test_a_folder_in_place_of_a_checkpoint_is_renamed(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_checkpoint_is_renamed(tmp_path):
     checkpoint.save(tmp_path, state(1), steps=1)
     (tmp_path / "step-000000010.pt").mkdir()
     assert steps_found(tmp_path) == 1
@@ -69,24 +69,24 @@ def test_a_folder_in_place_of_a_checkpoint_is_renamed(tmp_path: Path) -> None:
     assert (tmp_path / "step-000000010.pt.damaged").is_dir()
 
 
-OTHERWISE: dict[str, Any] = {
-    "it is not of format": {"format": checkpoint.FORMAT - 1},
-    "it does not contain model": {"model": None},
-    "step is not of type int": {"progress": {"step": 1.5}},
+OTHERWISE = {
+    "format": {"format": checkpoint.FORMAT - 1},
+    "model": {"model": None},
+    "step": {"progress": {"step": 1.5}},
 }
 
 
-@pytest.mark.parametrize("why", OTHERWISE)
-def test_a_checkpoint_of_another_program_or_version_is_skipped(tmp_path: Path, why: str) -> None:
+@pytest.mark.parametrize("changed", OTHERWISE)
+def test_a_checkpoint_of_another_program_or_version_is_skipped(tmp_path, changed, messages):
     checkpoint.save(tmp_path, state(1), steps=1)
-    checkpoint.save(tmp_path, {**state(2), **OTHERWISE[why]}, steps=2)
+    checkpoint.save(tmp_path, {**state(2), **OTHERWISE[changed]}, steps=2)
     assert steps_found(tmp_path) == 1
-    ((name, said, whole),) = passed_over(tmp_path)
+    ((name, why, whole),) = passed_over(tmp_path)
     assert (name, whole) == ("step-000000002.pt", True)
-    assert said.startswith(f"is not a checkpoint of this version of Shoal ({why}")
+    messages.check(why)
 
 
-def test_a_checkpoint_with_a_failed_rename_does_not_displace_others(tmp_path: Path) -> None:
+def test_a_checkpoint_with_a_failed_rename_does_not_displace_others(tmp_path):
     for number in (7, 8, 9):
         (tmp_path / f"step-00000000{number}.pt").mkdir()
     for steps in (1, 2, 3):
@@ -96,7 +96,7 @@ def test_a_checkpoint_with_a_failed_rename_does_not_displace_others(tmp_path: Pa
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def archive(tmp_path_factory):
     content: bytes = checkpoint.save(tmp_path_factory.mktemp("whole"), state(2), steps=2).read_bytes()
     return content
 
@@ -104,39 +104,36 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @settings(max_examples=500)
 @example(where=0.9542316246398758, bit=4)  # archive directory: torch reads freed memory
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_a_flipped_bit_is_harmless_or_the_checkpoint_is_skipped(
-    archive: bytes, tmp_path: Path, where: float, bit: int
-) -> None:
+def test_a_flipped_bit_is_harmless_or_the_checkpoint_is_skipped(archive, tmp_path, where, bit):
     if not (tmp_path / "step-000000001.pt").exists():
         checkpoint.save(tmp_path, state(1), steps=1)
     content = bytearray(archive)
     content[int(where * len(content))] ^= 1 << bit
     (tmp_path / "step-000000002.pt").write_bytes(content)
     found, _ = checkpoint.newest(tmp_path)
-    assert found is not None
     number = found[1]["progress"]["step"]
     assert number in (1, 2)
     assert torch.equal(found[1]["model"]["weights"], torch.full((1000,), float(number)))
 
 
-@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(24, "Too many open files")])
-def test_an_unreadable_checkpoint_is_not_a_damaged_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError
-) -> None:
-    path = checkpoint.save(tmp_path, state(1), steps=1)
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "Permission denied"), OSError(24, "Too many open files")], ids=str
+)
+def test_an_unreadable_checkpoint_is_not_a_damaged_one(monkeypatch, tmp_path, error, messages):
+    checkpoint.save(tmp_path, state(1), steps=1)
 
-    def fail(_: Path) -> bytes:
+    def fail(_):
         raise error
 
     monkeypatch.setattr(Path, "read_bytes", fail)
-    with pytest.raises(TrainingError, match=rf"cannot read {path}: {error.strerror}; make it readable, or remove it"):
+    with messages.raises(TrainingError):
         checkpoint.newest(tmp_path)
 
 
-def test_too_little_memory_is_not_damage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_little_memory_is_not_damage(monkeypatch, tmp_path):
     checkpoint.save(tmp_path, state(1), steps=1)
 
-    def fail(*_: object, **__: object) -> None:
+    def fail(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr(torch, "load", fail)
@@ -144,17 +141,17 @@ def test_too_little_memory_is_not_damage(monkeypatch: pytest.MonkeyPatch, tmp_pa
         checkpoint.newest(tmp_path)
 
 
-def test_a_folder_without_checkpoints_has_no_latest_one(tmp_path: Path) -> None:
+def test_a_folder_without_checkpoints_has_no_latest_one(tmp_path):
     assert checkpoint.newest(tmp_path / "missing") == (None, [])
 
 
-def test_a_failed_write_is_an_error_and_keeps_earlier_checkpoints(tmp_path: Path) -> None:
+def test_a_failed_write_is_an_error_and_keeps_earlier_checkpoints(tmp_path, messages):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(TrainingError, match=r"cannot create the folder .*taken: File exists"):
+    with messages.raises(TrainingError):
         checkpoint.save(tmp_path / "taken", state(1), steps=1)
     checkpoint.save(tmp_path, state(1), steps=1)
     (tmp_path / "step-000000002.pt").mkdir()
-    with pytest.raises(TrainingError, match=r"cannot write .*step-000000002\.pt: Is a directory"):
+    with messages.raises(TrainingError):
         checkpoint.save(tmp_path, state(2), steps=2)
     assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["step-000000001.pt", "step-000000002.pt"]
     assert not list(tmp_path.glob(".*partial"))

@@ -2,8 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,7 @@ STEPS = 3
 
 
 @pytest.fixture
-def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def train(tmp_path, monkeypatch):
     """Train for an epoch of three steps, which ends with a checkpoint. Return the content of summary.json."""
     monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
     data = tmp_path / "dataset.h5"
@@ -29,7 +27,7 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         data, train=make_rows(300, seed=1), test=make_rows(99, seed=2), vocabulary=vocabulary, settings=settings
     )
 
-    def run(*arguments: str) -> dict[str, Any]:
+    def run(*arguments):
         return train_here(tmp_path, "--data", data, "--epochs", 1, "--batch-size", 100, *arguments)
 
     return run
@@ -38,16 +36,16 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("minutes", "writing", "seconds"), [(0.0, 0.0, 15.0), (0.0, 0.4, 40.0), (0.0, 60.0, 300.0), (0.5, 60.0, 30.0)]
 )
-def test_writing_takes_a_hundredth_of_the_time_within_bounds(minutes: float, writing: float, seconds: float) -> None:
+def test_writing_takes_a_hundredth_of_the_time_within_bounds(minutes, writing, seconds):
     assert seconds_between_checkpoints(minutes, writing) == pytest.approx(seconds)
 
 
-def test_the_last_step_is_saved_once(train: Any, tmp_path: Path) -> None:
+def test_the_last_step_is_saved_once(train, tmp_path):
     assert not train()["stopped"]
     assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
 
 
-def test_an_unsaved_last_step_is_saved_at_the_end(train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsaved_last_step_is_saved_at_the_end(train, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 1e9)
     train("--checkpoint-minutes", "1e9")
     assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
@@ -55,13 +53,11 @@ def test_an_unsaved_last_step_is_saved_at_the_end(train: Any, tmp_path: Path, mo
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", ["validation", "test"])
-def test_a_run_stopped_after_its_last_step_resumes_to_the_same_end(
-    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
+def test_a_run_stopped_after_its_last_step_resumes_to_the_same_end(train, tmp_path, monkeypatch, part):
     whole = train("--force")
     judge = Classification.evaluate
 
-    def stopped(self: Classification, of: str, **how: Any) -> Any:
+    def stopped(self, of, **how):
         if of == part:
             os.kill(os.getpid(), signal.SIGTERM)
         return judge(self, of, **how)

@@ -1,7 +1,6 @@
 """Shares of time: they add up, and noise is neither speed nor loss. Speeds of a resumed run are those since its latest
 start."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,9 +29,7 @@ PHASES = ("order", "forward", "backward", "all_reduce", "update")
     st.floats(0.1, 100),
     SECONDS,
 )
-def test_shares_are_never_negative_and_add_up_to_one(
-    reported: tuple[list[tuple[float, ...]], tuple[dict[str, float], ...]], seconds: float, checkpoints: float
-) -> None:
+def test_shares_are_never_negative_and_add_up_to_one(reported, seconds, checkpoints):
     steps, phases = reported
     ranks = len(phases)
     efficiency = Efficiency([10.0] * ranks)
@@ -54,15 +51,7 @@ class Run(NamedTuple):
     """Ideal time by the ranks' rates in windows of ten steps."""
 
 
-def run(
-    computing: Sequence[Sequence[float]],
-    *,
-    rows: Sequence[int],
-    reducing: float = 0.0,
-    ordering: float = 0.0,
-    updating: Sequence[float] = (),
-    checkpoint: float = 0.0,
-) -> Run:
+def run(computing, *, rows, reducing=0.0, ordering=0.0, updating=(), checkpoint=0.0):
     """Simulate ranks. They compute for `computing` seconds (steps, ranks), reduce for `reducing` seconds once the
     slowest has arrived, and update for different times. The first rank writes a checkpoint before the middle step."""
     times = np.array(computing)
@@ -101,9 +90,7 @@ some_ranks = st.integers(1, 4).flatmap(
 
 
 @given(some_ranks, SECONDS, SECONDS, SECONDS, SECONDS)
-def test_each_share_equals_its_true_value(
-    ranks: tuple[list[list[float]], list[int]], reducing: float, ordering: float, updating: float, checkpoint: float
-) -> None:
+def test_each_share_equals_its_true_value(ranks, reducing, ordering, updating, checkpoint):
     computing, rows = ranks
     found = run(
         computing,
@@ -124,7 +111,7 @@ def test_each_share_equals_its_true_value(
         assert spent["rest"] == pytest.approx(steps * updating, abs=1e-6)
 
 
-def test_the_wait_for_a_checkpoint_is_not_communication() -> None:
+def test_the_wait_for_a_checkpoint_is_not_communication():
     found = run([[4.0, 4.0]] * 10, rows=[1, 1], checkpoint=20.0).shares
     assert found["checkpoints"] == pytest.approx(1 / 3)
     assert found["communication"] == pytest.approx(0.0)
@@ -133,7 +120,7 @@ def test_the_wait_for_a_checkpoint_is_not_communication() -> None:
     assert late["communication"] == pytest.approx(0.0, abs=0.01)
 
 
-def test_a_checkpoint_without_a_wait_does_not_reduce_communication() -> None:
+def test_a_checkpoint_without_a_wait_does_not_reduce_communication():
     efficiency = Efficiency([1.0, 1.0])
     efficiency.add(np.array([90, 90]), np.array([90.0, 90.0]))
     phases = [{"backward": 90.0, "all_reduce": 4.0}] * 2
@@ -141,7 +128,7 @@ def test_a_checkpoint_without_a_wait_does_not_reduce_communication() -> None:
     assert (shares["communication"], shares["rest"]) == pytest.approx((4 / 99, 0.0))
 
 
-def test_ranks_that_leave_an_all_reduce_at_different_times_count_all_of_it() -> None:
+def test_ranks_that_leave_an_all_reduce_at_different_times_count_all_of_it():
     efficiency = Efficiency([1.0, 1.0])
     phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, the rank that left last arrives last
     for _ in range(10):
@@ -150,24 +137,24 @@ def test_ranks_that_leave_an_all_reduce_at_different_times_count_all_of_it() -> 
     assert shares["communication"] == pytest.approx(0.2)
 
 
-def test_other_work_of_a_fast_rank_does_not_reduce_communication() -> None:
+def test_other_work_of_a_fast_rank_does_not_reduce_communication():
     found = run([[4.0, 8.0]] * 10, rows=[1, 1], reducing=1.0, updating=[1.0, 0.0])
     assert found.shares["communication"] == pytest.approx(10 / found.seconds)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_noise_does_not_count_as_speed(ranks: int) -> None:
+def test_noise_does_not_count_as_speed(ranks):
     noise = np.random.default_rng(0).normal(1.0, 0.12, (400, ranks))
     assert run(noise.tolist(), rows=[1] * ranks).ideal == pytest.approx(400, rel=0.01)
 
 
-def test_the_ideal_follows_a_rank_that_halves_its_speed() -> None:
+def test_the_ideal_follows_a_rank_that_halves_its_speed():
     found = run([[1.0, 1.0]] * 105 + [[1.0, 2.0]] * 95, rows=[10, 10])
     assert found.ideal == pytest.approx(105 + 95 * 20 / 15, rel=0.01)
     assert found.shares["balanced"] == pytest.approx(found.ideal / (105 + 190), rel=0.01)
 
 
-def test_a_rank_without_rows_keeps_its_rate() -> None:
+def test_a_rank_without_rows_keeps_its_rate():
     efficiency = Efficiency([2.0, 4.0])
     for _ in range(10):
         efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
@@ -179,22 +166,20 @@ def test_a_rank_without_rows_keeps_its_rate() -> None:
     assert efficiency.ideal_seconds(400) == pytest.approx(100 / 6 + 200 / 3 + 100 / 3)
 
 
-def test_steps_with_unknown_times_count_like_the_others() -> None:
+def test_steps_with_unknown_times_count_like_the_others():
     efficiency = Efficiency([1.0])
     efficiency.add(np.array([0]), np.array([0.0]))
     efficiency.add(np.array([10]), np.array([5.0]))
     assert efficiency.ideal_seconds(30) == pytest.approx(15.0)
 
 
-def test_a_run_that_is_stopped_before_its_first_step_has_a_summary() -> None:
+def test_a_run_that_is_stopped_before_its_first_step_has_a_summary():
     with join_process_group(1) as ranks:
         found = Throughput(RunProgress(), Clock(), [100.0]).summary(ranks, step_timer(ranks.device))
     assert (found["samples_per_second"], found["share_of_ideal"], found["seconds"]) == (0.0, None, 0.0)
 
 
-def test_speeds_count_since_the_latest_start_and_seconds_over_all_starts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_speeds_count_since_the_latest_start_and_seconds_over_all_starts(monkeypatch):
     monkeypatch.setattr(clock, "time", played := PlayedClock())
     progress, spent = RunProgress(rows_seen=100, seconds=10.0), Clock()
     found = Throughput(progress, spent, [60.0, 40.0])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.output.lines import Checkpoint, End, Epoch, Line, Note, Start, Step, Test, Waiting, parse_line
+from trainer.output.lines import Checkpoint, End, Epoch, Note, Start, Step, Test, Waiting, parse_line
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 SECONDS = st.floats(min_value=0, max_value=1e9)
@@ -50,40 +50,40 @@ LINES = st.one_of(
 
 
 @given(LINES)
-def test_a_line_survives_a_round_trip(line: Line) -> None:
+def test_a_line_survives_a_round_trip(line):
     assert parse_line(json.dumps(line.plain()).encode()) == line
 
 
 @given(LINES, st.data())
-def test_an_incomplete_line_is_ignored(line: Line, data: st.DataObject) -> None:
+def test_an_incomplete_line_is_ignored(line, data):
     written = json.dumps(line.plain()).encode()
     assert parse_line(written[: data.draw(st.integers(0, len(written) - 1))]) is None
 
 
 @given(LINES, st.data())
-def test_a_line_with_a_value_of_wrong_type_is_ignored(line: Line, data: st.DataObject) -> None:
+def test_a_line_with_a_value_of_wrong_type_is_ignored(line, data):
     content = line.plain()
     name = data.draw(st.sampled_from(sorted({*content} & {"kind", "time", "step", "epoch", "loss", "split", "text"})))
     assert parse_line(json.dumps({**content, name: {"another": "type"}}).encode()) is None
 
 
-def test_the_loss_is_among_the_measures_of_a_test_once() -> None:
+def test_the_loss_is_among_the_measures_of_a_test_once():
     line = Test.of(3, {"loss": 0.5, "accuracy": 0.9})
     assert (line.epoch, line.loss, line.measures) == (3, 0.5, {"accuracy": 0.9})
 
 
-def test_fields_of_another_version_are_ignored() -> None:
+def test_fields_of_another_version_are_ignored():
     known = Note(time=1.0, text="lost")
     assert parse_line(json.dumps({**known.plain(), "colour": "red"}).encode()) == known
 
 
 @pytest.mark.parametrize("step", [-1, True, 1.0, "1", None, 2**53, 2**64])
-def test_a_step_is_a_count(step: object) -> None:
+def test_a_step_is_a_count(step):
     line = {"kind": "waiting", "time": 1.0, "step": 1, "seconds": 0.0}
     assert parse_line(json.dumps(line).encode()) is not None
     assert parse_line(json.dumps({**line, "step": step}).encode()) is None
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400", "-1.0", "2.5e11"])
-def test_a_time_is_a_date(number: str) -> None:
+def test_a_time_is_a_date(number):
     assert parse_line(b'{"kind": "note", "text": "x", "time": %s}' % number.encode()) is None

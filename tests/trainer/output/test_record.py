@@ -21,33 +21,33 @@ def kinds(path: Path) -> list[str]:
     return found
 
 
-def test_lines_are_visible_immediately(tmp_path: Path) -> None:
+def test_lines_are_visible_immediately(tmp_path):
     with Record(tmp_path / "r", fresh=True) as record:
         record.write(Note(text="gone"))
         assert json.loads((tmp_path / "r").read_text())["text"] == "gone"
 
 
-def test_a_resumed_record_continues_after_an_incomplete_line(tmp_path: Path) -> None:
+def test_a_resumed_record_continues_after_an_incomplete_line(tmp_path):
     (tmp_path / "r").write_text('{"kind": "start"}\n{"kind": "st')
     with Record(tmp_path / "r", fresh=False) as record:
         record.write(Note(text="again"))
     assert kinds(tmp_path / "r") == ["start", "broken", "note"]
 
 
-def test_a_fresh_record_replaces_the_old_one(tmp_path: Path) -> None:
+def test_a_fresh_record_replaces_the_old_one(tmp_path):
     (tmp_path / "r").write_text('{"kind": "end"}\n')
     with Record(tmp_path / "r", fresh=True) as record:
         record.write(Note(text="again"))
     assert kinds(tmp_path / "r") == ["note"]
 
 
-def test_other_ranks_write_nothing(tmp_path: Path) -> None:
+def test_other_ranks_write_nothing(tmp_path):
     with Record(None, fresh=True) as record:
         record.write(Note(text="lost"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unwritable_notice_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_notice_does_not_end_the_run(monkeypatch):
     with Path("/dev/full").open("w", buffering=1) as full:
         monkeypatch.setattr(sys, "stderr", full)
         print_notice("a sentence")
@@ -58,7 +58,7 @@ def test_an_unwritable_notice_does_not_end_the_run(monkeypatch: pytest.MonkeyPat
             full.close()  # its buffer still contains the lost text
 
 
-def test_a_full_disk_is_reported_once_and_does_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_reported_once_and_does_not_end_the_run(capsys):
     with Record(Path("/dev/full"), fresh=True) as record:
         record.write(Note(text="lost"))
         record.write(Note(text="lost"))
@@ -76,9 +76,7 @@ def test_a_full_disk_is_reported_once_and_does_not_end_the_run(capsys: pytest.Ca
         (1, 0.001, 9, 0, list(range(9))),
     ],
 )
-def test_steps_are_sampled_by_number_and_by_time(
-    every: int, seconds_a_step: float, steps: int, first: int, taken: list[int]
-) -> None:
+def test_steps_are_sampled_by_number_and_by_time(every, seconds_a_step, steps, first, taken):
     takes, last = StepSampling(every).takes, steps - 1
     assert taken == [
         step for step in range(first, steps) if takes(step, last=step == last, now=1000 + step * seconds_a_step)

@@ -19,7 +19,7 @@ ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped"
 
 
 @pytest.fixture
-def output(tmp_path: Path) -> Path:
+def output(tmp_path):
     """An output folder with a checkpoint."""
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt").write_text("")
@@ -34,7 +34,7 @@ def refused(output: Path) -> bool:
     return False
 
 
-def test_a_summary_says_that_a_run_has_ended(output: Path) -> None:
+def test_a_summary_says_that_a_run_has_ended(output):
     assert refused(output)
     (output / "summary.json").write_text("[" * 100_000)
     assert refused(output)
@@ -44,32 +44,32 @@ def test_a_summary_says_that_a_run_has_ended(output: Path) -> None:
     assert not refused(output)
 
 
-def test_an_output_without_checkpoints_is_free(tmp_path: Path) -> None:
+def test_an_output_without_checkpoints_is_free(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
     require_free_output(tmp_path, force=False)
     require_free_output(tmp_path / "missing", force=False)
 
 
-def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
+def test_a_finished_model_is_replaced_only_by_force(tmp_path, messages):
     write_model_mark(tmp_path)
-    with pytest.raises(TrainingError, match=r"model is a finished model; add --force .*, or choose another --output"):
+    with messages.raises(TrainingError):
         require_free_output(tmp_path, force=False)
     require_free_output(tmp_path, force=True)
 
 
-def test_an_incomplete_model_may_be_replaced(tmp_path: Path) -> None:
+def test_an_incomplete_model_may_be_replaced(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "vocabulary.txt").write_text("good\n")
     require_free_output(tmp_path, force=False)
 
 
 @pytest.mark.parametrize("other", ["record.jsonl", "model", "a\nb"])
-def test_a_folder_that_is_not_a_model_is_never_replaced(tmp_path: Path, other: str) -> None:
+def test_a_folder_that_is_not_a_model_is_never_replaced(tmp_path, other, messages):
     write_model_mark(tmp_path)
     (tmp_path / "model" / other).write_text("mine")
     for writes in (lambda: require_free_output(tmp_path, force=True), lambda: fill_folder(tmp_path / "model")):
-        with pytest.raises(TrainingError, match=r"has '(record.jsonl|model|a\\nb)', which is not a file of a model"):
+        with messages.raises(TrainingError):
             writes()
     assert (tmp_path / "model" / other).read_text() == "mine"
 
@@ -94,7 +94,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_folder_replaces_an_old_one_atomically(tmp_path: Path) -> None:
+def test_a_folder_replaces_an_old_one_atomically(tmp_path):
     for content in ("first", "second"):
         fill_folder(tmp_path / "model", content)
         assert (tmp_path / "model" / "config.json").read_text() == content
@@ -102,7 +102,7 @@ def test_a_folder_replaces_an_old_one_atomically(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_failed_write_keeps_the_old_folder(tmp_path: Path, error: type[BaseException]) -> None:
+def test_a_failed_write_keeps_the_old_folder(tmp_path, error):
     write_model_mark(tmp_path)
     with pytest.raises(error):
         fill_partly(tmp_path / "model", error)
@@ -110,7 +110,7 @@ def test_a_failed_write_keeps_the_old_folder(tmp_path: Path, error: type[BaseExc
     assert (tmp_path / "model" / "config.json").read_text() == "old"
 
 
-def test_a_writer_killed_between_two_renames_loses_nothing(tmp_path: Path) -> None:
+def test_a_writer_killed_between_two_renames_loses_nothing(tmp_path):
     write_model_mark(tmp_path)
     (tmp_path / "model").rename(tmp_path / ".model.old")
     (tmp_path / ".model.partial").mkdir()
@@ -121,20 +121,20 @@ def test_a_writer_killed_between_two_renames_loses_nothing(tmp_path: Path) -> No
     assert names(tmp_path) == ["model"]
 
 
-def test_a_link_in_place_of_a_model_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_model_is_not_followed(tmp_path, messages):
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "config.json").write_text("kept")
     (tmp_path / ".model.partial").symlink_to(precious)
     fill_folder(tmp_path / "model")
     (tmp_path / "linked").symlink_to(precious)
-    with pytest.raises(TrainingError, match="linked, but this is not a folder"):
+    with messages.raises(TrainingError):
         fill_folder(tmp_path / "linked")
     assert (precious / "config.json").read_text() == "kept"
 
 
 @pytest.mark.parametrize("summary", [None, STOPPED, "[]", "{", "{}", "\udcff"])
-def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: str | None) -> None:
+def test_only_a_run_that_came_to_its_end_is_finished(tmp_path, summary):
     (tmp_path / "summary.json").write_text(ENDED)
     assert finished_summary(tmp_path) is None  # its model is missing
     write_model_mark(tmp_path)
@@ -146,7 +146,7 @@ def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: st
 
 
 @pytest.mark.parametrize("planted", [".probe", ".summary.json.partial"])
-def test_a_planted_link_is_not_followed(tmp_path: Path, planted: str) -> None:
+def test_a_planted_link_is_not_followed(tmp_path, planted):
     output, precious = tmp_path / "out", tmp_path / "precious"
     output.mkdir()
     precious.write_text("kept")
@@ -158,18 +158,18 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, planted: str) -> None:
     assert not (output / "summary.json").is_symlink()
 
 
-def test_files_of_a_killed_writer_are_replaced(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_replaced(tmp_path):
     (tmp_path / ".summary.json.partial").write_text("half of a long summary")
     write_whole(tmp_path / "summary.json", b"{}")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("summary.json", "{}")]
 
 
-def test_preparing_a_writable_folder_leaves_no_file(tmp_path: Path) -> None:
+def test_preparing_a_writable_folder_leaves_no_file(tmp_path):
     prepare_output(tmp_path / "new" / "one")
     assert list((tmp_path / "new" / "one").iterdir()) == []
 
 
-def test_the_model_of_a_stopped_run_may_be_replaced(tmp_path: Path) -> None:
+def test_the_model_of_a_stopped_run_may_be_replaced(tmp_path):
     for stopped, said in ((True, True), (False, False)):
         (tmp_path / "summary.json").write_text(json.dumps({"stopped": stopped}))
         assert was_stopped(tmp_path) is said

@@ -1,6 +1,6 @@
 """Candidates of a search: one change after the other of the best settings so far, without changing given options."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def searched(statistics: DatasetStatistics, worth: Worth, *fixed: str) -> list[M
     return [each.settings for each in trials]
 
 
-def test_the_best_guess_is_first_and_each_change_is_tried_once() -> None:
+def test_the_best_guess_is_first_and_each_change_is_tried_once():
     found = searched(TWO, lambda _: 0.5)
     assert found[0] == {"model": "linear"}
     others = CLASSIFIERS[1:]
@@ -41,7 +41,7 @@ def test_the_best_guess_is_first_and_each_change_is_tried_once() -> None:
     assert found[1] == {"model": "linear", "loss": "cross-entropy"}
 
 
-def test_a_better_change_is_kept_and_changed_further() -> None:
+def test_a_better_change_is_kept_and_changed_further():
     found = searched(TWO, lambda settings: 0.5 + (settings["model"] == "fasttext") + (settings.get("ngrams") == 3))
     first = found.index({"model": "fasttext"})
     assert found[first + 1] == {"model": "fasttext", "loss": "bce"}
@@ -49,40 +49,40 @@ def test_a_better_change_is_kept_and_changed_further() -> None:
     assert all(each["model"] == "fasttext" for each in found[first:])
 
 
-def test_epochs_are_doubled_while_that_helps() -> None:
+def test_epochs_are_doubled_while_that_helps():
     found = searched(
         TWO, lambda settings: float(min(settings.get("epochs", 6), 24)) if settings["model"] == "lstm" else 0.0
     )
     assert [each["epochs"] for each in found if "epochs" in each and len(each) == 2][:3] == [12, 24, 48]
 
 
-def test_the_lstm_is_tried_early_only_on_short_texts() -> None:
+def test_the_lstm_is_tried_early_only_on_short_texts():
     models = [each["model"] for each in searched(TWO._replace(words=9.0), lambda _: 0.5)]
     assert models.index("lstm") < 5
     assert models.count("lstm") == 1
 
 
 @pytest.mark.parametrize(("rows", "fixed", "tried"), [(1999, (), True), (2000, (), False), (9, ("optimiser",), False)])
-def test_the_cautious_model_is_tried_on_few_rows(rows: int, fixed: Sequence[str], tried: bool) -> None:
+def test_the_cautious_model_is_tried_on_few_rows(rows, fixed, tried):
     assert (CAUTIOUS in searched(TWO._replace(rows=rows), lambda _: 0.5, *fixed)) is tried
 
 
-def test_a_given_optimiser_excludes_the_linear_model() -> None:
+def test_a_given_optimiser_excludes_the_linear_model():
     models = [each["model"] for each in searched(TWO, lambda _: 0.5, "optimiser")]
     assert (models[0], "linear" in models, models.count("lstm")) == ("fasttext", False, 1)
 
 
-def test_a_given_optimiser_excludes_models_that_require_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_optimiser_excludes_models_that_require_another(monkeypatch):
     monkeypatch.setitem(MODELS, "fasttext", replace(MODELS["fasttext"], optimisers=("adagrad",)))
     found = searched(TWO._replace(words=9.0), lambda _: 0.5, "optimiser")
     assert {each["model"] for each in found} == {"lstm"}  # it is slow, but no other model is left
 
 
-def test_a_rating_loss_is_tried_if_there_are_ratings() -> None:
+def test_a_rating_loss_is_tried_if_there_are_ratings():
     assert not any("loss" in each for each in searched(TWO._replace(rated=False), lambda _: 0.5))
 
 
-def test_given_options_are_not_changed() -> None:
+def test_given_options_are_not_changed():
     found = searched(TWO, lambda _: 0.5, "epochs", "learning_rate")
     assert not any({"epochs", "learning_rate"} & each.keys() for each in found)
     config = configured({**PLACES, "model": AUTO, "epochs": 3, "word_dropout": 0.1, "seed": 7})
@@ -124,12 +124,12 @@ UNSUPPORTED = {
 }
 
 
-def test_options_belong_to_their_models() -> None:
+def test_options_belong_to_their_models():
     assert {*OF_CANDIDATES, *UNSUPPORTED, "minutes"} == {*models_by_option()}
 
 
 @pytest.mark.parametrize("name", OF_CANDIDATES)
-def test_a_given_option_applies_to_each_candidate_that_has_it(name: str) -> None:
+def test_a_given_option_applies_to_each_candidate_that_has_it(name):
     config = configured({**PLACES, "model": AUTO, name: OF_CANDIDATES[name]})
     having = {model for model in CLASSIFIERS if model in models_by_option()[name]}
     taken = {model for model in CLASSIFIERS if _of(config, model, name) == OF_CANDIDATES[name]}
@@ -141,33 +141,33 @@ def _of(config: TrainConfig, model: str, name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_an_option_without_a_candidate_is_refused(name: str) -> None:
-    with pytest.raises(TrainingError, match=r"--model auto has no --[a-z-]+; leave it out"):
+def test_an_option_without_a_candidate_is_refused(name, messages):
+    with messages.raises(TrainingError):
         configured({**PLACES, "model": AUTO, name: UNSUPPORTED[name]})
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
-def test_a_candidate_has_the_configuration_of_its_command_line(model: str) -> None:
+def test_a_candidate_has_the_configuration_of_its_command_line(model):
     config = configured({**PLACES, "model": AUTO, "metric": "f1-macro", "minutes": 2.0})
     assert candidate_config(config, {"model": model, "epochs": 5}) == configured(
         {**PLACES, "model": model, "epochs": 5, "metric": "f1-macro"}
     )
 
 
-def test_searched_options_are_those_in_which_candidates_differ() -> None:
+def test_searched_options_are_those_in_which_candidates_differ():
     defaults = {name for model in CLASSIFIERS for name in MODELS[model].defaults}
     tried = {name for each in searched(TWO._replace(rows=100), lambda _: 0.5) for name in each}
     assert set(SEARCHED) == (defaults | tried) - {"model", "char_ngrams"}
 
 
-def test_ranks_get_the_given_options_and_no_searched_ones() -> None:
+def test_ranks_get_the_given_options_and_no_searched_ones():
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
     words = option_values(config)
     assert set(words) & set(SEARCHED) == {"epochs"}
     assert from_option_values(words, endless=False) == config
 
 
-def test_a_resumed_run_has_the_settings_of_its_search() -> None:
+def test_a_resumed_run_has_the_settings_of_its_search():
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
     for settings in ({"model": "linear"}, {"model": "fasttext", "char_ngrams": "3-6", "learning_rate": 0.1}):
         chosen = candidate_config(config, settings)
@@ -175,18 +175,16 @@ def test_a_resumed_run_has_the_settings_of_its_search() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"model": "linear", "optimiser": "adam"}, "--optimiser is adam, but --model linear supports only adagrad"),
-        ({"model": AUTO, "preset": "reference"}, "--preset reference requires --model lstm; leave out"),
-    ],
+    "options",
+    [{"model": "linear", "optimiser": "adam"}, {"model": AUTO, "preset": "reference"}],
+    ids=["optimiser", "preset"],
 )
-def test_options_without_meaning_for_a_search_are_refused(given: Mapping[str, Any], sentence: str) -> None:
-    with pytest.raises(TrainingError, match=sentence):
-        configured({**PLACES, **given})
+def test_options_without_meaning_for_a_search_are_refused(options, messages):
+    with messages.raises(TrainingError):
+        configured({**PLACES, **options})
 
 
-def test_a_search_is_the_default_without_a_model_or_a_preset() -> None:
+def test_a_search_is_the_default_without_a_model_or_a_preset():
     assert default_model({"epochs": 3}) == {"model": AUTO}
     assert default_model({"preset": "reference"}) == default_model({"model": "lstm"}) == {}
     assert TrainConfig(**PLACES, model=AUTO).search_seconds == 300

@@ -16,7 +16,7 @@ HARD = (0.0, -0.1, -0.3, 0.1)
 
 
 def trial(score: float = 0.8, loss: float = 0.4, *, noise: float = 0.001, folds: int = 2) -> Trial:
-    def block(number: int) -> BlockScore:
+    def block(number):
         more = noise * (-1) ** number
         return BlockScore(score + HARD[number] + more, 0.5, loss - HARD[number] - more, 0.0)
 
@@ -40,7 +40,7 @@ BASE = trial(noise=0.0)
         (trial(0.801, noise=0.01), False),
     ],
 )
-def test_a_significantly_better_trial_wins(challenger: Trial, better: bool) -> None:
+def test_a_significantly_better_trial_wins(challenger, better):
     assert is_better(challenger, BASE) is better
 
 
@@ -51,11 +51,11 @@ def cautious(found: Trial) -> Trial:
 @pytest.mark.parametrize(
     ("score", "loss", "better"), [(0.7, 0.398, True), (0.7, 0.3999, False), (0.9, 0.4, False), (0.7, 0.41, False)]
 )
-def test_the_cautious_model_wins_by_a_standard_error_of_the_log_loss(score: float, loss: float, better: bool) -> None:
+def test_the_cautious_model_wins_by_a_standard_error_of_the_log_loss(score, loss, better):
     assert is_better(cautious(trial(score, loss)), BASE) is better
 
 
-def test_the_cautious_model_needs_all_folds_and_must_not_worsen_the_metric() -> None:
+def test_the_cautious_model_needs_all_folds_and_must_not_worsen_the_metric():
     found = cautious(trial(0.7, 0.35))
     assert not is_hopeless(found, BASE)
     assert not is_better(replace(found, folds=found.folds[:1]), BASE)
@@ -65,10 +65,10 @@ def test_the_cautious_model_needs_all_folds_and_must_not_worsen_the_metric() -> 
 
 
 @pytest.mark.parametrize(("blocks", "folds"), [(5, 1), (5, 5), (20, 1)])
-def test_at_most_one_search_in_twenty_selects_one_of_fifteen_equal_trials(blocks: int, folds: int) -> None:
+def test_at_most_one_search_in_twenty_selects_one_of_fifteen_equal_trials(blocks, folds):
     chance = np.random.default_rng(0)
 
-    def useless() -> Trial:
+    def useless():
         """Simulate equally good models: common noise is left out, and score and log loss of a block are correlated."""
         score = chance.normal(0, 0.01, (folds, blocks))
         losses = chance.normal(0, 0.01, (folds, blocks)) - score
@@ -90,27 +90,27 @@ def with_metric(found: Trial, metric: float, noise: float = 0.0) -> Trial:
     return replace(found, folds=folds)
 
 
-def test_a_better_score_must_not_worsen_the_metric() -> None:
+def test_a_better_score_must_not_worsen_the_metric():
     better = trial(0.81)
     assert not is_better(with_metric(better, 0.49, noise=0.005), BASE)
     assert is_better(with_metric(better, 0.499, noise=0.005), BASE)
     assert is_better(with_metric(better, 0.51), BASE)
 
 
-def test_block_difficulty_does_not_add_to_the_error_of_a_difference() -> None:
+def test_block_difficulty_does_not_add_to_the_error_of_a_difference():
     score, *_ = differences(trial(0.81), BASE)
     assert score.mean == pytest.approx(0.01)
     assert score.error < 0.001
 
 
-def test_other_folds_are_needed_unless_a_trial_is_worse() -> None:
+def test_other_folds_are_needed_unless_a_trial_is_worse():
     assert is_hopeless(trial(0.79, folds=1), BASE)
     assert not is_hopeless(trial(0.81, folds=1), BASE)
     assert not is_hopeless(trial(0.799, noise=0.008, folds=1), BASE)
     assert not is_hopeless(Trial(settings={}, folds=(), seconds=0.0), BASE)
 
 
-def test_a_tie_takes_the_first_trial_and_never_one_without_a_score() -> None:
+def test_a_tie_takes_the_first_trial_and_never_one_without_a_score():
     empty = Trial(settings={"model": "lstm"}, folds=(), seconds=1.0)
     same, better = trial(), trial(0.81)
     assert best_of([BASE, same, empty]) is BASE
@@ -118,10 +118,7 @@ def test_a_tie_takes_the_first_trial_and_never_one_without_a_score() -> None:
     assert empty.score is None
 
 
-def test_the_verdict_names_both_differences_that_decided() -> None:
+def test_the_verdict_names_both_differences_that_decided(messages):
     chosen = replace(trial(loss=0.35), settings={"model": "lstm"})
-    sentence = verdict(
-        TrainConfig(data=Path("data"), output=Path("out"), model="auto"), [BASE, chosen], chosen.settings
-    )
-    assert "chosen: --model lstm, " in sentence
-    assert "; compared with --model fasttext --epochs 3: score +0.000 ± 0.000, log loss -0.050 ± 0.000; " in sentence
+    config = TrainConfig(data=Path("data"), output=Path("out"), model="auto")
+    messages.check(verdict(config, [BASE, chosen], chosen.settings))
