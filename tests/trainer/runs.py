@@ -3,6 +3,7 @@
 import io
 import json
 import signal
+from collections.abc import Callable
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,15 @@ def stop(process: ForkedProcess, number: int = signal.SIGTERM) -> str:
     """Ask a run to stop, which ends with a checkpoint. Return its standard error."""
     process.send_signal(number)
     return finish(process)
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """Return a function that raises this error."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
 
 
 def summary(output: Path) -> dict[str, Any]:

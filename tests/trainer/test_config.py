@@ -18,7 +18,7 @@ from trainer.task import task_class
 FILES = ["--data", "d.h5", "--output", "out"]
 
 
-def test_the_reference_preset_has_the_settings_of_the_reference():
+def test_the_reference_preset_has_the_settings_of_the_reference_unless_others_are_given():
     config = parse_arguments([*FILES, "--preset", "reference"])
     assert (config.layers, config.hidden, config.embedding, config.pooling) == (2, 32, 100, "last")
     assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
@@ -26,12 +26,9 @@ def test_the_reference_preset_has_the_settings_of_the_reference():
     assert (config.embedding_dropout, config.word_dropout) == (0.0, 0.0)
     assert (config.row_length, parse_arguments(FILES).row_length) == (100, 400)
     assert config.batch_for(4) == 512
-
-
-def test_given_options_override_a_preset():
-    config = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
-    assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
-    assert parse_arguments(as_arguments(config)).row_length == config.row_length == 100
+    other = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
+    assert (other.epochs, other.batch_for(4), other.hidden) == (1, 64, 32)
+    assert parse_arguments(as_arguments(other)).row_length == other.row_length == 100
 
 
 @pytest.mark.parametrize(
@@ -84,8 +81,7 @@ def test_a_decaying_schedule_on_unbounded_text_is_refused(options, messages):
         ("lstm", "ngrams", 2),
         ("lstm", "window", 3),
         ("skipgram", "embeddings", "v.txt"),
-        ("auto", "char_ngrams", "3-6"),
-        ("auto", "embeddings", "v.txt"),
+        ("fasttext", "word_dropout", 0.2),
     ],
 )
 def test_an_option_of_other_models_is_refused_even_with_its_default(model, option, value, messages):
@@ -94,11 +90,10 @@ def test_an_option_of_other_models_is_refused_even_with_its_default(model, optio
     assert flag(option) in str(refused.value)
 
 
-def test_a_value_that_a_model_declares_may_be_given():
+def test_a_value_that_a_model_declares_may_be_given(monkeypatch):
     declared = replace(MODELS["linear"], defaults={**MODELS["linear"].defaults, "word_dropout": 0.0})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(MODELS, "linear", declared)
-        assert configured({**WORDS, "model": "linear", "word_dropout": 0.0}).word_dropout == 0.0
+    monkeypatch.setitem(MODELS, "linear", declared)
+    assert configured({**WORDS, "model": "linear", "word_dropout": 0.0}).word_dropout == 0.0
 
 
 @pytest.mark.parametrize(
@@ -123,31 +118,30 @@ def test_help_shows_the_default_of_the_one_model_that_has_an_option(learns, name
     assert shown.default == default
 
 
-@pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])
-def test_global_batch_and_rank_batch_exclude_each_other(name, capsys):
+NUMBERS = ("--checkpoint-minutes", "--learning-rate", "--clip-norm", "--positive-weight")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        *(
+            (f"{name} 64 --rank-batch 32 --preset reference", "contradict each other")
+            for name in ("--global-batch", "--batch-size")
+        ),
+        *((f"{name} {value}", f"{name} is {value}") for name in NUMBERS for value in ("inf", "nan")),
+    ],
+)
+def test_values_that_contradict_each_other_or_are_not_finite_are_wrong_use(options, words, capsys):
     with pytest.raises(SystemExit):
-        parse_arguments([*FILES, name, "64", "--rank-batch", "32", "--preset", "reference"])
-    assert "contradict each other" in capsys.readouterr().err
+        parse_arguments([*FILES, *options.split()])
+    assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--checkpoint-minutes", "--learning-rate", "--clip-norm", "--positive-weight"])
-@pytest.mark.parametrize("value", ["inf", "nan"])
-def test_numbers_are_finite(option, value, capsys):
-    with pytest.raises(SystemExit):
-        parse_arguments([*FILES, option, value])
-    assert f"{option} is {value}, but must be" in capsys.readouterr().err
-
-
-def test_the_default_step_has_256_rows():
-    config = parse_arguments(FILES)
-    assert (config.batch_for(3), config.requested_batch(3)) == (256, None)
-    assert parse_arguments([*FILES, "--global-batch", "256"]).requested_batch(3) == 256
-
-
-def test_small_datasets_have_more_epochs_by_default():
-    config = parse_arguments(FILES)
+def test_the_default_step_has_256_rows_and_small_datasets_have_more_epochs():
+    config, other = parse_arguments(FILES), parse_arguments([*FILES, "--global-batch", "256", "--epochs", "3"])
+    assert (config.batch_for(3), config.requested_batch(3), other.requested_batch(3)) == (256, None, 256)
     assert [config.epochs_for(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
-    assert parse_arguments([*FILES, "--epochs", "3"]).epochs_for(1) == 3
+    assert other.epochs_for(1) == 3
 
 
 @pytest.mark.parametrize("beside", [{}, {"epochs": 3}], ids=["alone", "beside epochs"])

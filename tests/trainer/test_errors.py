@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from common.errors import TrainingError
 from tests.trainer import runs
-from tests.trainer.runs import lines, notes, run_here, summary
+from tests.trainer.runs import lines, notes, raising, run_here, summary
 from trainer import task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
@@ -81,13 +81,8 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
     ],
     ids=["optimiser", "broadcast", "reduce", "reduce by NCCL", "rates", "a product"],
 )
-def test_full_gpu_memory_for_indivisible_buffers_is_one_sentence(
-    monkeypatch, dataset, tmp_path, owner, name, error, is_in_step, refused
-):
-    def full(*_arguments, **_options):
-        raise type(error)(*error.args)
-
-    monkeypatch.setattr(owner, name, full)
+def test_full_gpu_memory_is_one_sentence(monkeypatch, dataset, tmp_path, owner, name, error, is_in_step, refused):
+    monkeypatch.setattr(owner, name, raising(type(error)(*error.args)))
     assert ("at step 1" in refused("--data", dataset, "--output", tmp_path)) is is_in_step
 
 
@@ -215,10 +210,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
 def test_an_unexpected_error_is_reported_with_a_traceback(monkeypatch, dataset, tmp_path, error, messages):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(task, "stratified_rows", fail)
+    monkeypatch.setattr(task, "stratified_rows", raising(error))
     status, errors = run_here("--data", dataset, "--output", tmp_path)
     assert status == 1
     messages.check(errors.splitlines()[-1])

@@ -1,17 +1,15 @@
 """A run that is killed repeatedly, and resumes with other numbers of ranks, learns what an undisturbed one learns."""
 
-import json
 import random
 import subprocess
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from tests.trainer.runs import finish, wait_for_lines
+from tests.trainer.runs import finish, summary, wait_for_lines, weights
+from trainer.output.lines import parse_line
 
 KILLS = 20
 EPOCHS, STEPS = 8, 30
@@ -21,29 +19,15 @@ LEARNING = (
 )  # fmt: skip
 
 
-def step_losses(output: Path) -> dict[int, float]:
-    found = {}
-    for line in (output / "record.jsonl").read_text().splitlines():
-        try:
-            event = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # an incomplete line of a killed run
-        if event["kind"] == "step":
-            found[event["step"]] = event["loss"]
-    return found
-
-
-def events(output: Path, kind: str) -> int:
+def events(output, kind):
+    """Return the lines of a kind in the record of a run that was killed, perhaps while it wrote a line."""
     record = output / "record.jsonl"
-    return record.read_text().count(f'"kind": "{kind}"') if record.exists() else 0
+    whole = filter(None, map(parse_line, record.read_bytes().splitlines() if record.exists() else []))
+    return [line.plain() for line in whole if line.plain()["kind"] == kind]
 
 
-def newest_start(output: Path) -> str | None:
-    """Return the latest start. A run that starts from the beginning replaces the record, which then has as many starts
-    as before."""
-    record = output / "record.jsonl"
-    starts = [line for line in record.read_text().splitlines() if '"kind": "start"' in line] if record.exists() else []
-    return starts[-1] if starts else None
+def step_losses(output):
+    return {line["step"]: line["loss"] for line in events(output, "step")}
 
 
 def kill_all(process: "subprocess.Popen[str]") -> None:
@@ -62,11 +46,12 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     for kill in range(KILLS):
         ranks = chance.choice([1, 2, 3])
         slow = [f"{rank}:{chance.choice([8, 12, 20])}" for rank in range(ranks)]
-        start, steps = newest_start(killed), events(killed, "step") + chance.randint(0, 12)
+        # A run that starts from the beginning replaces the record, which then has as many starts as before.
+        start, steps = events(killed, "start")[-1:], len(events(killed, "step")) + chance.randint(0, 12)
         running = launch(
             ranks, "-m", "trainer", "--data", dataset, "--output", killed, *LEARNING, "--slow", *slow, "--resume"
         )
-        while running.poll() is None and (newest_start(killed) == start or events(killed, "step") < steps):
+        while running.poll() is None and (events(killed, "start")[-1:] == start or len(events(killed, "step")) < steps):
             time.sleep(0.01)
         time.sleep(chance.uniform(0.0, 0.1))
         assert running.poll() is None, f"it ended before kill {kill}: {running.communicate()[1]}"
@@ -78,8 +63,7 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     assert end.wait(240) == 0
     assert sorted(step_losses(killed)) == list(range(1, EPOCHS * STEPS + 1))
     assert step_losses(killed) == pytest.approx(step_losses(undisturbed), rel=2e-3)
-    rows_seen = [json.loads((output / "summary.json").read_text())["rows_seen"] for output in (undisturbed, killed)]
-    assert rows_seen == [EPOCHS * 1900] * 2
+    assert summary(killed)["rows_seen"] == summary(undisturbed)["rows_seen"] == EPOCHS * 1900
 
 
 @pytest.mark.slow
@@ -90,12 +74,12 @@ def test_killed_ranks_that_resume_with_the_same_shares_have_bit_identical_weight
     program = ("-m", "trainer", "--data", dataset, *LEARNING, "--epochs", 2, "--balance", shares, "--output")
     finish(launch(2, *program, undisturbed))
     for _ in range(2):
-        checkpoints = events(killed, "checkpoint")
+        checkpoints = len(events(killed, "checkpoint"))
         running = launch(2, *program, killed, "--resume")
         wait_for_lines(running, killed, "checkpoint", checkpoints + 1)
         kill_all(running)
     finish(launch(2, *program, killed, "--resume"))
     assert step_losses(killed) == step_losses(undisturbed)
-    ended, expected = (load_file(output / "model" / "model.safetensors") for output in (killed, undisturbed))
+    ended, expected = weights(killed), weights(undisturbed)
     assert ended.keys() == expected.keys()
     assert all(torch.equal(ended[name], expected[name]) for name in expected)

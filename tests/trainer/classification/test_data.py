@@ -16,6 +16,7 @@ from corpus.dataset import RowBlock as Written
 from corpus.dataset import open_dataset, write_dataset
 from corpus.dataset_settings import Settings
 from tests.trainer.conftest import VOCABULARY, make_rows
+from tests.trainer.runs import raising
 from trainer.classification.data import load_data
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
@@ -27,13 +28,8 @@ CPU = torch.device("cpu")
 
 
 def written(count: int, **changes: np.ndarray) -> Written:
-    rows = Written(
-        tokens=np.full((count, 4), 2, np.uint16),
-        lengths=np.full(count, 4, np.uint16),
-        labels=(np.arange(count) % 2).astype(np.uint8),
-        ratings=np.ones(count, np.uint8),
-    )
-    return rows._replace(**changes)
+    labels, lengths = (np.arange(count) % 2).astype(np.uint8), np.full(count, 4, np.uint16)
+    return Written(np.full((count, 4), 2, np.uint16), lengths, labels, np.ones(count, np.uint8))._replace(**changes)
 
 
 def put(path: Path, train: Written, test: Written, **ratings: Any) -> Path:
@@ -137,12 +133,8 @@ def test_word_dropout_shortens_rows(dataset):
 
 
 def test_the_ids_of_rows_are_those_that_occur_in_them():
-    rows = TextRows(
-        tokens=np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16),
-        lengths=np.array([2, 3, 1], np.uint16),
-        labels=np.zeros(3, np.uint8),
-        ratings=np.zeros(3, np.uint8),
-    )
+    tokens, none = np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16), np.zeros(3, np.uint8)
+    rows = TextRows(tokens=tokens, lengths=np.array([2, 3, 1], np.uint16), labels=none, ratings=none)
     for each in (rows, rows.copy_to(CPU)):
         assert each.ids(np.array([0, 1]), 9).tolist() == [3, 5, 7]
         assert each.ids(np.array([0, 1]), 6).tolist() == [1, 3, 5]
@@ -186,22 +178,20 @@ def test_rows_on_disk_equal_those_in_memory_and_are_written_once(dataset, tmp_pa
     assert len(written) == 1
 
 
-def test_rows_that_a_killed_run_left_incomplete_are_written_again(dataset, tmp_path):
-    digest = load_data(dataset).digest
-    half = tmp_path / f".{digest}.partial"
+def test_rows_that_a_killed_run_or_a_cleaner_of_old_files_damaged_are_written_again(dataset, tmp_path):
+    expected = load_data(dataset)
+    home, half = tmp_path / expected.digest, tmp_path / f".{expected.digest}.partial"
     half.mkdir()
     (half / "train.tokens.npy").write_bytes(b"half")
-    assert len(load_data(dataset, rows_in="disk", cache=tmp_path).training) == 1900
-    assert not half.exists()
-
-
-def test_rows_that_a_cleaner_of_old_files_damaged_are_written_again(dataset, tmp_path):
-    expected = load_data(dataset).training
-    load_data(dataset, rows_in="disk", cache=tmp_path)
-    home = tmp_path / load_data(dataset).digest
-    for spoil in (lambda: (home / "test.labels.npy").unlink(), lambda: os.truncate(home / "train.tokens.npy", 999)):
+    for spoil in (
+        lambda: None,
+        lambda: (home / "test.labels.npy").unlink(),
+        lambda: os.truncate(home / "train.tokens.npy", 999),
+    ):
         spoil()
-        assert np.array_equal(load_data(dataset, rows_in="disk", cache=tmp_path).training.tokens, expected.tokens)
+        rows = load_data(dataset, rows_in="disk", cache=tmp_path).training
+        assert np.array_equal(rows.tokens, expected.training.tokens)
+        assert not half.exists()
 
 
 @pytest.fixture
@@ -282,10 +272,7 @@ def test_the_cache_of_another_user_is_not_used(dataset, tmp_path, folder_of_a_pe
 
 
 def test_rows_that_do_not_fit_into_memory_are_an_error(dataset, monkeypatch, messages):
-    def full(*_):
-        raise MemoryError
-
-    monkeypatch.setattr("corpus.packing.StoredArray.__getitem__", full)
+    monkeypatch.setattr("corpus.packing.StoredArray.__getitem__", raising(MemoryError()))
     with messages.raises(TrainingError):
         load_data(dataset)
 

@@ -24,6 +24,14 @@ def of_words(words: np.ndarray, labels: np.ndarray | None = None) -> TextRows:
     return TextRows(tokens=words.astype(np.uint16), lengths=lengths, labels=labels, ratings=labels)
 
 
+def evaluated(
+    model: Classifier, rows: TextRows, *, loss: Loss = LOSS, threads: int = 1, share: int = 0, stop=lambda: False
+):
+    with join_process_group(1):
+        split = np.array([share or len(rows)])
+        return evaluate(model, rows, split=split, loss=loss, threads=Threads(threads), stop=stop)
+
+
 class FirstWord(Classifier):
     """Predicts positive if the first word of a text is 3. Records the sizes of the batches that fit into its memory."""
 
@@ -55,9 +63,7 @@ def test_every_row_is_evaluated_once_in_batches_that_fit_into_memory(holds, larg
         tokens=tokens, lengths=generator.integers(1, 4, count).astype(np.uint16), labels=labels, ratings=labels
     )
     model = FirstWord(holds)
-    with join_process_group(1):
-        found = evaluate(model, rows, split=np.array([count]), loss=LOSS, threads=Threads(threads), stop=lambda: False)
-    loss, confusion, *_ = found
+    loss, confusion, *_ = evaluated(model, rows, threads=threads)
     called = tokens[:, 0] == 3
     assert confusion.counts == tuple(
         tuple(int(((labels == label) & (called == prediction)).sum()) for prediction in (0, 1)) for label in (0, 1)
@@ -83,27 +89,23 @@ class ByFirstWord(FirstWord):
 def test_rows_are_counted_by_label_and_prediction_even_for_an_empty_class():
     rows = of_words(np.array([[2], [3], [4], [4]]), np.array([0, 0, 0, 1], np.uint8))
     three = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
-    with join_process_group(1):
-        found = evaluate(ByFirstWord(), rows, split=np.array([4]), loss=three, threads=Threads(1), stop=lambda: False)
-    assert found[1].counts == ((1, 1, 1), (0, 0, 1), (0, 0, 0))
+    assert evaluated(ByFirstWord(), rows, loss=three)[1].counts == ((1, 1, 1), (0, 0, 1), (0, 0, 0))
 
 
 def test_rows_that_no_rank_evaluates_are_an_error(messages):
     rows = of_words(np.full((9, 3), 2))
-    with join_process_group(1), messages.raises(TrainingError):
-        evaluate(FirstWord(), rows, split=np.array([8]), loss=LOSS, threads=Threads(1), stop=lambda: False)
+    with messages.raises(TrainingError):
+        evaluated(FirstWord(), rows, share=8)
 
 
 def test_a_stopped_evaluation_returns_nothing():
     rows = of_words(np.full((9000, 3), 2))
     model, asked = FirstWord(), iter((False, True))
-    with join_process_group(1):
-        found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, threads=Threads(1), stop=lambda: next(asked))
-    assert found is None
+    assert evaluated(model, rows, stop=lambda: next(asked)) is None
     assert sum(model.sizes) == 8192
 
 
 def test_memory_for_less_than_one_row_is_an_error(messages):
     rows = of_words(np.full((9, 3), 2))
-    with join_process_group(1), messages.raises(RankError):
-        evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, threads=Threads(1), stop=lambda: False)
+    with messages.raises(RankError):
+        evaluated(FirstWord(0), rows)

@@ -11,6 +11,7 @@ import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.trainer.runs import raising
 from tests.waiting import PATIENCE
 from trainer.distributed.parameter_server import FinishedStep, ParameterServer, StepQueue
 
@@ -95,11 +96,8 @@ def test_all_ranks_take_steps_from_the_first(servers):
     ],
 )
 def test_a_failed_owner_ends_its_rank_but_a_lost_peer_does_not(error, ended, monkeypatch):
-    def answer(*_):
-        raise error
-
     statuses = list[int]()
-    monkeypatch.setattr(ParameterServer, "_answer", answer)
+    monkeypatch.setattr(ParameterServer, "_answer", raising(error))
     monkeypatch.setattr(os, "_exit", statuses.append)
     ParameterServer._serve(ParameterServer.__new__(ParameterServer), 1)
     assert statuses == ended

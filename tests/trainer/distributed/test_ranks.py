@@ -1,7 +1,5 @@
+import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +7,8 @@ import torch
 import torch.distributed as dist
 
 from common.errors import DataError, TrainingError
+from tests.forking import PIPE
+from tests.waiting import PATIENCE
 from trainer.computing.threads import Threads
 from trainer.distributed import ranks
 
@@ -28,17 +28,17 @@ with join_process_group(2) as ranks:
 """
 
 
-def test_gloo_threads_on_a_cpu_do_not_preempt_others():
+def test_gloo_threads_on_a_cpu_do_not_preempt_others(warm_parent, tmp_path):
     """A gloo thread that preempted the owner of a lock would spin on it for 4 ms. Compute threads are excluded, because
     they would wait for each other as long."""
-    joined = subprocess.run(
-        [sys.executable, "-c", JOINED], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
-    )
-    found = [line.rsplit(" ", 1) for line in joined.stdout.splitlines()]
+    script = tmp_path / "joined.py"
+    script.write_text(JOINED)
+    process = warm_parent.start(script, environment=os.environ, stdout=PIPE)
+    threads = [line.rsplit(" ", 1) for line in process.communicate(PATIENCE)[0].splitlines()]
     named = {"gloo_tcp_loop", "pt_gloo_runloop"} if torch.__version__ >= (2, 13) else {"pt_gloo_runloop"}
-    assert named < {name for name, _ in found}
-    assert {batch for name, batch in found if name == "computing"} == {"False"}
-    assert {batch for name, batch in found if name != "computing"} == {"True"}
+    assert named < {name for name, _ in threads}
+    assert {batch for name, batch in threads if name == "computing"} == {"False"}
+    assert {batch for name, batch in threads if name != "computing"} == {"True"}
 
 
 @pytest.mark.parametrize("error", [TrainingError("no disk"), DataError("no disk")])

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.errors import TrainingError
+from tests.trainer.runs import raising
 from trainer.output import checkpoint
 
 
@@ -121,22 +122,14 @@ def test_a_flipped_bit_is_harmless_or_the_checkpoint_is_skipped(archive, tmp_pat
 )
 def test_an_unreadable_checkpoint_is_not_a_damaged_one(monkeypatch, tmp_path, error, messages):
     checkpoint.save(tmp_path, state(1), steps=1)
-
-    def fail(_):
-        raise error
-
-    monkeypatch.setattr(Path, "read_bytes", fail)
+    monkeypatch.setattr(Path, "read_bytes", raising(error))
     with messages.raises(TrainingError):
         checkpoint.newest(tmp_path)
 
 
 def test_too_little_memory_is_not_damage(monkeypatch, tmp_path):
     checkpoint.save(tmp_path, state(1), steps=1)
-
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr(torch, "load", fail)
+    monkeypatch.setattr(torch, "load", raising(MemoryError()))
     with pytest.raises(MemoryError):
         checkpoint.newest(tmp_path)
 

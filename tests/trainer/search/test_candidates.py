@@ -67,15 +67,12 @@ def test_the_cautious_model_is_tried_on_few_rows(rows, fixed, tried):
     assert (CAUTIOUS in searched(TWO._replace(rows=rows), lambda _: 0.5, *fixed)) is tried
 
 
-def test_a_given_optimiser_excludes_the_linear_model():
+def test_a_given_optimiser_excludes_models_that_require_another(monkeypatch):
     models = [each["model"] for each in searched(TWO, lambda _: 0.5, "optimiser")]
     assert (models[0], "linear" in models, models.count("lstm")) == ("fasttext", False, 1)
-
-
-def test_a_given_optimiser_excludes_models_that_require_another(monkeypatch):
     monkeypatch.setitem(MODELS, "fasttext", replace(MODELS["fasttext"], optimisers=("adagrad",)))
-    found = searched(TWO._replace(words=9.0), lambda _: 0.5, "optimiser")
-    assert {each["model"] for each in found} == {"lstm"}  # it is slow, but no other model is left
+    models = [each["model"] for each in searched(TWO._replace(words=9.0), lambda _: 0.5, "optimiser")]
+    assert {*models} == {"lstm"}  # it is slow, but no other model is left
 
 
 def test_a_rating_loss_is_tried_if_there_are_ratings():
@@ -93,31 +90,21 @@ def test_given_options_are_not_changed():
 
 
 OF_CANDIDATES = {
-    "embedding": 7,
-    "vocabulary": 7,
-    "hidden": 7,
+    **dict.fromkeys(("embedding", "vocabulary", "hidden", "buckets"), 7),
+    **dict.fromkeys(("dropout", "embedding_dropout", "word_dropout"), 0.1),
     "layers": 3,
     "pooling": "mean",
     "ngrams": 5,
-    "buckets": 7,
-    "dropout": 0.1,
-    "embedding_dropout": 0.1,
-    "word_dropout": 0.1,
     "loss": "mse",
     "positive_weight": 2.0,
     "metric": "balanced",
 }
 UNSUPPORTED = {
+    **dict.fromkeys(("character_embedding", "window", "negatives", "min_count", "words", "vocabulary_words"), 7),
     "char_ngrams": "3-6",
     "embeddings": "v.txt",
     "mode": "average:5",
-    "character_embedding": 7,
-    "window": 7,
-    "negatives": 7,
     "subsample": 0.1,
-    "min_count": 7,
-    "words": 7,
-    "vocabulary_words": 7,
     "similarity": ("s.txt",),
     "analogy": ("a.txt",),
     "pip": True,
@@ -132,12 +119,9 @@ def test_options_belong_to_their_models():
 def test_a_given_option_applies_to_each_candidate_that_has_it(name):
     config = configured({**PLACES, "model": AUTO, name: OF_CANDIDATES[name]})
     having = {model for model in CLASSIFIERS if model in models_by_option()[name]}
-    taken = {model for model in CLASSIFIERS if _of(config, model, name) == OF_CANDIDATES[name]}
+    candidates = {model: candidate_config(config, {"model": model}) for model in CLASSIFIERS}
+    taken = {model for model, candidate in candidates.items() if getattr(candidate, name) == OF_CANDIDATES[name]}
     assert taken == having != set()
-
-
-def _of(config: TrainConfig, model: str, name: str) -> Any:
-    return getattr(candidate_config(config, {"model": model}), name)
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
@@ -174,14 +158,11 @@ def test_a_resumed_run_has_the_settings_of_its_search():
         assert resumed_candidate_config(config, chosen.plain()) == chosen
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"model": "linear", "optimiser": "adam"}, {"model": AUTO, "preset": "reference"}],
-    ids=["optimiser", "preset"],
-)
-def test_options_without_meaning_for_a_search_are_refused(options, messages):
+@pytest.mark.parametrize("option", [("linear", "optimiser", "adam"), (AUTO, "preset", "reference")], ids="-".join)
+def test_options_without_meaning_for_a_search_are_refused(option, messages):
+    model, name, value = option
     with messages.raises(TrainingError):
-        configured({**PLACES, **options})
+        configured({**PLACES, "model": model, name: value})
 
 
 def test_a_search_is_the_default_without_a_model_or_a_preset():
