@@ -69,9 +69,8 @@ def test_gradients_of_a_share_equal_those_of_autograd(loss, ngrams, dropout, cou
     numbers = np.random.default_rng(count).permutation(200)[:count]
     found = []
     for direct in (True, False):
-        compute = text_gradients(
-            model, rows, loss=loss, device=CPU, seed=3, timer=StepTimer(), threads=Threads(threads)
-        )
+        how = {"device": CPU, "seed": 3, "timer": StepTimer(), "threads": Threads(threads)}
+        compute = text_gradients(model, rows, loss=loss, **how)
         assert compute._direct is not None
         if not direct:
             compute._direct = None

@@ -57,17 +57,12 @@ def test_constant_outputs_minimise_the_loss(kind, scale):
     assert outputs.grad.mean(0).abs().max() < 1e-3
 
 
-def test_constant_outputs_give_a_missing_rating_a_probability_above_zero():
+def test_a_missing_rating_has_a_probability_above_zero_and_log_odds_compare_positive_with_negative_ratings():
     loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
-    found = loss.constant_outputs(np.array([1, 1, 0], np.uint8), np.array([5, 5, 1], np.uint8))
-    assert found.softmax(0).tolist() == pytest.approx([2 / 8, 1 / 8, 1 / 8, 1 / 8, 3 / 8])
-
-
-def test_log_odds_of_ratings_compare_positive_with_negative_ratings():
-    loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
+    constant = loss.constant_outputs(np.array([1, 1, 0], np.uint8), np.array([5, 5, 1], np.uint8))
+    assert constant.softmax(0).tolist() == pytest.approx([2 / 8, 1 / 8, 1 / 8, 1 / 8, 3 / 8])
     outputs, _, _ = rows(2, loss)
-    shares = outputs.softmax(1)
-    assert torch.allclose(loss.log_odds(outputs).sigmoid(), shares[:, 3] + shares[:, 4])
+    assert torch.allclose(loss.log_odds(outputs).sigmoid(), outputs.softmax(1)[:, 3:].sum(1))
 
 
 @pytest.mark.parametrize("scale", [STARS, Scale(0, 1, 1), Scale(1, 10, 7)])

@@ -14,8 +14,7 @@ def build(pooling: str = "mean+words", **changes: object) -> LSTMClassifier:
     torch.manual_seed(0)
     settings = {"words": 50, "embedding": 12, "hidden": 8, "layers": 2, "pooling": pooling, "outputs": 1}
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
-    model = models.build("lstm", {**settings, **shares, **changes})
-    return model.eval()
+    return models.build("lstm", {**settings, **shares, **changes}).eval()
 
 
 def some_texts(count: int, width: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
@@ -41,9 +40,8 @@ def test_ids_beyond_the_vocabulary_count_as_the_unknown_word():
     assert not known.equal(tokens)
     assert model(tokens, lengths).equal(model(known, lengths))
     settings = TrainConfig(data="d", output="o", vocabulary=20).model_settings("lstm", words=50, outputs=1)
-    assert models.kind("lstm").count_weights(settings) == sum(
-        each.numel() for each in models.build("lstm", settings).state_dict().values()
-    )
+    weights = models.build("lstm", settings).state_dict().values()
+    assert models.kind("lstm").count_weights(settings) == sum(each.numel() for each in weights)
     enough = TrainConfig(data="d", output="o", vocabulary=48).model_settings("lstm", words=50, outputs=1)
     assert "vocabulary" not in enough
 

@@ -50,7 +50,7 @@ class Full(torch.nn.Module):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def gradients(rows_of, holds, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
+def gradients(rows_of, holds=ROWS, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
     torch.manual_seed(0)
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**SETTINGS, **shares}).double()  # autocast does not change it
@@ -78,30 +78,34 @@ def gradients(rows_of, holds, fails_in="forward", precision=torch.float32, threa
     return [parameter.grad for parameter in model.parameters()], compute.piece_rows
 
 
+@pytest.fixture(scope="module")
+def whole(rows_of):
+    """Gradients that are computed at once."""
+    at_once, pieces = gradients(rows_of)
+    assert pieces == 0
+    return at_once
+
+
 @pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])
 @pytest.mark.parametrize("fails_in", ["forward", "backward"])
-def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, holds, piece, fails_in):
-    expected, whole = gradients(rows_of, ROWS)
-    assert whole == 0
-    found, fitting = gradients(rows_of, holds, fails_in)
-    for one, other in zip(found, expected, strict=True):
-        assert torch.allclose(one, other, atol=1e-12)
+def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, whole, holds, piece, fails_in):
+    own, fitting = gradients(rows_of, holds, fails_in)
+    torch.testing.assert_close(own, whole, atol=1e-12, rtol=0)
     assert fitting == piece
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-def test_several_threads_give_the_gradients_of_one(rows_of, threads):
-    expected, _ = gradients(rows_of, ROWS)
-    found, _ = gradients(rows_of, ROWS, threads=threads)
-    for one, other in zip(found, expected, strict=True):
-        assert torch.allclose(one, other, atol=1e-12)
-
-
-def test_gradients_are_added_to_existing_ones(rows_of):
-    once, _ = gradients(rows_of, ROWS)
-    parts, _ = gradients(rows_of, ROWS, parts=(slice(0, 13), slice(13, 13), slice(13, ROWS)))
-    for one, other in zip(parts, once, strict=True):
-        assert torch.allclose(one, other, atol=1e-12)
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"threads": 2},
+        {"threads": 3},
+        {"parts": (slice(0, 13), slice(13, 13), slice(13, ROWS))},
+        {"holds": 7, "precision": torch.float16},
+    ],
+    ids=["two threads", "three threads", "added to existing gradients", "scaled in half precision"],
+)
+def test_gradients_computed_otherwise_are_the_same(rows_of, whole, how):
+    torch.testing.assert_close(gradients(rows_of, **how)[0], whole, atol=1e-12, rtol=0)
 
 
 class Vectors(torch.nn.Module):
@@ -158,21 +162,8 @@ def test_memory_for_less_than_one_row_is_an_error(rows_of, messages):
         gradients(rows_of, 0)
 
 
-def test_gradients_in_half_precision_are_scaled_back(rows_of):
-    expected, _ = gradients(rows_of, ROWS)
-    found, _ = gradients(rows_of, 7, precision=torch.float16)
-    for one, other in zip(found, expected, strict=True):
-        assert torch.allclose(one, other, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("device", "expected"),
-    [
-        ("cpu", ["time", "compute", "time", "sleep 6.0"]),
-        ("cuda", ["synchronize", "time", "compute", "synchronize", "time", "sleep 6.0"]),
-    ],
-)
-def test_a_slowed_rank_sleeps_in_proportion_to_its_own_time(monkeypatch, device, expected):
+@pytest.mark.parametrize(("device", "before"), [("cpu", []), ("cuda", ["synchronize"])])
+def test_a_slowed_rank_sleeps_in_proportion_to_its_own_time(monkeypatch, device, before):
     times, calls = iter([1.0, 3.0]), list[str]()
     clock = SimpleNamespace(
         perf_counter=lambda: calls.append("time") or next(times),
@@ -188,7 +179,7 @@ def test_a_slowed_rank_sleeps_in_proportion_to_its_own_time(monkeypatch, device,
     compute = GradientComputer(Vectors(), loss_of, rows=2, device=torch.device(device), timer=StepTimer())
     compute.slowness = 4.0
     compute(np.arange(2), 2, 0)
-    assert calls == expected
+    assert calls == [*before, "time", "compute", *before, "time", "sleep 6.0"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -24,37 +24,29 @@ from trainer.distributed.failures import Failure, FailureKind, root_cause
 from trainer.distributed.ranks import join_process_group
 
 
-class Event:
-    """GPU event that completes at query number `done_at`; 0: never."""
+class Reply:
+    """A GPU event that completes, and a backend that reports a lost peer, at query number `at`; 0: never."""
 
-    def __init__(self, done_at: int) -> None:
-        self.done_at, self.looks = done_at, 0
+    def __init__(self, at: int) -> None:
+        self.at, self.looks = at, 0
 
     def query(self) -> bool:
         self.looks += 1
-        return self.looks == self.done_at
-
-
-class NCCL:
-    """Backend that reports a lost peer at query number `gone_at`; 0: never."""
-
-    def __init__(self, gone_at: int) -> None:
-        self.gone_at, self.looks = gone_at, 0
+        return self.looks == self.at
 
     def get_error(self) -> SimpleNamespace:
-        self.looks += 1
-        return SimpleNamespace(name="REMOTE_ERROR" if self.looks == self.gone_at else "SUCCESS")
+        return SimpleNamespace(name="REMOTE_ERROR" if self.query() else "SUCCESS")
 
 
 def test_wait_returns_when_the_event_completes():
-    event = Event(done_at=4)
-    wait(event, NCCL(gone_at=0))
+    event = Reply(at=4)
+    wait(event, Reply(at=0))
     assert event.looks == 4
 
 
 def test_a_lost_peer_ends_the_wait_for_a_gpu(messages):
     with join_process_group(1), messages.raises(TrainingError), convert_errors("at step 5"):
-        wait(Event(done_at=0), NCCL(gone_at=3))
+        wait(Reply(at=0), Reply(at=3))
 
 
 def test_a_rank_asks_the_backend_of_its_own_device():

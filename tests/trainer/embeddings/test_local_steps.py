@@ -13,7 +13,7 @@ from trainer.clock import StepTimer
 from trainer.computing.row_gradients import FactoredGradient, sum_touched_rows
 from trainer.embeddings import local_steps
 from trainer.embeddings.local_steps import LocalSteps
-from trainer.embeddings.sampling import Sampling, sampling
+from trainer.embeddings.sampling import sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
 
 WORDS, SIZE, TOKENS = 12, 7, 20
@@ -36,6 +36,12 @@ def gradients(text: np.ndarray) -> SkipGramGradients:
     return SkipGramGradients(text, RULES, seed=3, pairs_a_row=10.0, steady=True)
 
 
+def local_steps_of(computing: SkipGramGradients, rows: int, *, rate: float, clip_norm: float = 0.0) -> LocalSteps:
+    local = LocalSteps(computing, rows=rows, clip_norm=clip_norm)
+    local.rate = rate
+    return local
+
+
 def as_tables(deltas: list[list[FactoredGradient]]) -> list[torch.Tensor]:
     """Return sparse gradients as dense tables."""
     found = []
@@ -49,8 +55,7 @@ def test_steps_that_run_out_of_memory_restore_the_vectors():
     text = np.random.default_rng(0).integers(FIRST_WORD, WORDS + FIRST_WORD, (6, TOKENS), dtype=np.int32)
     learned, computing = model(), gradients(text)
     before = [each.detach().clone() for each in (learned.centres, learned.contexts)]
-    local = LocalSteps(computing, rows=2, clip_norm=0.0)
-    local.rate = 1.0
+    local = local_steps_of(computing, 2, rate=1.0)
     fitting, compute_rows = iter((True, True, False)), computing.compute_rows
 
     def filling(*asked):
@@ -90,13 +95,10 @@ def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, square
     squares=st.booleans(),
 )
 def test_local_steps_are_sequential_and_the_vectors_are_restored(text, own, rate, clip_norm, squares):
-    learned, local = model(squares=squares), LocalSteps(gradients(text), rows=own, clip_norm=clip_norm)
-    local.rate = rate
-    found = local(learned, np.arange(len(text)), len(text), 5, StepTimer())
-    for delta, expected in zip(
-        as_tables(found.table_gradients), by_hand(text, own, rate, clip_norm, squares=squares), strict=True
-    ):
-        torch.testing.assert_close(delta, expected, rtol=1e-3, atol=1e-4)
+    learned = model(squares=squares)
+    local = local_steps_of(gradients(text), own, rate=rate, clip_norm=clip_norm)
+    deltas = as_tables(local(learned, np.arange(len(text)), len(text), 5, StepTimer()).table_gradients)
+    torch.testing.assert_close(deltas, by_hand(text, own, rate, clip_norm, squares=squares), rtol=1e-3, atol=1e-4)
     for table, expected in zip(learned.parameters(), model(squares=squares).parameters(), strict=True):
         assert torch.equal(table, expected)
 
@@ -105,8 +107,7 @@ def test_increments_of_squares_are_summed_even_for_frequent_words():
     text = np.full((8, TOKENS), FIRST_WORD, np.int32)
     grown = []
     for of in (4, 8):  # alone, and half of the rows of two ranks
-        local = LocalSteps(gradients(text), rows=4, clip_norm=0.0)
-        local.rate = 0.1
+        local = local_steps_of(gradients(text), 4, rate=0.1)
         grown.append(as_tables(local(model(squares=True), np.arange(4), of, 5, StepTimer()).table_gradients)[2:])
     for alone, of_two in zip(*grown, strict=True):
         assert torch.equal(alone, of_two)
@@ -119,12 +120,9 @@ def test_deltas_by_numba_equal_those_by_torch(text, own, rate):
     found = []
     for by_numba in (True, False):
         with patch.object(local_steps, "computed_by_numba", return_value=by_numba):
-            learned, local = model(), LocalSteps(gradients(text), rows=own, clip_norm=0.0)
-            local.rate = rate
+            learned, local = model(), local_steps_of(gradients(text), own, rate=rate)
             deltas = local(learned, np.arange(len(text)), len(text), 5, StepTimer())
-        assert all(
-            torch.equal(table, own) for table, own in zip(learned.parameters(), model().parameters(), strict=True)
-        )
+        torch.testing.assert_close([*learned.parameters()], [*model().parameters()], rtol=0, atol=0)
         found.append(as_tables(deltas.table_gradients))
     for by_loops, by_torch in zip(*found, strict=True):
         assert torch.equal(by_loops, by_torch)
@@ -132,7 +130,7 @@ def test_deltas_by_numba_equal_those_by_torch(text, own, rate):
 
 def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully():
     counts = np.array([10_000, 1])
-    rules: Sampling = sampling(counts, rows=100, window=3, negatives=5, subsample=0.0)
+    rules = sampling(counts, rows=100, window=3, negatives=5, subsample=0.0)
     text = np.full((4, TOKENS), FIRST_WORD, np.int32)
     text[0, 3] = FIRST_WORD + 1
     torch.manual_seed(0)
@@ -144,12 +142,10 @@ def test_with_two_ranks_frequent_words_move_half_and_rare_words_fully():
         with torch.no_grad():
             for each in learned.parameters():
                 each.normal_()
-        local = LocalSteps(computing, rows=4, clip_norm=0.0)
-        local.rate = 0.1
+        local = local_steps_of(computing, 4, rate=0.1)
         table_gradients = local(learned, np.arange(4), of, 5, StepTimer()).table_gradients[0][0]
-        deltas.append(
-            torch.zeros(2 + FIRST_WORD, SIZE).index_add_(0, table_gradients.ids.long(), table_gradients.gradients)
-        )
+        table = torch.zeros(2 + FIRST_WORD, SIZE)
+        deltas.append(table.index_add_(0, table_gradients.ids.long(), table_gradients.gradients))
     alone, of_two = deltas
     torch.testing.assert_close(of_two[FIRST_WORD], alone[FIRST_WORD] / 2)
     torch.testing.assert_close(of_two[FIRST_WORD + 1], alone[FIRST_WORD + 1])

@@ -1,6 +1,5 @@
 """Output folder: protection from a new run, and atomic writes."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -18,35 +17,22 @@ from trainer.output.run_files import (
 ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
 
 
-@pytest.fixture
-def output(tmp_path):
-    """An output folder with a checkpoint."""
+def test_a_summary_says_that_a_run_has_ended(tmp_path, messages):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt").write_text("")
-    return tmp_path
+    for summary in (None, "[" * 100_000, STOPPED):
+        if summary:
+            (tmp_path / "summary.json").write_text(summary)
+        with messages.raises(TrainingError):
+            require_free_output(tmp_path, force=True)
+    (tmp_path / "summary.json").write_text(ENDED)
+    require_free_output(tmp_path, force=True)
 
 
-def refused(output: Path) -> bool:
-    try:
-        require_free_output(output, force=True)
-    except TrainingError as error:
-        return "of a run that has not ended; continue with --resume, or remove that folder" in str(error)
-    return False
-
-
-def test_a_summary_says_that_a_run_has_ended(output):
-    assert refused(output)
-    (output / "summary.json").write_text("[" * 100_000)
-    assert refused(output)
-    (output / "summary.json").write_text(STOPPED)
-    assert refused(output)
-    (output / "summary.json").write_text(ENDED)
-    assert not refused(output)
-
-
-def test_an_output_without_checkpoints_is_free(tmp_path):
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
+@pytest.mark.parametrize("file", ["checkpoints/step-000000001.pt.damaged", "model/vocabulary.txt"])
+def test_an_output_without_checkpoints_and_a_complete_model_is_free(tmp_path, file):
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).write_text("good\n")
     require_free_output(tmp_path, force=False)
     require_free_output(tmp_path / "missing", force=False)
 
@@ -56,12 +42,6 @@ def test_a_finished_model_is_replaced_only_by_force(tmp_path, messages):
     with messages.raises(TrainingError):
         require_free_output(tmp_path, force=False)
     require_free_output(tmp_path, force=True)
-
-
-def test_an_incomplete_model_may_be_replaced(tmp_path):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "vocabulary.txt").write_text("good\n")
-    require_free_output(tmp_path, force=False)
 
 
 @pytest.mark.parametrize("other", ["record.jsonl", "model", "a\nb"])
@@ -158,21 +138,17 @@ def test_a_planted_link_is_not_followed(tmp_path, planted):
     assert not (output / "summary.json").is_symlink()
 
 
-def test_files_of_a_killed_writer_are_replaced(tmp_path):
-    (tmp_path / ".summary.json.partial").write_text("half of a long summary")
-    write_whole(tmp_path / "summary.json", b"{}")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("summary.json", "{}")]
+def test_files_of_a_killed_writer_are_replaced_and_preparing_a_folder_leaves_no_file(tmp_path):
+    output = tmp_path / "new" / "one"
+    prepare_output(output)
+    assert names(output) == []
+    (output / ".summary.json.partial").write_text("half of a long summary")
+    write_whole(output / "summary.json", b"{}")
+    assert [(path.name, path.read_text()) for path in output.iterdir()] == [("summary.json", "{}")]
 
 
-def test_preparing_a_writable_folder_leaves_no_file(tmp_path):
-    prepare_output(tmp_path / "new" / "one")
-    assert list((tmp_path / "new" / "one").iterdir()) == []
-
-
-def test_the_model_of_a_stopped_run_may_be_replaced(tmp_path):
-    for stopped, said in ((True, True), (False, False)):
-        (tmp_path / "summary.json").write_text(json.dumps({"stopped": stopped}))
-        assert was_stopped(tmp_path) is said
-    (tmp_path / "summary.json").write_text("[1]")
-    assert not was_stopped(tmp_path)
-    assert not was_stopped(tmp_path / "none")
+@pytest.mark.parametrize(("summary", "stopped"), [(STOPPED, True), (ENDED, False), ("[1]", False), (None, False)])
+def test_the_model_of_a_stopped_run_may_be_replaced(tmp_path, summary, stopped):
+    if summary:
+        (tmp_path / "summary.json").write_text(summary)
+    assert was_stopped(tmp_path) is stopped
