@@ -7,7 +7,6 @@ from contextlib import nullcontext, redirect_stderr
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import h5py
 import pytest
@@ -24,7 +23,8 @@ from trainer.computing import optimiser
 from trainer.config import TrainConfig
 from trainer.distributed import exchange
 from trainer.output import checkpoint, checkpoint_schedule
-from trainer.start import _require_first_has_checkpoints, load_data
+from trainer.start import _require_first_has_checkpoints, load_data, make_order
+from trainer.task import TRAINING
 
 
 @pytest.fixture(autouse=True)
@@ -247,9 +247,9 @@ def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning(messages
     _require_first_has_checkpoints([("rank 0", "/here"), others], "/here")
 
 
-def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, messages):
-    config, first = TrainConfig(data=Path("d.h5"), output=tmp_path), ["a"]
-    ranks: Any = SimpleNamespace(
+def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, messages, monkeypatch):
+    config, first, memories = TrainConfig(data=Path("d.h5"), output=tmp_path), ["a"], []
+    ranks = SimpleNamespace(
         is_first=False,
         world_size=2,
         local_size=2,
@@ -257,10 +257,22 @@ def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, mess
         gather=lambda mine: [mine, mine],
         broadcast=lambda _: (config.plain(), *first),
     )
-    task: Any = SimpleNamespace(load=lambda *_, **__: SimpleNamespace(digest="a"))
+    monkeypatch.setattr("trainer.distributed.memory.free", lambda: 100)
+    task = SimpleNamespace(load=lambda *_, memory, **__: memories.append(memory) or SimpleNamespace(digest="a"))
     load_data(task, replace(config, threads=7, data=Path("e.h5")), ranks, lambda: False)
     with messages.raises(TrainingError):
         load_data(task, replace(config, learning_rate=0.5), ranks, lambda: False)
     first[0] = "b"
     with messages.raises(TrainingError):
         load_data(task, config, ranks, lambda: False)
+    assert memories == [50, 50, 50]  # the share of a rank
+
+
+@pytest.mark.parametrize("saved", [None, {"global_batch": 2}], ids=["new", "resumed"])
+def test_a_global_batch_has_a_row_for_each_rank(saved, messages):
+    config, data = TrainConfig(data=Path("d"), output=Path("o"), global_batch=2), SimpleNamespace(sizes={TRAINING: 100})
+    ranks = SimpleNamespace(world_size=2, agreement=nullcontext)
+    assert make_order(config, ranks, data, saved=saved).size(0) == 2
+    ranks.world_size = 3
+    with messages.raises(TrainingError):
+        make_order(config, ranks, data, saved=saved)

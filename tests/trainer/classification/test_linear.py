@@ -27,6 +27,9 @@ TEXTS = st.lists(
 )
 
 
+SETTINGS = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "outputs": 2}
+
+
 def signed(number: int) -> int:
     number %= 2**64
     return number - 2**64 if number >= 2**63 else number
@@ -77,20 +80,20 @@ def plain_ratios(of_texts: Sequence[tuple[Sequence[int], int]]) -> dict[int, flo
 
 def rows_of(texts: Sequence[tuple[Sequence[int], int]]) -> RaggedRows:
     tokens = np.array([word for text, _ in texts for word in text], np.uint16)
-    lengths = np.array([len(text) for text, _ in texts])
-    labels = np.array([label for _, label in texts], np.uint8)
-    return RaggedRows(
-        tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=lengths.cumsum(), row_length=9
-    )
+    lengths, labels = np.array([len(text) for text, _ in texts]), np.array([label for _, label in texts], np.uint8)
+    ends = lengths.cumsum()
+    return RaggedRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=ends, row_length=9)
+
+
+def ngrams_of(texts: Sequence[tuple[Sequence[int], int]], **how: int) -> WeightedNgrams:
+    return fit_ngrams(rows_of(texts), WORDS, **{"ngrams": 3, "lengths": CHARS, **how})
 
 
 @given(texts=TEXTS)
 def test_ratios_of_ngrams_equal_those_of_the_plain_implementation(texts):
-    keys, ratios, longest = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
-    expected = {
-        **plain_ratios([(list(ngram_keys(text)), label) for text, label in texts]),
-        **plain_ratios([(list(char_keys(text)), label) for text, label in texts]),
-    }
+    keys, ratios, longest = ngrams_of(texts)
+    words, characters = ([([*keys_of(text)], label) for text, label in texts] for keys_of in (ngram_keys, char_keys))
+    expected = plain_ratios(words) | plain_ratios(characters)
     assert longest == max(len(text) for text, _ in texts)
     assert keys.tolist() == [-(2**63), *sorted(expected)]
     assert dict(zip(keys[1:].tolist(), ratios[1:].tolist(), strict=True)) == pytest.approx(expected, rel=1e-5)
@@ -99,10 +102,10 @@ def test_ratios_of_ngrams_equal_those_of_the_plain_implementation(texts):
 def test_counts_do_not_depend_on_when_they_are_merged(monkeypatch):
     chance = np.random.default_rng(0)
     texts = [(chance.integers(1, 8, 5).tolist(), int(chance.integers(2))) for _ in range(300)]
-    together = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    together = ngrams_of(texts)
     for name, value in (("_CHUNK_WORDS", 50), ("_MOST_COUNTED", 2_000), ("_BLOCK", 4)):
         monkeypatch.setattr(module, name, value)
-    apart = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
+    apart = ngrams_of(texts)
     assert apart.keys.tolist() == together.keys.tolist()
     assert apart.ratios.tolist() == together.ratios.tolist()
 
@@ -110,19 +113,18 @@ def test_counts_do_not_depend_on_when_they_are_merged(monkeypatch):
 @pytest.mark.parametrize("most", [1, 2, 3, 6])
 def test_the_most_frequent_ngrams_have_a_weight(most):
     texts = [([2, 2, 2, 2, 4, 4], 0), ([3, 3, 4], 1), ([2, 3], 1)]
-    few = fit_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS, most=most)
+    few = ngrams_of(texts, ngrams=1, most=most)
     assert len(few.keys) == 1 + most
     assert key(word_hash("good")) in few.keys
-    assert len(fit_ngrams(rows_of(texts), WORDS, ngrams=1, lengths=CHARS).keys) > 7
+    assert len(ngrams_of(texts, ngrams=1).keys) > 7
 
 
 def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNgrams]:
-    found = fit_ngrams(rows_of(texts), WORDS, ngrams=3, lengths=CHARS)
-    settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": len(found.keys) + 2}
-    model = models.build("linear", {**settings, "outputs": 2})
-    assert sum(each.numel() for each in model.state_dict().values()) == models.kind("linear").count_weights(
-        {**settings, "outputs": 2}
-    )
+    found = ngrams_of(texts)
+    settings = {**SETTINGS, "buckets": len(found.keys) + 2}
+    model = models.build("linear", settings)
+    numbers = sum(each.numel() for each in model.state_dict().values())
+    assert numbers == models.kind("linear").count_weights(settings)
     model.set_ngrams(found, torch.zeros(2))
     model.set_vocabulary(WORDS)
     torch.manual_seed(0)
@@ -163,7 +165,7 @@ def test_the_length_feature_is_limited_to_the_longest_training_row():
 
 def test_initial_outputs_are_the_same_for_every_text():
     model, found = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
-    new = Linear(words=2 + len(WORDS), ngrams=3, char_ngrams="2-3", buckets=len(model.keys), outputs=2)
+    new = Linear(**SETTINGS, buckets=len(model.keys))
     new.set_ngrams(found, torch.tensor([-0.5, 0.25]))
     new.set_vocabulary(WORDS)
     outputs = new(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
@@ -173,9 +175,7 @@ def test_initial_outputs_are_the_same_for_every_text():
 def test_a_restored_model_has_its_ngrams():
     texts = [([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)]
     model, _ = made(texts)
-    again = models.build(
-        "linear", {"words": 8, "ngrams": 3, "char_ngrams": "2-3", "buckets": len(model.keys), "outputs": 2}
-    )
+    again = Linear(**SETTINGS, buckets=len(model.keys))
     again.set_vocabulary(WORDS)
     again.load_state_dict(model.state_dict())
     rows = torch.tensor([2, 3, 4, 5, 1], dtype=torch.int32), torch.tensor([3, 2])
@@ -184,8 +184,7 @@ def test_a_restored_model_has_its_ngrams():
 
 
 def test_setting_the_vocabulary_is_fast_before_ngrams_are_set():
-    settings = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "buckets": 1000, "outputs": 1}
-    model = models.build("linear", settings)
+    model = Linear(**SETTINGS, buckets=1000)
     model.set_vocabulary(WORDS)
     assert model._alike == 0
 

@@ -58,7 +58,8 @@ def test_word_rows_do_not_depend_on_the_block_size(monkeypatch):
 
 
 @pytest.mark.usefixtures("computed_by")
-def test_the_default_is_eight_buckets_per_ngram():
+def test_the_default_is_eight_buckets_per_ngram(monkeypatch):
+    monkeypatch.setattr(module, "_CHUNK", 2)
     tokens, lengths = (each.numpy() for each in joined([[2, 3, 4], [4, 5, 4, 5], [6]]))
     none = np.zeros(3, np.uint8)
     rows = RaggedRows(tokens=tokens, lengths=lengths, labels=none, ratings=none, ends=lengths.cumsum(), row_length=6)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -142,43 +142,37 @@ def test_invalid_ragged_rows_are_refused(tmp_path, rows_in, messages):
             load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
 
 
-class Kept(NamedTuple):
-    lengths: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int32]
-
-
-def kept(words: WordDropout, lengths: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> Kept:
-    found = words.lengths(lengths, numbers)
-    return Kept(found, words.places(lengths, numbers, found, torch.device("cpu")).numpy())
+def kept(words: WordDropout, lengths: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+    """Return the lengths and places of the words that rows keep."""
+    lengths_kept = words.lengths(lengths, numbers)
+    return lengths_kept, words.places(lengths, numbers, lengths_kept, CPU).numpy()
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.floats(0.05, 0.95), st.data())
 def test_word_dropout_keeps_the_order_and_depends_only_on_the_key(lengths, share, data):
     words, numbers = WordDropout(share, 40, seed=1), keys(2, 3, np.arange(len(lengths)))
-    left = kept(words, np.array(lengths), numbers)
-    for row, (count, places) in enumerate(zip(left.lengths.tolist(), left.places.tolist(), strict=True)):
-        assert min(FEWEST_WORDS, lengths[row]) <= count <= lengths[row]
+    counts, all_places = kept(words, np.array(lengths), numbers)
+    for length, count, places in zip(lengths, counts.tolist(), all_places.tolist(), strict=True):
+        assert min(FEWEST_WORDS, length) <= count <= length
         assert places[:count] == sorted(set(places[:count]))
-        assert 0 <= places[0] <= places[count - 1] < lengths[row]
+        assert 0 <= places[0] <= places[count - 1] < length
     row = data.draw(st.integers(0, len(lengths) - 1))
-    alone = kept(words, np.array(lengths[row : row + 1]), numbers[row : row + 1])
-    count = int(alone.lengths[0])
-    assert count == left.lengths[row]
-    assert alone.places[0, :count].tolist() == left.places[row, :count].tolist()
+    (count,), (places,) = kept(words, np.array(lengths[row : row + 1]), numbers[row : row + 1])
+    assert count == counts[row]
+    assert places[:count].tolist() == all_places[row, :count].tolist()
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_word_dropout_drops_its_share_at_every_position(share):
-    left = kept(WordDropout(share, 30, seed=0), np.full(40_000, 30), keys(0, 0, np.arange(40_000)))
-    real = np.arange(left.places.shape[1]) < left.lengths[:, None]
-    times = np.bincount(left.places[real], minlength=30) / 40_000
-    assert times == pytest.approx(1 - share, abs=0.03)
+    counts, places = kept(WordDropout(share, 30, seed=0), np.full(40_000, 30), keys(0, 0, np.arange(40_000)))
+    real = np.arange(places.shape[1]) < counts[:, None]
+    assert np.bincount(places[real], minlength=30) / 40_000 == pytest.approx(1 - share, abs=0.03)
 
 
 def test_a_row_that_would_lose_too_many_words_keeps_four_consecutive_ones():
-    left = kept(WordDropout(0.999999, 9, seed=0), np.full(9_000, 9), keys(0, 0, np.arange(9_000)))
-    assert set(left.lengths.tolist()) == {FEWEST_WORDS}
-    places = left.places[:, :FEWEST_WORDS]
+    counts, places = kept(WordDropout(0.999999, 9, seed=0), np.full(9_000, 9), keys(0, 0, np.arange(9_000)))
+    assert set(counts.tolist()) == {FEWEST_WORDS}
+    places = places[:, :FEWEST_WORDS]
     assert {tuple(row) for row in (places - places[:, :1]).tolist()} >= {(0, 1, 2, 3)}
     assert len({tuple(row) for row in places.tolist()}) == 9
     assert np.bincount(places.flatten(), minlength=9) / 9_000 == pytest.approx(FEWEST_WORDS / 9, abs=0.03)

@@ -88,6 +88,13 @@ def test_sent_gradients_are_counted_once_for_each_other_rank(monkeypatch, ranks)
     assert found.traffic.bytes == (ranks - 1) * gradient_bytes(own)
 
 
+def test_rows_of_tables_are_sent_alone_if_a_batch_touches_at_most_four_in_five():
+    with join_process_group(1):
+        model = torch.nn.Embedding(10, 2)
+        own = GradientExchange(model, [model.weight], timer=StepTimer())
+        assert [own.is_sparse_cheaper([np.arange(rows)]) for rows in (1, 8, 9)] == [True, True, False]
+
+
 def report(shares: list[int], size: int) -> StepReport:
     """Return the report of a step after shares with these rows were sent in float32."""
     nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)

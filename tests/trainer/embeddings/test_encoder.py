@@ -20,9 +20,13 @@ SETTINGS = EncoderSettings(characters="abc", character_embedding=3, hidden=4, la
 WORDS = ["ab", "abcabcabc", "c", "d", "bb"]
 
 
-def encoder(seed: int = 0) -> WordEncoder:
+def encoder(seed: int = 0, scale: float = 1.0) -> WordEncoder:
     torch.manual_seed(seed)
-    return WordEncoder(SETTINGS, SETTINGS.build())
+    model = SETTINGS.build()
+    with torch.no_grad():
+        for each in model.centres.parameters():
+            each.mul_(scale)
+    return WordEncoder(SETTINGS, model)
 
 
 def write_model(folder: Path, own: WordEncoder, of: WordEncoder) -> Path:
@@ -61,8 +65,9 @@ def test_without_an_encoder_no_word_is_added(tmp_path):
     assert open_words(str(tmp_path)).including(["cab"]).words == WORDS
 
 
-def test_an_encoder_of_another_run_is_refused(tmp_path, messages):
-    write_model(tmp_path / "model", encoder(1), encoder(0))
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_an_encoder_of_another_run_is_refused(tmp_path, scale, messages):
+    write_model(tmp_path / "model", encoder(1, scale), encoder(0, scale))
     with messages.raises(DataError):
         open_words(str(tmp_path / "model"))
 

@@ -76,6 +76,19 @@ def learn(data: StreamRows) -> tuple[str, int]:
     return chosen
 
 
+def begin_part(data: StreamRows) -> None:
+    data.choose(never, never, wait=True)
+    data.load()
+
+
+@pytest.fixture
+def unended(stream):
+    """The stream, in which no reader has reached an end."""
+    for reader in range(2):
+        (stream / f"reader-{reader}" / "end.json").unlink()
+    return stream
+
+
 def test_every_part_is_used_once_and_readers_alternate(stream):
     data = rows(stream)
     found = [learn(data) for _ in range(sum(counts(stream)))]
@@ -85,12 +98,8 @@ def test_every_part_is_used_once_and_readers_alternate(stream):
     assert [name for name, _ in found[: 2 * shorter]] == ["reader-0", "reader-1"] * shorter
     assert data.choose(never, never, wait=True) is EpochStatus.END
     assert data.words_seen == 6 * len(TEXT.split())
-    assert data.place() == {
-        "taken": {"reader-0": counts(stream)[0], "reader-1": counts(stream)[1]},
-        "chosen": None,
-        "words_seen": data.words_seen,
-        "words_outside": 0,
-    }
+    taken = {"reader-0": counts(stream)[0], "reader-1": counts(stream)[1]}
+    assert data.place() == {"taken": taken, "chosen": None, "words_seen": data.words_seen, "words_outside": 0}
 
 
 def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream, messages):
@@ -112,8 +121,7 @@ def test_a_missing_part_is_pending_until_a_stop_or_the_end_of_the_run(stream, me
 def test_readers_are_informed_of_finished_parts_only(stream):
     data = rows(stream)
     for expected in ([0, 0], [1, 0], [1, 1]):
-        data.choose(never, never, wait=True)
-        data.load()
+        begin_part(data)
         data.report_to_readers()
         reported = [read_taken(stream, reader_folder(stream, reader), 99) for reader in range(2)]
         assert reported == expected
@@ -124,8 +132,7 @@ def test_a_resumed_run_has_the_same_part_and_rows(stream):
     before = rows(stream)
     for _ in range(3):
         learn(before)
-    before.choose(never, never, wait=True)
-    before.load()
+    begin_part(before)
     after = rows(stream)
     after.restore(before.state())
     assert after.has_part
@@ -140,14 +147,9 @@ def test_a_resumed_run_has_the_same_part_and_rows(stream):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"taken": {"reader-0": 1}},
-        {"taken": {"reader-0": 1, "reader-2": 0}},
-        {"taken": None},
-        {"chosen": ("reader-9", 0)},
-        {"chosen": "reader-0"},
-        {"words_seen": None},
-        {"words_outside": None},
-        {"last": None},
+        *({"taken": taken} for taken in ({"reader-0": 1}, {"reader-0": 1, "reader-2": 0}, None)),
+        *({"chosen": chosen} for chosen in (("reader-9", 0), "reader-0")),
+        *({name: None} for name in ("words_seen", "words_outside", "last")),
         {"last": {"reader-0": b"no tensor"}},
     ],
 )
@@ -159,13 +161,11 @@ def test_a_position_in_another_stream_is_damage(stream, changes):
 
 def test_held_out_rows_are_not_trained_on(stream):
     data = rows(stream)
-    data.choose(never, never, wait=True)
-    data.load()
+    begin_part(data)
     assert data.held_out.any()
     assert not data.tokens[7].any()
     data.end_part()
-    data.choose(never, never, wait=True)
-    data.load()
+    begin_part(data)
     assert data.tokens[7].any()
 
 
@@ -182,11 +182,8 @@ def test_the_vocabulary_outlives_its_parts(stream, tmp_path):
     assert load_start(tmp_path / STREAM) is None
     write_start(tmp_path / STREAM, made)
     found = load_start(tmp_path / STREAM)
-    assert (found.vocabulary.words, found.held_of, found.part_words) == (
-        made.vocabulary.words,
-        made.held_of,
-        made.part_words,
-    )
+    assert found.vocabulary.words == made.vocabulary.words
+    assert (found.held_of, found.part_words) == (made.held_of, made.part_words)
     np.testing.assert_array_equal(found.held_out, made.held_out)
     whole = (tmp_path / STREAM).read_bytes()
     for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
@@ -195,11 +192,9 @@ def test_the_vocabulary_outlives_its_parts(stream, tmp_path):
             load_start(tmp_path / STREAM)
 
 
-def test_the_vocabulary_is_limited_to_the_parts_that_readers_read_ahead(stream):
-    for reader in range(2):
-        (stream / f"reader-{reader}" / "end.json").unlink()
-    found = start(stream, words=1 << 40, ahead=max(counts(stream)) - 1)
-    assert found.vocabulary.counts.sum() == 6 * len(TEXT.split())
+def test_the_vocabulary_is_limited_to_the_parts_that_readers_read_ahead(unended):
+    limited = start(unended, words=1 << 40, ahead=max(counts(unended)) - 1)
+    assert limited.vocabulary.counts.sum() == 6 * len(TEXT.split())
 
 
 def test_text_without_frequent_words_is_one_sentence(stream, messages):
@@ -215,11 +210,16 @@ def clock(monkeypatch):
     return made
 
 
-def test_the_vocabulary_waits_at_most_half_of_the_minutes(stream, clock):
-    for reader in range(2):
-        (stream / f"reader-{reader}" / "end.json").unlink()
-    assert start(stream, words=1 << 40, minutes=3).vocabulary.counts.sum() > 0
+def test_the_vocabulary_waits_at_most_half_of_the_minutes(unended, clock):
+    assert start(unended, words=1 << 40, minutes=3).vocabulary.counts.sum() > 0
     assert clock.now == pytest.approx(90, abs=0.5)
+
+
+def test_a_run_ends_after_its_minutes(unended, clock):
+    data = rows(unended)
+    for minutes, ended in ((1.9, False), (0.2, True)):
+        clock.sleep(60 * minutes)
+        assert data._has_reached_end(options(unended, minutes=2.0)) is ended
 
 
 def test_a_source_without_text_within_the_minutes_is_one_sentence(stream, clock, messages):

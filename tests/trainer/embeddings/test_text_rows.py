@@ -10,7 +10,7 @@ from corpus.stream.stream_settings import read_settings
 from tests.trainer.embeddings import made_text
 from trainer.embeddings import text_rows
 from trainer.embeddings.stream_rows import await_first_parts, read_start
-from trainer.embeddings.text_rows import held_out_rows, read_rows
+from trainer.embeddings.text_rows import Vocabulary, WordCounts, held_out_rows, read_rows
 from trainer.task import TRAINING
 
 
@@ -45,6 +45,14 @@ def test_dropped_counts_of_rare_words_are_reported(tmp_path, endless, messages):
     assert not set(found.vocabulary.words) & set(once)
     (note,) = found.notes
     messages.check(note)
+
+
+def test_a_vocabulary_has_the_words_that_occur_often_enough_the_most_frequent_first(tmp_path):
+    counted = WordCounts()
+    for counts in ({"b": 1, "d": 1}, {"c": 2, "b": 1, "a": 3}):
+        counted.add_counts(counts)
+    vocabulary = Vocabulary.of(counted, min_count=2, where=tmp_path)
+    assert (vocabulary.words, vocabulary.counts.tolist()) == (("a", "b", "c"), [3, 2, 2])
 
 
 def test_few_distinct_words_need_no_note(tmp_path):

@@ -15,14 +15,16 @@ from trainer.distributed.ranks import join_process_group
 from trainer.output.checkpoint import RunProgress
 from trainer.output.throughput import Efficiency, Throughput
 
-SECONDS = st.floats(0, 10)
+ROWS, SECONDS = st.integers(0, 50), st.floats(0, 10)
 PHASES = ("order", "forward", "backward", "all_reduce", "update")
 
 
 @given(
     st.integers(1, 6).flatmap(
         lambda ranks: st.tuples(
-            st.lists(st.tuples(*[st.integers(0, 50)] * ranks, *[SECONDS] * ranks), max_size=25),
+            st.lists(
+                st.tuples(*[st.lists(each, min_size=ranks, max_size=ranks) for each in (ROWS, SECONDS)]), max_size=25
+            ),
             st.tuples(*[st.dictionaries(st.sampled_from(PHASES), SECONDS)] * ranks),
         )
     ),
@@ -31,14 +33,19 @@ PHASES = ("order", "forward", "backward", "all_reduce", "update")
 )
 def test_shares_are_never_negative_and_add_up_to_one(reported, seconds, checkpoints):
     steps, phases = reported
-    ranks = len(phases)
-    efficiency = Efficiency([10.0] * ranks)
-    for step in steps:
-        efficiency.add(np.array(step[:ranks], dtype=np.int64), np.array(step[ranks:]))
+    efficiency = efficiency_of([10.0] * len(phases), *steps)
     shares = efficiency.shares(rows=100, seconds=seconds, phases=phases, checkpoints=checkpoints, awaited=checkpoints)
     assert min(shares.values()) >= 0
     assert sum(shares.values()) == pytest.approx(1.0)
     assert list(shares) == ["balanced", "imbalance", "communication", "data", "checkpoints", "rest"]
+
+
+def efficiency_of(rates, *steps):
+    """Return the efficiency of ranks after steps with these rows and seconds."""
+    efficiency = Efficiency(rates)
+    for rows, seconds in steps:
+        efficiency.add(np.array(rows), np.array(seconds))
+    return efficiency
 
 
 class Run(NamedTuple):
@@ -74,10 +81,8 @@ def run(computing, *, rows, reducing=0.0, ordering=0.0, updating=(), checkpoint=
         len(window) * sum(rows) / sum(len(window) * count / window.sum(0)[rank] for rank, count in enumerate(rows))
         for window in windows
     )
-    seconds = float(clocks.max())
-    shares = efficiency.shares(
-        rows=steps * sum(rows), seconds=seconds, phases=phases, checkpoints=checkpoint, awaited=checkpoint
-    )
+    seconds, whole = float(clocks.max()), steps * sum(rows)
+    shares = efficiency.shares(rows=whole, seconds=seconds, phases=phases, checkpoints=checkpoint, awaited=checkpoint)
     return Run(shares, seconds, float(times.max(1).sum()), ideal)
 
 
@@ -92,14 +97,8 @@ some_ranks = st.integers(1, 4).flatmap(
 @given(some_ranks, SECONDS, SECONDS, SECONDS, SECONDS)
 def test_each_share_equals_its_true_value(ranks, reducing, ordering, updating, checkpoint):
     computing, rows = ranks
-    found = run(
-        computing,
-        rows=rows,
-        reducing=reducing,
-        ordering=ordering,
-        updating=[updating] * len(rows),
-        checkpoint=checkpoint,
-    )
+    times = {"reducing": reducing, "ordering": ordering, "updating": [updating] * len(rows)}
+    found = run(computing, rows=rows, **times, checkpoint=checkpoint)
     steps = len(computing)
     spent = {name: share * found.seconds for name, share in found.shares.items()}
     assert spent["balanced"] == pytest.approx(found.ideal)
@@ -121,18 +120,15 @@ def test_the_wait_for_a_checkpoint_is_not_communication():
 
 
 def test_a_checkpoint_without_a_wait_does_not_reduce_communication():
-    efficiency = Efficiency([1.0, 1.0])
-    efficiency.add(np.array([90, 90]), np.array([90.0, 90.0]))
+    efficiency = efficiency_of([1.0, 1.0], ([90, 90], [90.0, 90.0]))
     phases = [{"backward": 90.0, "all_reduce": 4.0}] * 2
     shares = efficiency.shares(rows=180, seconds=99.0, phases=phases, checkpoints=5.0, awaited=0.0)
     assert (shares["communication"], shares["rest"]) == pytest.approx((4 / 99, 0.0))
 
 
 def test_ranks_that_leave_an_all_reduce_at_different_times_count_all_of_it():
-    efficiency = Efficiency([1.0, 1.0])
+    efficiency = efficiency_of([1.0, 1.0], *[([1, 1], [8.0, 8.0])] * 10)
     phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, the rank that left last arrives last
-    for _ in range(10):
-        efficiency.add(np.array([1, 1]), np.array([8.0, 8.0]))
     shares = efficiency.shares(rows=20, seconds=100.0, phases=phases, checkpoints=0.0, awaited=0.0)
     assert shares["communication"] == pytest.approx(0.2)
 
@@ -155,21 +151,14 @@ def test_the_ideal_follows_a_rank_that_halves_its_speed():
 
 
 def test_a_rank_without_rows_keeps_its_rate():
-    efficiency = Efficiency([2.0, 4.0])
-    for _ in range(10):
-        efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
-    assert efficiency.ideal_seconds(100) == pytest.approx(100 / (2.0 + 4.0))
-    for _ in range(10):
-        efficiency.add(np.array([10, 10]), np.array([5.0, 10.0]))
-    for _ in range(10):
-        efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
+    idle, both = [([10, 0], [5.0, 0.0])] * 10, [([10, 10], [5.0, 10.0])] * 10
+    assert efficiency_of([2.0, 4.0], *idle).ideal_seconds(100) == pytest.approx(100 / (2.0 + 4.0))
+    efficiency = efficiency_of([2.0, 4.0], *idle, *both, *idle)
     assert efficiency.ideal_seconds(400) == pytest.approx(100 / 6 + 200 / 3 + 100 / 3)
 
 
 def test_steps_with_unknown_times_count_like_the_others():
-    efficiency = Efficiency([1.0])
-    efficiency.add(np.array([0]), np.array([0.0]))
-    efficiency.add(np.array([10]), np.array([5.0]))
+    efficiency = efficiency_of([1.0], ([0], [0.0]), ([10], [5.0]))
     assert efficiency.ideal_seconds(30) == pytest.approx(15.0)
 
 

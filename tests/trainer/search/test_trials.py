@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trainer.config import TrainConfig
+from trainer.search import trials
 from trainer.search.search import verdict
 from trainer.search.trials import CAUTIOUS, Trial, best_of, differences, is_better, is_hopeless
 from trainer.task import BlockScore
@@ -69,7 +70,8 @@ def test_the_cautious_model_needs_all_folds_and_must_not_worsen_the_metric():
 
 
 @pytest.mark.parametrize(("blocks", "folds"), [(5, 1), (5, 5)])
-def test_at_most_one_search_in_twenty_selects_one_of_fifteen_equal_trials(blocks, folds):
+def test_at_most_one_search_in_twenty_selects_one_of_fifteen_equal_trials(blocks, folds, monkeypatch):
+    monkeypatch.setattr(trials, "stdev", lambda values: float(np.std(values, ddof=1)))  # the same, but faster
     chance = np.random.default_rng(0)
 
     def useless():
@@ -82,7 +84,8 @@ def test_at_most_one_search_in_twenty_selects_one_of_fifteen_equal_trials(blocks
         ]
         return Trial(settings={}, folds=found, seconds=1.0)
 
-    taken = [best_of(trials) is not trials[0] for trials in ([useless() for _ in range(16)] for _ in range(300))]
+    searches = ([useless() for _ in range(16)] for _ in range(300))
+    taken = [best_of(made) is not made[0] for made in searches]
     assert sum(taken) <= 0.05 * len(taken) + 2 * (0.05 * len(taken)) ** 0.5
 
 
