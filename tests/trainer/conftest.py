@@ -15,6 +15,7 @@ from tests.trainer import forked
 from trainer import rate_measurement
 from trainer.config import RANK_ENVIRONMENT
 
+RAGGED = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
 VOCABULARY = [f"{kind}{letter}" for kind in ("good", "bad", "plain") for letter in "abcdefghijklmnopqrst"]
 
 
@@ -64,14 +65,9 @@ def rows_of() -> Callable[..., RowBlock]:
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset of 2000 training rows, 400 test rows and 60 words."""
     path = tmp_path_factory.mktemp("data") / "dataset.h5"
-    write_dataset(
-        path,
-        train=make_rows(2000, seed=1),
-        test=make_rows(400, seed=2),
-        vocabulary=VOCABULARY,
-        settings=Settings(row_length=20, vocabulary_size=60),
-        stopwords=frozenset({"the"}),
-    )
+    rows = {"train": make_rows(2000, seed=1), "test": make_rows(400, seed=2)}
+    settings = Settings(row_length=20, vocabulary_size=60)
+    write_dataset(path, **rows, vocabulary=VOCABULARY, settings=settings, stopwords=frozenset({"the"}))
     return path
 
 
@@ -79,10 +75,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same rows as whole texts, without padding."""
     path = tmp_path_factory.mktemp("texts") / "dataset.h5"
-    rows = (make_rows(2000, seed=1), make_rows(400, seed=2))
-    train, test = (each._replace(tokens=each.tokens[each.tokens > 0]) for each in rows)
-    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
-    write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=settings)
+    rows = {"train": make_rows(2000, seed=1), "test": make_rows(400, seed=2)}
+    whole = {part: each._replace(tokens=each.tokens[each.tokens > 0]) for part, each in rows.items()}
+    write_dataset(path, **whole, vocabulary=VOCABULARY, settings=RAGGED)
     return path
 
 

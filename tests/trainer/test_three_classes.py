@@ -39,19 +39,10 @@ def some_rows(count: int, *, seed: int) -> TextRows:
 
 def load(config: TrainConfig, *_: object, **__: object) -> TextData:
     """Return the data of the run, whatever dataset it names."""
-    return TextData(
-        training=some_rows(2000, seed=0),
-        validation=some_rows(100, seed=1),
-        test=some_rows(400, seed=2),
-        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
-        stopwords=frozenset(),
-        row_length=LENGTH,
-        scale=Scale(0, 1, 1),
-        rating_steps=1,
-        rating_fraction=False,
-        digest="0" * 32,
-        classes=CLASSES,
-    )
+    parts = {"training": some_rows(2000, seed=0), "validation": some_rows(100, seed=1), "test": some_rows(400, seed=2)}
+    kinds = {"scale": Scale(0, 1, 1), "rating_steps": 1, "rating_fraction": False, "classes": CLASSES}
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrst"]
+    return TextData(**parts, **kinds, vocabulary=words, stopwords=frozenset(), row_length=LENGTH, digest="0" * 32)
 
 
 @pytest.fixture(autouse=True)
@@ -75,9 +66,8 @@ def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_pa
     assert set(found["validation"]) == {"loss", "accuracy", "balanced_accuracy", "macro_f1", "majority"}
     model = load_model(tmp_path)
     assert model.about["test"]["confusion"] == found["confusion"]
-    assert replace(model.loss, temperature=1.0) == Loss(
-        kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3
-    )
+    loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
+    assert replace(model.loss, temperature=1.0) == loss
     assert found["temperature"] == model.loss.temperature != 1
     assert found["log_loss"] != found["uncalibrated_log_loss"]
 
@@ -103,9 +93,7 @@ def test_three_classes_ignore_the_loss_and_weight_of_a_preset(tmp_path):
 
 def test_too_many_classes_are_refused(tmp_path):
     config = configured({"data": Path("three.h5"), "output": tmp_path, "loss": "softmax"})
-    many, more = (
-        replace(load(config), classes=tuple(f"class {number}" for number in range(count))) for count in (1_000, 1_001)
-    )
+    many, more = (replace(load(config), classes=tuple(map(str, range(count)))) for count in (1_000, 1_001))
     assert task._loss(config, many).classes == 1_000
     with pytest.raises(TrainingError, match=r"three\.h5 has 1,001 classes"):
         task._loss(config, more)

@@ -15,7 +15,7 @@ from common.errors import DataError, TrainingError
 from corpus.dataset import RowBlock as Written
 from corpus.dataset import open_dataset, write_dataset
 from corpus.dataset_settings import Settings
-from tests.trainer.conftest import VOCABULARY, make_rows
+from tests.trainer.conftest import RAGGED, VOCABULARY, make_rows
 from tests.trainer.runs import raising
 from trainer.classification.data import load_data
 from trainer.classification.losses import Scale
@@ -49,9 +49,8 @@ def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path):
     rows = make_rows(2000, seed=1)
     labels = np.sort(rows.labels)
     train = rows._replace(tokens=rows.tokens[rows.tokens > 0], labels=labels, ratings=4 * labels + 1)
-    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
     path = tmp_path / "d.h5"
-    write_dataset(path, train=train, test=train, vocabulary=VOCABULARY, settings=settings)
+    write_dataset(path, train=train, test=train, vocabulary=VOCABULARY, settings=RAGGED)
     whole, part = load_data(path).training, load_data(path, learned=lambda every: every // 10).training
     assert len(part) == round(0.1 * len(whole))
     assert abs(part.labels.mean() - whole.labels.mean()) < 0.02

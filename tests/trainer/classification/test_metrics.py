@@ -20,12 +20,9 @@ def rows_of(c: Confusion) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
     return cells // c.classes, cells % c.classes
 
 
-def f1(labels: npt.NDArray[np.int64], predictions: npt.NDArray[np.int64], label: int) -> float:
-    both, called, there = (predictions == label) & (labels == label), predictions == label, labels == label
-    if not both.any():
-        return 0.0
-    precision, recall = both.sum() / called.sum(), both.sum() / there.sum()
-    return float(2 * precision * recall / (precision + recall))
+def f1(labels, predictions, label):
+    both = ((predictions == label) & (labels == label)).sum()
+    return 2 * both / ((predictions == label).sum() + (labels == label).sum())
 
 
 @given(matrices.filter(lambda c: c.rows > 0))

@@ -19,19 +19,9 @@ SCALE = Scale(0, 1, 1)
 
 
 def data_of(rows: Rows, classes: tuple[str, ...] = ("a", "b", "c")) -> TextData:
-    return TextData(
-        training=rows,
-        validation=rows[:1],
-        test=rows[:1],
-        vocabulary=[],
-        stopwords=frozenset(),
-        row_length=6,
-        scale=SCALE,
-        rating_steps=1,
-        rating_fraction=False,
-        digest="d",
-        classes=classes,
-    )
+    parts = {"training": rows, "validation": rows[:1], "test": rows[:1]}
+    kinds = {"scale": SCALE, "rating_steps": 1, "rating_fraction": False, "classes": classes}
+    return TextData(**parts, **kinds, vocabulary=[], stopwords=frozenset(), row_length=6, digest="d")
 
 
 def texts_of(rows: Rows) -> list[tuple[int, ...]]:
@@ -93,8 +83,7 @@ def test_with_three_classes_the_most_probable_one_is_predicted():
 def test_all_blocks_share_the_temperature_of_all_rows():
     labels = torch.tensor([1, 1, 1, 0] * 50)
     log_odds = torch.tensor([1.0, 1, -1, -1] * 50) * 3 * math.log(3)  # one in four is wrong
-    found = block_scores(
-        Loss(kind=BCE, scale=SCALE, positive_weight=1.0), F.pad(log_odds[:, None], (1, 0)), labels, "accuracy"
-    )
+    loss = Loss(kind=BCE, scale=SCALE, positive_weight=1.0)
+    found = block_scores(loss, F.pad(log_odds[:, None], (1, 0)), labels, "accuracy")
     (temperature,) = {block.log_temperature for block in found}
     assert math.exp(temperature) == pytest.approx(3, rel=0.15)

@@ -66,8 +66,8 @@ def test_numba_and_torch_give_the_gradients_of_the_definition(rows, window, subs
     chosen, learned = rules(window, subsample), model()
     keys = hashes(seed, 3, np.arange(len(rows)))
     loss, pairs, gradients = by_definition(learned, rows, keys, chosen)
-    by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False).sums(learned, rows, keys)
-    by_torch = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)._by_torch(learned, rows, keys)
+    computing = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)
+    by_numba, by_torch = computing.sums(learned, rows, keys), computing._by_torch(learned, rows, keys)
     for found_loss, found_pairs, table_gradients in (by_numba, by_torch):
         assert found_pairs == pairs
         assert found_loss.item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-4)
@@ -107,9 +107,6 @@ def test_subsampling_equals_that_of_word2vec():
 def test_negatives_are_drawn_in_proportion_to_a_power_of_counts():
     counts = np.array([1000, 100, 10, 1])
     chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=0)
+    assert (chosen.keep[FIRST_WORD:] == 1 << 24).all()  # without subsampling
     shares = np.bincount(chosen.noise, minlength=FIRST_WORD + 4)[FIRST_WORD:] / len(chosen.noise)
     assert shares == pytest.approx(counts**0.75 / (counts**0.75).sum(), rel=1e-4)
-
-
-def test_without_subsampling_every_word_is_kept():
-    assert (rules().keep[FIRST_WORD:] == 1 << 24).all()

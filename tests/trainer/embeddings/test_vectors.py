@@ -12,13 +12,11 @@ from trainer.embeddings.vectors import WordVectors, open_vectors, read_vectors, 
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), min_size=1, max_size=6, unique=True)
 _SIZES = st.floats(2.0**-99, 2.0**19, width=32)
+A, B, C = (np.array(each, "<f4").tobytes() for each in ([1, 2], [3, 4], [np.nan, 1]))
 NUMBERS = st.just(0.0) | _SIZES | _SIZES.map(lambda each: -each)
-WRITERS = [write_text, write_binary]
 
 
-@pytest.mark.parametrize(
-    ("file", "address"), [("v.bin", "v.bin"), ("m/vectors.bin", "m"), ("o/model/vectors.txt", "o")]
-)
+@pytest.mark.parametrize(("file", "address"), [("v", "v"), ("m/vectors.bin", "m"), ("o/model/vectors.txt", "o")])
 def test_an_address_is_a_file_a_model_folder_or_a_run(tmp_path, file, address):
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     write_binary(str(tmp_path / file), WordVectors(["a"], np.ones((1, 2), np.float32)))
@@ -26,7 +24,7 @@ def test_an_address_is_a_file_a_model_folder_or_a_run(tmp_path, file, address):
 
 
 @given(words=WORDS, size=st.integers(1, 5), data=st.data())
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("write", [write_text, write_binary])
 def test_vectors_survive_a_round_trip_bit_for_bit(tmp_path_factory, write, words, size, data):
     numbers = data.draw(st.lists(NUMBERS, min_size=len(words) * size, max_size=len(words) * size))
     matrix = np.pad(np.array(numbers, np.float32).reshape(len(words), size), ((0, 0), (0, 1)))
@@ -37,13 +35,12 @@ def test_vectors_survive_a_round_trip_bit_for_bit(tmp_path_factory, write, words
     assert found.matrix.tolist() == matrix.tolist()
 
 
-def test_newlines_between_words_of_a_binary_file_are_optional(tmp_path):
-    vectors = np.arange(6, dtype="<f4").reshape(2, 3)
-    for between in (b"", b"\n"):
-        path = tmp_path / "vectors.bin"
-        path.write_bytes(b"2 3\na " + vectors[0].tobytes() + between + b"b " + vectors[1].tobytes())
-        found = read_vectors(str(path))
-        assert (found.words, found.matrix.tolist()) == (["a", "b"], vectors.tolist())
+@pytest.mark.parametrize("between", [b"", b"\n"])
+def test_newlines_between_words_of_a_binary_file_are_optional(tmp_path, between):
+    path = tmp_path / "vectors.bin"
+    path.write_bytes(b"2 2\na " + A + between + b"b " + B)
+    vectors = read_vectors(str(path))
+    assert (vectors.words, vectors.matrix.tolist()) == (["a", "b"], [[1, 2], [3, 4]])
 
 
 @pytest.mark.parametrize(
@@ -60,9 +57,6 @@ def test_an_invalid_or_damaged_file_is_one_sentence(tmp_path, content, messages)
     path.write_bytes(content)
     with messages.raises(DataError):
         read_vectors(str(path))
-
-
-A, B, C = (np.array(each, "<f4").tobytes() for each in ([1, 2], [3, 4], [np.nan, 1]))
 
 
 @pytest.mark.parametrize(

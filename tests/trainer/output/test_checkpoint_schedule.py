@@ -2,16 +2,20 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
-from tests.trainer.conftest import make_rows
+from tests.played_clock import PlayedClock
+from tests.trainer.conftest import VOCABULARY, make_rows
 from tests.trainer.runs import lines, train_here
 from trainer.classification.task import Classification
+from trainer.clock import Clock
 from trainer.options.run_options import seconds_between_checkpoints
-from trainer.output import checkpoint_schedule
+from trainer.output import checkpoint, checkpoint_schedule
+from trainer.output.checkpoint_schedule import Checkpointer
 
 STEPS = 3
 
@@ -20,12 +24,9 @@ STEPS = 3
 def train(tmp_path, monkeypatch):
     """Train for an epoch of three steps, which ends with a checkpoint. Return the content of summary.json."""
     monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
-    data = tmp_path / "dataset.h5"
-    vocabulary = [f"word{number}" for number in range(60)]
-    settings = Settings(row_length=20, vocabulary_size=60)
-    write_dataset(
-        data, train=make_rows(300, seed=1), test=make_rows(99, seed=2), vocabulary=vocabulary, settings=settings
-    )
+    data, settings = tmp_path / "dataset.h5", Settings(row_length=20, vocabulary_size=60)
+    rows = {"train": make_rows(300, seed=1), "test": make_rows(99, seed=2)}
+    write_dataset(data, **rows, vocabulary=VOCABULARY, settings=settings)
 
     def run(*arguments):
         return train_here(tmp_path, "--data", data, "--epochs", 1, "--batch-size", 100, *arguments)
@@ -38,6 +39,22 @@ def train(tmp_path, monkeypatch):
 )
 def test_writing_takes_a_hundredth_of_the_time_within_bounds(minutes, writing, seconds):
     assert seconds_between_checkpoints(minutes, writing) == pytest.approx(seconds)
+
+
+def test_a_checkpoint_is_due_after_its_seconds_and_earlier_at_the_end_of_an_epoch(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint_schedule, "time", played := PlayedClock())
+    monkeypatch.setattr(checkpoint, "save", lambda *_, **__: played.sleep(0.4))  # so the next is due in 40 seconds
+    config, throughput = SimpleNamespace(output=tmp_path, checkpoint_minutes=0.0), SimpleNamespace(awaited=0.0)
+    reporter = SimpleNamespace(first=True, checkpoint=lambda *_: None)
+    checkpointer = Checkpointer(config, dict, reporter, Clock(), throughput, None)
+    assert checkpointer.save(5, awaited=True)
+    due = []
+    for seconds in (9, 1, 29, 1):
+        played.sleep(seconds)
+        due.append((checkpointer.is_due(epoch_ends=False), checkpointer.is_due(epoch_ends=True)))
+    assert due == [(False, False), (False, True), (False, True), (True, True)]
+    assert checkpointer.save(6, awaited=False)
+    assert throughput.awaited == 0.4
 
 
 def test_the_last_step_is_saved_once(train, tmp_path):

@@ -25,9 +25,8 @@ def test_chosen_settings_are_trained_as_if_given(texts, tmp_path, monkeypatch):
     trials, record = lines(found, "trial"), (found / "record.jsonl").read_text().splitlines()
     kinds = [json.loads(line)["kind"] for line in record]
     assert kinds[: len(trials) + 2] == ["search", *["trial"] * len(trials), "start"]
-    assert found_summary["search"]["trials"] == [
-        {name: line[name] for name in ("settings", "measures", "folds", "seconds")} for line in trials
-    ]
+    names = ("settings", "measures", "folds", "seconds")
+    assert found_summary["search"]["trials"] == [{name: line[name] for name in names} for line in trials]
     assert found_summary["search"]["settings"] == [line["settings"] for line in trials if line["best"]][-1]
     assert found_summary["search"]["verdict"] in notes(found)
     assert found_summary["search"]["verdict"].endswith("no time for more trials")
@@ -55,7 +54,6 @@ def test_a_stopped_search_leaves_no_model_and_restarts(launch, texts, tmp_path):
     assert not (tmp_path / "model").exists()
     finish(launch(0, *command, "--minutes", "0.05", "--resume"))
     found_summary = summary(tmp_path)
-    assert [line["trial"] for line in lines(tmp_path, "trial")] == [
-        *range(1, 1 + len(found_summary["search"]["trials"]))
-    ]
+    trials = len(found_summary["search"]["trials"])
+    assert [line["trial"] for line in lines(tmp_path, "trial")] == [*range(1, 1 + trials)]
     assert (tmp_path / "model" / "config.json").exists()
