@@ -41,9 +41,11 @@ def test_option_values_of_any_model_or_preset_give_the_same_configuration(given)
     assert from_option_values(option_values(config), endless=False) == config
 
 
-def test_options_have_common_aliases():
-    config = parse_arguments([*FILES, "--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd"])
+def test_options_have_common_aliases_and_several_ranks_can_be_slowed_by_one_or_by_several():
+    options = ("--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd", "--slow", "0:1.5", "1:2", "--slow", "2:3")
+    config = parse_arguments([*FILES, *options])
     assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "sgd")
+    assert config.slow == {0: 1.5, 1: 2.0, 2: 3.0}
 
 
 @pytest.mark.parametrize(
@@ -53,11 +55,6 @@ def test_a_given_batch_size_is_passed_to_ranks(options):
     config = parse_arguments([*FILES, *options.split()])
     assert parse_arguments(as_arguments(config)) == config
     assert bool(options) == bool({"--global-batch", "--rank-batch", "--preset"} & set(as_arguments(config)))
-
-
-def test_several_ranks_can_be_slowed_by_one_option_or_by_several():
-    config = parse_arguments([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3"])
-    assert config.slow == {0: 1.5, 1: 2.0, 2: 3.0}
 
 
 def test_options_do_not_import_torch():

@@ -73,10 +73,6 @@ def launched(monkeypatch, capsys):
     return start
 
 
-def test_successful_ranks_are_not_restarted(launched):
-    assert launched({})[:2] == (0, [])
-
-
 def test_the_cause_is_reported_and_not_its_consequences(launched):
     _, reported, calls = launched({0: LOST, 1: BROKEN}, {})
     assert reported == [BROKEN]
@@ -114,9 +110,10 @@ def test_final_and_repeated_failures_are_not_restarted(launched, attempts, start
     assert len(calls) == len(attempts)
 
 
-def test_a_stop_request_restarts_nothing(launched):
-    status, reported, calls = launched(SignalException("asked", signal.SIGTERM))
-    assert (status, reported, len(calls)) == (143, [], 1)
+def test_success_and_a_stop_request_restart_nothing(launched):
+    for attempt, expected in (({}, 0), (SignalException("asked", signal.SIGTERM), 143)):
+        status, reported, calls = launched(attempt)
+        assert (status, reported, len(calls)) == (expected, [], 1)
 
 
 @pytest.fixture

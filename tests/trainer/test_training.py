@@ -43,10 +43,13 @@ def uneven(launch, dataset, tmp_path_factory):
     return output
 
 
-def test_a_run_learns(alone):
-    found = summary(alone)
+def test_a_run_learns_and_saves_the_weights_of_the_last_epoch(alone):
+    found, last = summary(alone), lines(alone, "epoch")[-1]
     assert found["accuracy"] > found["majority"] + 0.1
     assert min(found["f1_negative"], found["f1_positive"], found["balanced_accuracy"]) > 0.8
+    measures = json.loads((alone / "model" / "measures.json").read_text())
+    assert measures["epoch"] == last["epoch"] == found["epochs"]
+    assert found["validation"] == last["validation"]
 
 
 def test_lines_of_the_record_survive_a_round_trip(uneven):
@@ -134,13 +137,6 @@ def test_one_rank_calibrates_and_evaluates_like_two(uneven, dataset):
     assert found_summary["log_loss"] == pytest.approx(tested.log_loss)
     assert found_summary["uncalibrated_log_loss"] == pytest.approx(tested.uncalibrated)
     assert found_summary["confusion"]["counts"] == [list(counts) for counts in tested.confusion.counts]
-
-
-def test_the_weights_of_the_last_epoch_are_saved(alone):
-    last = lines(alone, "epoch")[-1]
-    measures = json.loads((alone / "model" / "measures.json").read_text())
-    assert measures["epoch"] == last["epoch"] == summary(alone)["epochs"]
-    assert summary(alone)["validation"] == last["validation"]
 
 
 def test_a_model_folder_needs_no_other_file(alone):

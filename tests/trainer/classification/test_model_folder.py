@@ -100,11 +100,8 @@ def check_card(folder: Path, messages) -> None:
     messages.check((folder / "README.md").read_text())
 
 
-def test_the_card_shows_accuracy_with_the_majority_and_the_dataset(written, messages):
+def test_the_card_shows_accuracy_dataset_and_the_number_of_many_classes(written, tmp_path, messages):
     check_card(written, messages)
-
-
-def test_the_card_title_has_the_number_of_many_classes(tmp_path, messages):
     write_model(tmp_path / "model", random_fasttext(classes=tuple("abcdefghi")))
     check_card(tmp_path / "model", messages)
 
@@ -144,15 +141,12 @@ def test_mixed_files_of_two_models_are_refused(folder, tmp_path, messages):
         load_model(folder)
 
 
-def test_a_missing_model_error_names_the_paths(tmp_path, messages):
-    for address in (tmp_path, tmp_path / "absent", tmp_path / "absent.pt"):
+def test_errors_of_a_missing_unreadable_or_unwritable_model_name_the_path(model, tmp_path, messages):
+    for address in ("", "absent", "absent.pt", "x" * 300):
         with messages.raises(TrainingError):
-            load_model(address)
-
-
-def test_an_unreadable_folder_is_not_an_empty_one(tmp_path, messages):
+            load_model(tmp_path / address)
     with messages.raises(TrainingError):
-        load_model(tmp_path / ("x" * 300))
+        write_model(tmp_path / "absent" / "model", model)
 
 
 @settings(max_examples=100)
@@ -254,11 +248,6 @@ def test_weights_in_another_format_are_one_sentence(folder, content):
     rewrite(folder, lambda _: None)
     with pytest.raises(TrainingError, match="was not written by"):
         load_model(folder)
-
-
-def test_an_unwritable_folder_is_one_sentence(model, tmp_path, messages):
-    with messages.raises(TrainingError):
-        write_model(tmp_path / "absent" / "model", model)
 
 
 WORDS = tuple(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")

@@ -145,12 +145,9 @@ def test_a_ring_all_reduce_sends_all_but_one_part_twice(chunk, ranks):
     assert traffic.bytes == 2 * chunk * (ranks - 1)
 
 
-def test_bytes_a_step_are_the_bytes_of_all_ranks_over_their_own_steps():
+def test_bytes_a_step_are_ids_lengths_and_gradients_of_all_ranks_over_their_own_steps():
+    own = FactoredGradient(torch.zeros(7, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 10))
+    assert gradient_bytes(own) == 7 * 4 + 3 * 8 + 3 * 10 * 4
     of_ranks = [{"bytes": 100.0, "steps": 2}, {"bytes": 50.0, "steps": 1}]
     assert bytes_a_step(of_ranks, local_steps=5) == 10.0
     assert bytes_a_step([{"bytes": 0.0, "steps": 0}], local_steps=1) is None
-
-
-def test_sent_bytes_include_ids_lengths_and_gradients():
-    own = FactoredGradient(torch.zeros(7, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 10))
-    assert gradient_bytes(own) == 7 * 4 + 3 * 8 + 3 * 10 * 4

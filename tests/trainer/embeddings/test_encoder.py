@@ -10,8 +10,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from common.errors import DataError
-from tests.trainer.embeddings import made_text
-from tests.trainer.runs import summary, train_here
 from trainer.embeddings.encoder import EncoderSettings, WordEncoder, read_encoder
 from trainer.embeddings.model_folder import open_words, write_vectors
 from trainer.embeddings.vectors import WordVectors
@@ -100,31 +98,3 @@ def test_a_damaged_file_is_one_sentence(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match="was not written by"):
             read_encoder(path)
-
-
-LEARNING = (
-    "--model", "char-lstm", "--embedding", "16", "--hidden", "16", "--character-embedding", "8", "--global-batch", "4",
-    "--epochs", "2", "--min-count", "1", "--subsample", "0", "--learning-rate", "0.3", "--threads", "1",
-    "--record-every", "1",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    return made_text.stream(tmp_path_factory.mktemp("text") / "stream", made_text.lines(2500))
-
-
-@pytest.fixture(scope="module")
-def alone(text, tmp_path_factory):
-    output = tmp_path_factory.mktemp("alone")
-    train_here(output, "--data", text, *LEARNING, "--similarity", made_text.pairs(output / "topics.txt"))
-    return output
-
-
-def test_cooccurring_words_become_similar_and_unseen_words_resemble_similar_spellings(alone):
-    assert summary(alone)["similarity"] > 0.8
-    vectors = open_words(str(alone))
-    assert {word[:3] for word, _ in vectors.nearest("seaa", 5)} == {"sea"}
-    assert {word[:3] for word, _ in vectors.including(["seaz"]).nearest("seaz", 5)} == {"sea"}
-    encoder = read_encoder(alone / "model" / "encoder.safetensors")
-    assert np.allclose(encoder.vectors(vectors.words), vectors.matrix, atol=1e-5)

@@ -38,8 +38,9 @@ def test_the_rank_correlation_uses_mean_ranks(pairs):
     assert found == pytest.approx(np.corrcoef(ranks)[0, 1])
 
 
-def test_cosines_that_are_nan_have_no_rank():
+def test_cosines_that_are_nan_have_no_rank_and_unknown_questions_no_share():
     assert spearman(np.array([np.nan, np.nan, 1.0]), np.array([1.0, 2.0, 3.0])) is None
+    assert (AnalogyResult(0, 0, 0, 3).add, AnalogyResult(0, 0, 0, 3).mul) == (None, None)
 
 
 def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path):
@@ -91,10 +92,6 @@ def test_answers_equal_the_definitions(tmp_path, monkeypatch):
         assert [(each.known, each.questions) for each in found.values()] == [(4, 4), (len(asked) - 4, len(asked) - 3)]
         assert total(found).questions == len(asked) + 1
         assert done[-1] == len(asked) + 1
-
-
-def test_without_a_known_question_there_is_no_share():
-    assert (AnalogyResult(0, 0, 0, 3).add, AnalogyResult(0, 0, 0, 3).mul) == (None, None)
 
 
 def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path, messages):

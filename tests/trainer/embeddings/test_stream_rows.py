@@ -230,12 +230,9 @@ def test_a_source_without_text_within_the_minutes_is_one_sentence(stream, clock,
     assert clock.now == pytest.approx(180, abs=0.5)
 
 
-def test_a_stopped_run_does_not_wait_for_a_vocabulary(stream, messages):
+def test_a_stopped_run_and_removed_first_parts_are_one_sentence(stream, messages):
     with messages.raises(TrainingError):
         await_first_parts(stream, read_settings(stream), words=500, minutes=None, stop=lambda: True)
-
-
-def test_removed_first_parts_are_one_sentence(stream, messages):
     for reader in range(2):
         part_path(stream / f"reader-{reader}", 0).unlink()
     with messages.raises(DataError):

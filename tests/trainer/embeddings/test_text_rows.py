@@ -14,11 +14,12 @@ from trainer.embeddings.text_rows import Vocabulary, WordCounts, held_out_rows, 
 from trainer.task import TRAINING
 
 
-def test_padding_rows_after_the_text_are_left_out(tmp_path):
+def test_padding_rows_after_the_text_are_left_out_and_few_distinct_words_need_no_note(tmp_path):
     stream = made_text.stream(tmp_path / "stream", made_text.lines(20), part_rows=64)
-    found = read_rows(stream, read_settings(stream), min_count=1)
-    assert found.sizes[TRAINING] == 3  # of 128 tokens: 20 lines of 12 words and an end
-    assert found.words == 240
+    rows = read_rows(stream, read_settings(stream), min_count=1)
+    assert rows.sizes[TRAINING] == 3  # of 128 tokens: 20 lines of 12 words and an end
+    assert rows.words == 240
+    assert not rows.notes
 
 
 @given(rows=st.integers(1, 100_000))
@@ -53,8 +54,3 @@ def test_a_vocabulary_has_the_words_that_occur_often_enough_the_most_frequent_fi
         counted.add_counts(counts)
     vocabulary = Vocabulary.of(counted, min_count=2, where=tmp_path)
     assert (vocabulary.words, vocabulary.counts.tolist()) == (("a", "b", "c"), [3, 2, 2])
-
-
-def test_few_distinct_words_need_no_note(tmp_path):
-    stream = made_text.stream(tmp_path / "stream", made_text.lines(20))
-    assert not read_rows(stream, read_settings(stream), min_count=1).notes

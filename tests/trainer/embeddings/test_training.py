@@ -3,12 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.corpus.stream.reading import read_followed
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
 from tests.trainer.runs import finish, notes, run_here, step_losses, stop, summary, train_here, wait_for_lines
+from trainer.embeddings.encoder import read_encoder
+from trainer.embeddings.model_folder import open_words
 from trainer.embeddings.vectors import read_vectors
 from trainer.output import checkpoint
 
@@ -30,6 +33,20 @@ def text(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
     return made_text.pairs(tmp_path_factory.mktemp("pairs") / "topics.txt")
+
+
+CHARACTERS = (
+    "--model", "char-lstm", "--hidden", "16", "--character-embedding", "8", "--epochs", "2", "--learning-rate", "0.3",
+)  # fmt: skip
+
+
+def test_words_of_a_character_model_become_similar_and_unseen_words_resemble_similar_spellings(text, pairs, tmp_path):
+    assert train_here(tmp_path, "--data", text, *LEARNING, *CHARACTERS, "--similarity", pairs)["similarity"] > 0.8
+    vectors = open_words(str(tmp_path))
+    assert {word[:3] for word, _ in vectors.nearest("seaa", 5)} == {"sea"}
+    assert {word[:3] for word, _ in vectors.including(["seaz"]).nearest("seaz", 5)} == {"sea"}
+    encoder = read_encoder(tmp_path / "model" / "encoder.safetensors")
+    assert np.allclose(encoder.vectors(vectors.words), vectors.matrix, atol=1e-5)
 
 
 def trained(launch: Launch, ranks: int, text: Path, output: Path, *options: Any) -> dict[str, Any]:

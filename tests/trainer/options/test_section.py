@@ -31,18 +31,14 @@ class Both(Sizes, Places):
     """Combines two sections."""
 
 
-def test_options_are_listed_by_section_with_their_groups():
-    found = [(each.name, each.group, each.flags, each.kind) for each in options(Both)]
-    assert found == [
-        ("width", "sizes", ("--width", "--w"), int),
-        ("colour", "sizes", ("--colour",), str),
-        ("near", "places", ("--near",), bool),
+def test_options_are_listed_by_section_with_their_groups_and_help_ends_with_the_default():
+    listed = [(each.name, each.group, each.flags, each.kind, each.help) for each in options(Both)]
+    assert listed == [
+        ("width", "sizes", ("--width", "--w"), int, "how wide (default: 3)"),
+        ("colour", "sizes", ("--colour",), str, "which"),
+        ("near", "places", ("--near",), bool, "whether it is"),
     ]
-
-
-def test_help_ends_with_the_default_if_there_is_one():
-    width, colour, near = options(Both)
-    assert [each.help for each in (width, colour, near)] == ["how wide (default: 3)", "which", "whether it is"]
+    width, colour, _ = options(Both)
     assert (width.aliases, colour.choices) == (("--w",), ("red", "blue"))
 
 

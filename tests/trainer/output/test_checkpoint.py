@@ -39,6 +39,7 @@ def passed_over(folder: Path) -> list[tuple[str, str, bool]]:
 
 
 def test_the_last_two_are_kept(tmp_path):
+    assert checkpoint.newest(tmp_path / "missing") == (None, [])
     for steps in (1, 20, 300):
         checkpoint.save(tmp_path, state(steps), steps=steps)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000020.pt", "step-000000300.pt"]
@@ -132,10 +133,6 @@ def test_too_little_memory_is_not_damage(monkeypatch, tmp_path):
     monkeypatch.setattr(torch, "load", raising(MemoryError()))
     with pytest.raises(MemoryError):
         checkpoint.newest(tmp_path)
-
-
-def test_a_folder_without_checkpoints_has_no_latest_one(tmp_path):
-    assert checkpoint.newest(tmp_path / "missing") == (None, [])
 
 
 def test_a_failed_write_is_an_error_and_keeps_earlier_checkpoints(tmp_path, messages):

@@ -67,14 +67,11 @@ def test_a_line_with_a_value_of_wrong_type_is_ignored(line, data):
     assert parse_line(json.dumps({**content, name: {"another": "type"}}).encode()) is None
 
 
-def test_the_loss_is_among_the_measures_of_a_test_once():
+def test_the_loss_is_among_the_measures_of_a_test_once_and_fields_of_another_version_are_ignored():
     line = Test.of(3, {"loss": 0.5, "accuracy": 0.9})
     assert (line.epoch, line.loss, line.measures) == (3, 0.5, {"accuracy": 0.9})
-
-
-def test_fields_of_another_version_are_ignored():
-    known = Note(time=1.0, text="lost")
-    assert parse_line(json.dumps({**known.plain(), "colour": "red"}).encode()) == known
+    note = Note(time=1.0, text="lost")
+    assert parse_line(json.dumps({**note.plain(), "colour": "red"}).encode()) == note
 
 
 @pytest.mark.parametrize("step", [-1, True, 1.0, "1", None, 2**53, 2**64])

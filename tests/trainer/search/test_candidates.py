@@ -50,16 +50,18 @@ def test_a_better_change_is_kept_and_changed_further():
 
 
 def test_epochs_are_doubled_while_that_helps():
-    found = searched(
-        TWO, lambda settings: float(min(settings.get("epochs", 6), 24)) if settings["model"] == "lstm" else 0.0
-    )
-    assert [each["epochs"] for each in found if "epochs" in each and len(each) == 2][:3] == [12, 24, 48]
+    def worth(settings):
+        return float(min(settings.get("epochs", 6), 24)) if settings["model"] == "lstm" else 0.0
+
+    epochs = [each["epochs"] for each in searched(TWO, worth) if "epochs" in each and len(each) == 2]
+    assert epochs[:3] == [12, 24, 48]
 
 
-def test_the_lstm_is_tried_early_only_on_short_texts():
+def test_the_lstm_is_tried_early_only_on_short_texts_and_a_rating_loss_if_there_are_ratings():
     models = [each["model"] for each in searched(TWO._replace(words=9.0), lambda _: 0.5)]
     assert models.index("lstm") < 5
     assert models.count("lstm") == 1
+    assert not any("loss" in each for each in searched(TWO._replace(rated=False), lambda _: 0.5))
 
 
 @pytest.mark.parametrize(("rows", "fixed", "tried"), [(1999, (), True), (2000, (), False), (9, ("optimiser",), False)])
@@ -73,10 +75,6 @@ def test_a_given_optimiser_excludes_models_that_require_another(monkeypatch):
     monkeypatch.setitem(MODELS, "fasttext", replace(MODELS["fasttext"], optimisers=("adagrad",)))
     models = [each["model"] for each in searched(TWO._replace(words=9.0), lambda _: 0.5, "optimiser")]
     assert {*models} == {"lstm"}  # it is slow, but no other model is left
-
-
-def test_a_rating_loss_is_tried_if_there_are_ratings():
-    assert not any("loss" in each for each in searched(TWO._replace(rated=False), lambda _: 0.5))
 
 
 def test_given_options_are_not_changed():
@@ -133,9 +131,8 @@ def test_an_option_without_a_candidate_is_refused(name, messages):
 @pytest.mark.parametrize("model", CLASSIFIERS)
 def test_a_candidate_has_the_configuration_of_its_command_line(model):
     config = configured({**PLACES, "model": AUTO, "metric": "f1-macro", "minutes": 2.0})
-    assert candidate_config(config, {"model": model, "epochs": 5}) == configured(
-        {**PLACES, "model": model, "epochs": 5, "metric": "f1-macro"}
-    )
+    own = configured({**PLACES, "model": model, "epochs": 5, "metric": "f1-macro"})
+    assert candidate_config(config, {"model": model, "epochs": 5}) == own
 
 
 def test_searched_options_are_those_in_which_candidates_differ():
@@ -144,15 +141,11 @@ def test_searched_options_are_those_in_which_candidates_differ():
     assert set(SEARCHED) == (defaults | tried) - {"model", "char_ngrams"}
 
 
-def test_ranks_get_the_given_options_and_no_searched_ones():
+def test_ranks_get_the_given_options_and_no_searched_ones_and_a_resumed_run_the_settings_of_its_search():
     config = configured({**PLACES, "model": AUTO, "epochs": 3})
     words = option_values(config)
     assert set(words) & set(SEARCHED) == {"epochs"}
     assert from_option_values(words, endless=False) == config
-
-
-def test_a_resumed_run_has_the_settings_of_its_search():
-    config = configured({**PLACES, "model": AUTO, "epochs": 3})
     for settings in ({"model": "linear"}, {"model": "fasttext", "char_ngrams": "3-6", "learning_rate": 0.1}):
         chosen = candidate_config(config, settings)
         assert resumed_candidate_config(config, chosen.plain()) == chosen
