@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, TrainingError
 from tests.experiments.made_records import start, step, write
+from tests.played_clock import PlayedClock
 from tests.trainer import runs
 from trainer import managed
 from trainer.managed import Hosts, address_of, read_options
@@ -227,21 +227,20 @@ def test_one_word_needs_no_list(text, words):
     assert managed._option_value("x", text) == words
 
 
-def test_a_host_name_that_resolves_late_is_awaited(monkeypatch, messages):
-    answers: list[Any] = [socket.gaierror(-2, "Name or service not known")] * 2
-    answers.append([(socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))])
+def test_a_host_name_that_resolves_late_is_awaited_for_five_minutes(monkeypatch, messages):
+    monkeypatch.setattr(managed, "time", played := PlayedClock())
+    known_at = 299.0
 
     def resolved(*_):
-        if isinstance(answer := answers.pop(0), Exception):
-            raise answer
-        return answer
+        if played.now < known_at:
+            raise socket.gaierror(-2, "Name or service not known")
+        return [(socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
-    monkeypatch.setattr(time, "sleep", lambda _: None)
     assert address_of("algo-1") == "10.0.0.7"
-    answers.append(socket.gaierror(-2, "Name or service not known"))
+    played.now, known_at = 0.0, 302.0
     with messages.raises(TrainingError):
-        address_of("algo-1", seconds=0)
+        address_of("algo-1")
 
 
 def test_a_child_process_counts_the_gpus(monkeypatch):

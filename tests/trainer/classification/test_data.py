@@ -17,7 +17,7 @@ from corpus.dataset import open_dataset, write_dataset
 from corpus.dataset_settings import Settings
 from tests.trainer.conftest import RAGGED, VOCABULARY, make_rows
 from tests.trainer.runs import raising
-from trainer.classification.data import load_data
+from trainer.classification.data import load_data, place_parts
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.rows import TextRows, WordDropout
@@ -281,6 +281,17 @@ def test_rows_go_to_disk_if_they_would_fill_half_of_the_memory(dataset, tmp_path
     for memory, on_disk in ((2 * needed, False), (2 * needed - 2, True)):
         rows = load_data(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
         assert isinstance(rows.tokens, np.memmap) == on_disk
+
+
+@pytest.mark.parametrize(
+    ("free", "copied"), [(152_000, [True, True, False]), (151_998, [False, True, False]), (160_000, [True, True, True])]
+)
+def test_rows_go_to_a_gpu_if_they_fill_a_small_share_of_its_memory(dataset, monkeypatch, free, copied):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (free, free))
+    monkeypatch.setattr(TextRows, "copy_to", lambda own, _device: replace(own, device_tokens=own.tokens))
+    data = place_parts(load_data(dataset), torch.device("cuda"), rows_in="auto")
+    parts = (data.training, data.validation, data.test)  # 76,000, 4,000 and 16,000 bytes
+    assert [rows.device_tokens is not None for rows in parts] == copied
 
 
 def test_an_unwritable_cache_is_an_error(dataset, tmp_path, messages):
