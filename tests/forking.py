@@ -119,11 +119,11 @@ class WarmParent:
 def serve(control: socket.socket) -> list[str]:
     """Fork a process for each request, and report its end. Return the program in the new process, and an empty list at
     the end of the requests."""
-    running: dict[int, tuple[int, int]] = {}
+    children: dict[int, tuple[int, int]] = {}
     while True:
-        for ready in select.select([control, *running], [], [])[0]:
+        for ready in select.select([control, *children], [], [])[0]:
             if ready is not control:
-                process, status = running.pop(ready)
+                process, status = children.pop(ready)
                 os.write(status, str(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])).encode())
                 os.close(status)
                 os.close(ready)
@@ -134,10 +134,10 @@ def serve(control: socket.socket) -> list[str]:
             assert len([*Path("/proc/self/task").iterdir()]) == 1, "threads do not survive a fork"
             process = os.fork()
             if process == 0:
-                for file in (control.detach(), *running, *(status for _, status in running.values()), files.pop()):
+                for file in (control.detach(), *children, *(status for _, status in children.values()), files.pop()):
                     os.close(file)
                 return become(request, files)
-            running[os.pidfd_open(process)] = process, files.pop()
+            children[os.pidfd_open(process)] = process, files.pop()
             for file in files:
                 os.close(file)
             control.send(str(process).encode())

@@ -10,11 +10,15 @@ from trainer.config import NEEDS_GPU
 from trainer.distributed import ranks
 
 
-def test_a_machine_without_gpus_fails_with_one_line(monkeypatch):
+def test_a_machine_without_gpus_and_a_rank_that_needs_one_fail_with_one_line(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr("sys.argv", ["devices", "8"])
     with pytest.raises(SystemExit, match="0 of this machine's 8 GPUs"):
         runpy.run_path(devices.__file__, run_name="__main__")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv(NEEDS_GPU, "1")
+    with pytest.raises(TrainingError, match="cannot use this machine's GPUs"), ranks.join_process_group(1):
+        pass
 
 
 def test_a_listed_gpu_that_does_not_compute_is_named(monkeypatch, messages):
@@ -27,13 +31,6 @@ def test_a_listed_gpu_that_does_not_compute_is_named(monkeypatch, messages):
     monkeypatch.setattr(torch, "ones", ones)
     with messages.raises(TrainingError):
         devices.require(2)
-
-
-def test_a_rank_that_needs_a_gpu_fails_without_one(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setenv(NEEDS_GPU, "1")
-    with pytest.raises(TrainingError, match="cannot use this machine's GPUs"), ranks.join_process_group(1):
-        pass
 
 
 def test_arrays_go_to_a_device_from_pinned_memory(monkeypatch):

@@ -81,13 +81,10 @@ def test_the_cause_is_reported_and_not_its_consequences(launched):
     assert failures.previous_failure() == BROKEN
 
 
-def test_a_killed_rank_is_reported_with_the_step_of_its_peers(launched, messages):
+def test_a_killed_rank_is_reported_with_the_step_of_its_peers_unless_torchrun_killed_it(launched, messages):
     status, reported, _ = launched({0: LOST, 1: killed(signal.SIGKILL, 25), 2: killed(signal.SIGTERM, 6)}, {})
     assert status == 0
     messages.check(reported[0])
-
-
-def test_a_rank_that_torchrun_kills_is_not_a_cause(launched):
     _, reported, _ = launched({0: LOST, 1: killed(signal.SIGTERM, 5), 2: killed(signal.SIGKILL, 26)}, {})
     assert reported == [LOST]
 

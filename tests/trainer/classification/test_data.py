@@ -43,6 +43,8 @@ def test_a_share_of_the_training_rows_does_not_change_validation_and_test_rows(d
     assert part.sizes == {**whole.sizes, "training": 475}
     assert np.array_equal(part.training.tokens, whole.training.tokens[:475])
     assert np.array_equal(part.validation.tokens, whole.validation.tokens)
+    share = configured({"train_share": 0.25, "data": "d", "output": "o"})
+    assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
 
 
 def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path):
@@ -58,11 +60,6 @@ def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path):
     assert torch.equal(first.tokens, whole.whole_batch(np.arange(1), CPU).tokens)
     last, there = (np.array([int(number)]) for number in (len(part) - 1, (len(part) - 1) * (len(whole) / len(part))))
     assert torch.equal(part.whole_batch(last, CPU).tokens, whole.whole_batch(there, CPU).tokens)
-
-
-def test_a_share_of_the_rows_is_at_least_one_row():
-    share = configured({"train_share": 0.25, "data": "d", "output": "o"})
-    assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
 
 
 def test_a_padded_batch_contains_the_first_words_of_ragged_rows(tmp_path):

@@ -92,10 +92,12 @@ def test_rows_are_counted_by_label_and_prediction_even_for_an_empty_class():
     assert evaluated(ByFirstWord(), rows, loss=three)[1].counts == ((1, 1, 1), (0, 0, 1), (0, 0, 0))
 
 
-def test_rows_that_no_rank_evaluates_are_an_error(messages):
+def test_rows_that_no_rank_evaluates_and_memory_for_less_than_one_row_are_errors(messages):
     rows = of_words(np.full((9, 3), 2))
     with messages.raises(TrainingError):
         evaluated(FirstWord(), rows, share=8)
+    with messages.raises(RankError):
+        evaluated(FirstWord(0), rows)
 
 
 def test_a_stopped_evaluation_returns_nothing():
@@ -103,9 +105,3 @@ def test_a_stopped_evaluation_returns_nothing():
     model, asked = FirstWord(), iter((False, True))
     assert evaluated(model, rows, stop=lambda: next(asked)) is None
     assert sum(model.sizes) == 8192
-
-
-def test_memory_for_less_than_one_row_is_an_error(messages):
-    rows = of_words(np.full((9, 3), 2))
-    with messages.raises(RankError):
-        evaluated(FirstWord(0), rows)

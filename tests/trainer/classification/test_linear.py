@@ -156,29 +156,23 @@ def test_outputs_equal_those_of_the_plain_implementation(by, texts):
         torch.testing.assert_close(output, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_length_feature_is_limited_to_the_longest_training_row():
+def test_a_text_without_a_known_ngram_has_an_output_of_its_limited_length_and_no_ngram_gradient():
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     unknown = torch.ones(4 + 400, dtype=torch.int32)
-    longest, longer = model(unknown, torch.tensor([4, 400]))
+    longest, longer = model(unknown, torch.tensor([4, 400]))  # the longest training row has four words
     assert longest.tolist() == longer.tolist() != model.bias.tolist()
+    longest.sum().backward()
+    assert not model.weights.grad.to_dense().any()
 
 
-def test_initial_outputs_are_the_same_for_every_text():
-    model, found = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
-    new = Linear(**SETTINGS, buckets=len(model.keys))
-    new.set_ngrams(found, torch.tensor([-0.5, 0.25]))
-    new.set_vocabulary(WORDS)
-    outputs = new(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
-    assert outputs.tolist() == [[-0.5, 0.25]] * 2
-
-
-def test_a_restored_model_has_its_ngrams():
-    texts = [([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)]
-    model, _ = made(texts)
+def test_a_new_model_has_the_same_output_for_every_text_and_a_restored_model_its_ngrams():
+    model, ngrams = made([([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)])
     again = Linear(**SETTINGS, buckets=len(model.keys))
+    again.set_ngrams(ngrams, torch.tensor([-0.5, 0.25]))
     again.set_vocabulary(WORDS)
-    again.load_state_dict(model.state_dict())
     rows = torch.tensor([2, 3, 4, 5, 1], dtype=torch.int32), torch.tensor([3, 2])
+    assert again(*rows).tolist() == [[-0.5, 0.25]] * 2
+    again.load_state_dict(model.state_dict())
     with torch.inference_mode():
         torch.testing.assert_close(again(*rows), model(*rows))
 
@@ -187,13 +181,6 @@ def test_setting_the_vocabulary_is_fast_before_ngrams_are_set():
     model = Linear(**SETTINGS, buckets=1000)
     model.set_vocabulary(WORDS)
     assert model._alike == 0
-
-
-def test_a_text_without_a_known_ngram_has_no_ngram_gradient():
-    model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
-    outputs = model(torch.tensor([1, 2, 3], dtype=torch.int32), torch.tensor([1, 2]))
-    outputs[0].sum().backward()
-    assert not model.weights.grad.to_dense().any()
 
 
 def test_ngrams_of_rows_on_another_device_are_counted():

@@ -5,14 +5,13 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 import torch
 from hypothesis import given, settings
@@ -254,21 +253,25 @@ WORDS = tuple(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 
 LSTM, CROSS = {"embedding": 8, "hidden": 5, "layers": 1}, "cross-entropy"
 MODELS = {
-    "lstm": random_model(WORDS, kind=CROSS, pooling="mean+max+words", **LSTM),
-    "last": random_model(WORDS, kind="bce", pooling="last", **{**LSTM, "layers": 2, "vocabulary": 20}),
-    "mean": random_model(WORDS, kind="mse", pooling="mean", **LSTM),
-    "mean+words": random_model(WORDS, kind="bce", pooling="mean+words", **LSTM),
-    "linear": random_linear(WORDS),
-    "words": random_fasttext(WORDS, ngrams=1),
-    "trigrams": random_fasttext(WORDS, ngrams=3),
-    "characters": random_fasttext(WORDS, ngrams=1, char_ngrams="3-6"),
-    "bigrams, characters": random_fasttext(WORDS, ngrams=2, char_ngrams="1-3"),
+    "lstm": partial(random_model, WORDS, kind=CROSS, pooling="mean+max+words", **LSTM),
+    "last": partial(random_model, WORDS, kind="bce", pooling="last", **{**LSTM, "layers": 2, "vocabulary": 20}),
+    "mean": partial(random_model, WORDS, kind="mse", pooling="mean", **LSTM),
+    "mean+words": partial(random_model, WORDS, kind="bce", pooling="mean+words", **LSTM),
+    "linear": partial(random_linear, WORDS),
+    "words": partial(random_fasttext, WORDS, ngrams=1),
+    "trigrams": partial(random_fasttext, WORDS, ngrams=3),
+    "characters": partial(random_fasttext, WORDS, ngrams=1, char_ngrams="3-6"),
+    "bigrams, characters": partial(random_fasttext, WORDS, ngrams=2, char_ngrams="1-3"),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path, name):
-    model = replace(MODELS[name], loss=replace(MODELS[name].loss, temperature=1.7))
+    import onnx
+    import onnxruntime
+
+    model = MODELS[name]()
+    model = replace(model, loss=replace(model.loss, temperature=1.7))
     write_onnx(tmp_path / "model.onnx", model)
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
@@ -288,6 +291,8 @@ def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path, name):
 
 
 def test_an_export_with_onnx_has_the_file_and_its_card_describes_the_inputs(tmp_path, messages):
+    import onnxruntime
+
     write_model(tmp_path / "model", random_model(), onnx=True)
     assert (tmp_path / "model" / "model.onnx").is_file()
     check_card(tmp_path / "model", messages)

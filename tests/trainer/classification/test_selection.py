@@ -42,15 +42,12 @@ def test_five_folds_of_few_rows_hold_out_each_distinct_text_once(kind):
     assert len(set().union(*held_out)) == sum(map(len, held_out))
 
 
-def test_many_rows_have_one_fold_of_limited_size(monkeypatch):
+def test_many_rows_have_one_fold_of_limited_size_and_a_part_of_one_class_makes_none(monkeypatch):
     monkeypatch.setattr("trainer.classification.selection._MOST_ROWS", 500)
     monkeypatch.setattr("trainer.classification.selection._ENOUGH", 100)
     _, rows = both([1 + number % 7 for number in range(1000)])
     (fold,) = folds(data_of(rows), CPU, rows_in="memory")
     assert len(fold.training) + len(fold.validation) == 500
-
-
-def test_rows_with_a_one_class_part_make_no_folds():
     rows, _ = both([3] * 40)
     labels = np.zeros(40, np.uint8)
     labels[7] = 1

@@ -38,13 +38,10 @@ class Reply:
         return SimpleNamespace(name="REMOTE_ERROR" if self.query() else "SUCCESS")
 
 
-def test_wait_returns_when_the_event_completes():
+def test_a_wait_for_a_gpu_ends_when_its_event_completes_or_a_peer_is_lost(messages):
     event = Reply(at=4)
     wait(event, Reply(at=0))
     assert event.looks == 4
-
-
-def test_a_lost_peer_ends_the_wait_for_a_gpu(messages):
     with join_process_group(1), messages.raises(TrainingError), convert_errors("at step 5"):
         wait(Reply(at=0), Reply(at=3))
 

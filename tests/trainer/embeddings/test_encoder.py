@@ -33,19 +33,13 @@ def write_model(folder: Path, own: WordEncoder, of: WordEncoder) -> Path:
     return folder
 
 
-def test_an_encoder_survives_a_round_trip(tmp_path):
+def test_an_encoder_survives_a_round_trip_and_settings_determine_the_number_of_weights(tmp_path):
     encoder().write(tmp_path / "encoder.safetensors")
     read = read_encoder(tmp_path / "encoder.safetensors")
     assert read.settings == SETTINGS
     assert read.vectors(WORDS).tolist() == encoder().vectors(WORDS).tolist()
-
-
-def test_settings_determine_the_number_of_weights():
-    for settings in (
-        SETTINGS,
-        replace(SETTINGS, layers=1, characters="", size=1),
-        replace(SETTINGS, hidden=7, layers=3),
-    ):
+    for changes in ({}, {"layers": 1, "characters": "", "size": 1}, {"hidden": 7, "layers": 3}):
+        settings = replace(SETTINGS, **changes)
         assert settings.weights == sum(each.numel() for each in settings.build().parameters())
 
 

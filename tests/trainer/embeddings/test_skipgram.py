@@ -8,7 +8,6 @@ from torch.nn.functional import logsigmoid
 from corpus.text import FIRST_WORD
 from trainer.computing.dropout import hashes
 from trainer.computing.row_gradients import sum_touched_rows
-from trainer.embeddings import skipgram_kernels
 from trainer.embeddings.sampling import SHARED, Sampling, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
 
@@ -35,6 +34,8 @@ def model(seed: int = 0) -> SkipGram:
 
 def by_definition(learned, rows, keys, chosen):
     """Return the loss pair by pair, and its gradients by autograd, in float64."""
+    from trainer.embeddings import skipgram_kernels  # imported here because numba takes long to load
+
     centres, contexts = (each.detach().double().requires_grad_() for each in (learned.centres, learned.contexts))
     loss, pairs = torch.zeros((), dtype=torch.float64), 0
     for row, key in zip(rows, keys, strict=True):
@@ -93,6 +94,8 @@ def test_other_rows_do_not_change_the_result_of_a_row(rows, data):
 
 
 def test_subsampling_equals_that_of_word2vec():
+    from trainer.embeddings import skipgram_kernels
+
     counts = np.array([900_000, 99_000, 1_000])
     chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=1e-3)
     share = counts / counts.sum()

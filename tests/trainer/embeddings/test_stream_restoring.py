@@ -122,12 +122,9 @@ def test_a_folder_with_later_parts_is_not_changed(tmp_path):
     assert {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_without_checkpoints_restores_nothing(tmp_path):
+def test_without_checkpoints_nothing_is_restored_and_an_invalid_position_is_one_sentence(tmp_path, messages):
     restore_stream(tmp_path / "output", tmp_path / "stream")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_invalid_stream_position_is_one_sentence(tmp_path, messages):
     save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
     with messages.raises(DataError):
         restore_stream(tmp_path, tmp_path / "stream")
