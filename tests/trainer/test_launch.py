@@ -185,6 +185,7 @@ def test_each_line_of_a_rank_has_its_prefix(launcher, tmp_path):
 STOPS_SLOWLY = """
 import signal, time
 signal.signal(signal.SIGTERM, lambda *_: (print("asked", flush=True), time.sleep(1), print("stopped"), exit()))
+time.sleep(0.5)  # torchrun watches this rank by then
 print("runs", flush=True)
 time.sleep(120)
 """

@@ -24,21 +24,10 @@ def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entr
     classifier = models.build(name, settings)
     classifier.set_vocabulary(words)
     with torch.no_grad():
-        for table in classifier.tables:
+        for table in (*classifier.tables, *classifier.sparse_tables):
             table.mul_(30)
-        for table in classifier.sparse_tables:
-            table.mul_(30)
-    classifier.eval()
-    return TrainedModel(
-        name=name,
-        settings=settings,
-        classifier=classifier,
-        loss=loss,
-        ids=word_ids(words),
-        stopwords=frozenset({"the"}),
-        row_length=4,
-        about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
-    )
+    padded = {"stopwords": frozenset({"the"}), "row_length": 4, "words": "letters"}
+    return _trained(name, settings, classifier, loss, words, **padded)
 
 
 def random_fasttext(words=("good", "bad", "!"), *, ngrams=2, classes=(), **options):
@@ -51,7 +40,7 @@ def random_fasttext(words=("good", "bad", "!"), *, ngrams=2, classes=(), **optio
     classifier = models.build("fasttext", settings)
     classifier.set_vocabulary(words)
     torch.nn.init.normal_(classifier.last.weight, std=8.0)
-    return _of_whole_texts("fasttext", settings, classifier, loss, words, classes)
+    return _trained("fasttext", settings, classifier, loss, words, classes=classes)
 
 
 def random_linear(words: tuple[str, ...]) -> TrainedModel:
@@ -61,37 +50,22 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     texts = [tuple(range(2, 2 + len(words))), tuple(range(1 + len(words), 1, -1))] * 2
     tokens, lengths = np.array(texts, np.uint16).ravel(), np.array([len(text) for text in texts])
     labels = np.array([0, 1, 0, 1], np.uint8)
-    rows = RaggedRows(
-        tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=lengths.cumsum(), row_length=9
-    )
+    ends = lengths.cumsum()
+    rows = RaggedRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=ends, row_length=9)
     found = fit_ngrams(rows, words, ngrams=3, lengths=char_lengths("2-3"))
-    config = configured(
-        {
-            "data": Path("d"),
-            "output": Path("o"),
-            "model": "linear",
-            "char_ngrams": "2-3",
-            "buckets": len(found.keys),
-        }
-    )
+    places, sizes = {"data": Path("d"), "output": Path("o")}, {"char_ngrams": "2-3", "buckets": len(found.keys)}
+    config = configured({**places, "model": "linear", **sizes})
     settings = config.model_settings("linear", words=2 + len(words), outputs=1)
     classifier = models.build("linear", settings)
     classifier.set_ngrams(found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), torch.tensor([0.3]))
     classifier.set_vocabulary(words)
     torch.nn.init.normal_(classifier.sparse_tables[0][1:])
-    return _of_whole_texts("linear", settings, classifier, loss, words)
+    return _trained("linear", settings, classifier, loss, words)
 
 
-def _of_whole_texts(name, settings, classifier, loss, words, classes=()):
-    return TrainedModel(
-        name=name,
-        settings=settings,
-        classifier=classifier.eval(),
-        loss=loss,
-        ids=word_ids(words),
-        stopwords=frozenset(),
-        row_length=None,
-        about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
-        words="tokens",
-        classes=classes,
-    )
+def _trained(name, settings, classifier, loss, vocabulary, **more) -> TrainedModel:
+    """Return a model that reads whole texts, unless `more` says otherwise."""
+    about = {"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}}
+    values = {"stopwords": frozenset(), "row_length": None, "words": "tokens", **more}
+    own = {"name": name, "settings": settings, "classifier": classifier.eval(), "loss": loss}
+    return TrainedModel(**own, ids=word_ids(vocabulary), about=about, **values)

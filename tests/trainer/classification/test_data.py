@@ -198,7 +198,18 @@ def folder_of_a_person(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("digest", ["{}", "../thesis", "", ".", "a" * 31, "a" * 33, "a" * 32 + "\n"])
+DIGESTS = {
+    "a path": "{}",
+    "a path above": "../thesis",
+    "empty": "",
+    "a point": ".",
+    "a digit less": "a" * 31,
+    "a digit more": "a" * 33,
+    "a line": "a" * 32 + "\n",
+}
+
+
+@pytest.mark.parametrize("digest", DIGESTS.values(), ids=DIGESTS)
 def test_an_invalid_digest_never_becomes_a_path(dataset, tmp_path, folder_of_a_person, digest, messages):
     digest = digest.format(folder_of_a_person)
     file = tmp_path / "d.h5"
