@@ -16,7 +16,6 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 
 from aws_cdk import App
 from shoal_guard.handlers.guard import main
-from shoal_local_aws.aws import EmbeddedAws
 
 from app import flags
 from infra.stack import ShoalStack
@@ -68,24 +67,24 @@ def stack_of(
 
 
 @pytest.fixture(scope="session")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory) -> Path:
     return fill(tmp_path_factory.mktemp("repository"))
 
 
 @pytest.fixture(scope="session")
-def synthesise(root: Path) -> Synthesise:
+def synthesise(root) -> Synthesise:
     return partial(stack_of, root)
 
 
 @pytest.fixture(scope="session")
-def templates(synthesise: Synthesise, tmp_path_factory: pytest.TempPathFactory) -> Templates:
+def templates(synthesise, tmp_path_factory) -> Templates:
     """Templates of topologies. Parallel test processes synthesise each only once."""
     own = tmp_path_factory.getbasetemp()
     return Templates((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "templates", synthesise)
 
 
 @pytest.fixture(scope="session")
-def handled(templates: Templates) -> dict[str, Handled]:
+def handled(templates) -> dict[str, Handled]:
     """Stacks of all topologies with the permissions boundary, by the topologies' names."""
     return {
         spec.name: Handled(spec, templates(bounded(spec), deployment=spec.name))
@@ -94,7 +93,7 @@ def handled(templates: Templates) -> dict[str, Handled]:
 
 
 @pytest.fixture
-def deploy(aws: EmbeddedAws, tmp_path: Path) -> Deploy:
+def deploy(aws, tmp_path) -> Deploy:
     """Deploy a small stack with a guard."""
     main._client.cache_clear()
     return lambda **guard: Deployed(boto3.client, tmp_path, **guard)  # type: ignore[call-overload]

@@ -50,3 +50,9 @@ class Templates:
     def resources(self, spec: Topology, **options: Any) -> Resources:
         """Return the resources of a template."""
         return dict(self(spec, **options)["Resources"])
+
+
+def errors(stack: ShoalStack) -> set[str]:
+    """Return the errors of a stack's parts. The CDK's assertions would synthesise the stack to find them."""
+    metadata = (entry for part in stack.node.find_all() for entry in part.node.metadata)
+    return {str(entry.data) for entry in metadata if entry.type == "aws:cdk:error"}

@@ -25,12 +25,12 @@ def inside(named: str, key: str) -> bool:
 
 
 @given(NAMED, KEYS)
-def test_an_input_contains_its_object_and_all_objects_below(named: str, key: str) -> None:
+def test_an_input_contains_its_object_and_all_objects_below(named, key):
     assert addresses.contains(named, f"s3://bucket/{key}") is inside(named, key)
 
 
 @given(NAMED, NAMES)
-def test_an_input_contains_nothing_of_another_bucket(named: str, key: str) -> None:
+def test_an_input_contains_nothing_of_another_bucket(named, key):
     assert not addresses.contains(named, f"s3://bucket2/{key}")
     assert not addresses.contains(named, f"s3://bucke/{key}")
 
@@ -45,17 +45,17 @@ def test_an_input_contains_nothing_of_another_bucket(named: str, key: str) -> No
         ("s3://b00/", ["", "abc", "abc/x", "*"], []),
     ],
 )
-def test_a_longer_name_is_not_below_a_shorter_one(named: str, within: list[str], outside: list[str]) -> None:
+def test_a_longer_name_is_not_below_a_shorter_one(named, within, outside):
     assert [key for key in (*within, *outside) if addresses.contains(named, f"s3://b00/{key}")] == within
 
 
 @given(NAMED)
-def test_the_narrowest_input_of_a_valid_address_is_itself(address: str) -> None:
+def test_the_narrowest_input_of_a_valid_address_is_itself(address):
     assert addresses.narrowest(address) == address
 
 
 @given(st.text(max_size=300))
-def test_the_narrowest_input_is_valid_and_contains_its_address(key: str) -> None:
+def test_the_narrowest_input_is_valid_and_contains_its_address(key):
     found = addresses.narrowest(f"s3://bucket/{key}")
     training = [{"instance_type": "g5.xlarge", "count": 1}]
     Topology.model_validate({"name": "mine", "description": "x", "training": training, "inputs": [found]})
@@ -72,5 +72,5 @@ def test_the_narrowest_input_is_valid_and_contains_its_address(key: str) -> None
         ("s3://No_Bucket/x", "s3://No_Bucket/x"),
     ],
 )
-def test_the_narrowest_input_of_an_invalid_address_is_the_nearest_folder(address: str, narrowest: str) -> None:
+def test_the_narrowest_input_of_an_invalid_address_is_the_nearest_folder(address, narrowest):
     assert addresses.narrowest(address) == narrowest

@@ -55,7 +55,7 @@ def with_managed_policies() -> None:
 
 
 @pytest.mark.slow
-def test_no_role_of_any_topology_is_limited(handled: dict[str, Handled]) -> None:
+def test_no_role_of_any_topology_is_limited(handled):
     asked = distinct(each for stack in handled.values() for each in granted(stack))
     assert len(asked) > 500
     assert {(each.action, each.resource) for each in asked if not is_allowed(each, BOUNDARY)} == {
@@ -64,7 +64,7 @@ def test_no_role_of_any_topology_is_limited(handled: dict[str, Handled]) -> None
 
 
 @pytest.mark.slow
-def test_a_role_needs_each_part_of_the_boundary_or_a_reason_explains_it(handled: dict[str, Handled]) -> None:
+def test_a_role_needs_each_part_of_the_boundary_or_a_reason_explains_it(handled):
     asked = distinct(
         each for name in ("with-all", "in-network", "without-nat", "starter") for each in granted(handled[name])
     )

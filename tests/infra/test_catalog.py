@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,14 +52,14 @@ def named(node: Any) -> Iterator[str]:
         ("p3.8xlarge", 32, 244, 4, "V100", 12.24),
     ],
 )
-def test_gpu_types_are_those_of_aws(name: str, vcpu: int, memory: int, gpus: int, kind: str, dollars: float) -> None:
+def test_gpu_types_are_those_of_aws(name, vcpu, memory, gpus, kind, dollars):
     found = catalog.find(name)
     assert (found.vcpu, found.memory, gpu(name).count, gpu(name).name) == (vcpu, memory, gpus, kind)
     assert catalog.prices("us-east-1").hourly(name) == dollars
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_type_of_a_shipped_topology_is_in_the_catalogue_and_has_a_price(path: Path) -> None:
+def test_every_type_of_a_shipped_topology_is_in_the_catalogue_and_has_a_price(path):
     content = yaml.safe_load(path.read_text())
     prices = catalog.prices(content.get("region", "us-east-1"))
     names = list(named(content))
@@ -73,12 +72,13 @@ def test_every_type_of_a_shipped_topology_is_in_the_catalogue_and_has_a_price(pa
 @pytest.mark.parametrize(
     ("name", "nearest"), [("g5.xlrge", "g5.xlarge"), ("g4dnxlarge", "g4dn.xlarge"), ("m7g.2xlarg", "m7g.2xlarge")]
 )
-def test_an_unknown_type_names_the_nearest(name: str, nearest: str) -> None:
-    with pytest.raises(TopologyError, match=f"'{name}' is not an instance type .*did you mean .*{nearest}"):
+def test_an_unknown_type_names_the_nearest(name, nearest, messages):
+    with messages.raises(TopologyError) as refusal:
         catalog.find(name)
+    assert nearest in str(refusal.value)
 
 
-def test_a_retired_type_names_a_current_one_with_as_many_gpus_if_possible() -> None:
+def test_a_retired_type_names_a_current_one_with_as_many_gpus_if_possible():
     most = max(row.gpu.count for row in CURRENT if row.gpu)
     for row in RETIRED:
         assert row.retired is not None
@@ -87,21 +87,21 @@ def test_a_retired_type_names_a_current_one_with_as_many_gpus_if_possible() -> N
         assert row.image is None
 
 
-def test_every_type_has_a_price_and_emr_types_have_an_emr_price() -> None:
+def test_every_type_has_a_price_and_emr_types_have_an_emr_price():
     prices = catalog.prices("us-east-1")
     assert set(prices.instances) == set(TYPES)
     assert set(prices.emr) == {row.name for row in CURRENT if row.runs_emr}
 
 
 @pytest.mark.parametrize("row", [row for row in CURRENT if row.gpu], ids=lambda row: row.name)
-def test_every_current_gpu_type_has_an_image_with_a_torch_that_supports_it(row: catalog.InstanceType) -> None:
+def test_every_current_gpu_type_has_an_image_with_a_torch_that_supports_it(row):
     assert row.image is not None
     image = catalog.image_of(row.name)
     builds = catalog.builds_for([gpu(row.name).capability])
     assert (image.torch, image.cuda) in {(build.torch, build.cuda) for build in builds}
 
 
-def test_a_type_without_an_image_gets_the_default_image() -> None:
+def test_a_type_without_an_image_gets_the_default_image():
     assert catalog.image_of("p2.xlarge") == catalog.image_of("g5.xlarge")
 
 
@@ -117,53 +117,46 @@ def test_a_type_without_an_image_gets_the_default_image() -> None:
         ([], "2.15"),
     ],
 )
-def test_one_build_must_run_on_all_gpus(capabilities: list[str], newest: str | None) -> None:
+def test_one_build_must_run_on_all_gpus(capabilities, newest):
     found = catalog.builds_for(capabilities)
     assert (found[0].torch if found else None) == newest
 
 
 @given(st.sets(st.sampled_from(CAPABILITIES)))
-def test_the_builds_for_a_mix_support_each_gpu_of_it(mix: set[str]) -> None:
+def test_the_builds_for_a_mix_support_each_gpu_of_it(mix):
     found = catalog.builds_for(mix)
     for build in catalog.catalog().builds:
         assert (build in found) == all(build.supports(each) for each in mix)
 
 
-def test_capabilities_are_numbers_not_text() -> None:
+def test_capabilities_are_numbers_not_text():
     build = catalog.TorchBuild(torch="x", cuda="x", lowest="7.5", highest="12.0")
     assert [build.supports(each) for each in ("7.0", "7.5", "10.0", "12.0", "12.1")] == [False, True, True, True, False]
 
 
-def test_retired_types_keep_their_last_price() -> None:
+def test_retired_types_keep_their_last_price():
     prices = catalog.prices("us-east-1")
     for name, dollars in (("p2.xlarge", 0.90), ("g3.4xlarge", 1.14), ("g3.16xlarge", 4.56), ("p3.2xlarge", 3.06)):
         assert prices.hourly(name) == dollars
 
 
 @pytest.mark.parametrize(
-    ("region", "price", "of", "said"),
+    ("region", "price", "item"),
     [
-        (
-            *("us-east-1", "emr_hourly", "g5.xlarge"),
-            r"g5\.xlarge has no EMR price .* run `make prices REGION=us-east-1`",
-        ),
-        ("us-east-1", "hourly", "g5.xlrge", r"did you mean .*g5\.xlarge"),
-        *(
-            ("eu-north-1", of, "m5.xlarge", r"no price list for eu-north-1; .*`make prices REGION=eu-north-1`")
-            for of in ("hourly", "emr_hourly")
-        ),
-        ("eu-west-1", "volume_hourly", 150, r"gp3 volumes have no price in the list of .* for eu-west-1"),
+        ("us-east-1", "emr_hourly", "g5.xlarge"),
+        ("us-east-1", "hourly", "g5.xlrge"),
+        ("eu-north-1", "hourly", "m5.xlarge"),
+        ("eu-north-1", "emr_hourly", "m5.xlarge"),
+        ("eu-west-1", "volume_hourly", 150),
     ],
 )
-def test_a_missing_price_is_reported_with_region_date_and_command(
-    region: str, price: str, of: str | int, said: str
-) -> None:
-    with pytest.raises(TopologyError, match=said):
-        getattr(catalog.prices(region), price)(of)
+def test_a_missing_price_is_reported_with_region_date_and_command(region, price, item, messages):
+    with messages.raises(TopologyError):
+        getattr(catalog.prices(region), price)(item)
 
 
 @pytest.mark.parametrize("region", sorted(path.stem for path in catalog.PRICES.glob("*.yaml")))
-def test_each_list_prices_only_what_a_zone_of_its_region_offers(region: str) -> None:
+def test_each_list_prices_only_what_a_zone_of_its_region_offers(region):
     newest = catalog.prices(region)
     assert {name for name in newest.instances if not catalog.find(name).retired} <= set(newest.zones) <= set(TYPES)
     assert all(newest.hourly(name) > 0 for name in newest.instances)
@@ -171,7 +164,7 @@ def test_each_list_prices_only_what_a_zone_of_its_region_offers(region: str) -> 
     assert len({zone.partition("-")[0] for zone in zones}) == 1
 
 
-def test_tcp_uses_one_network_card_and_efa_all_cards_with_efa() -> None:
+def test_tcp_uses_one_network_card_and_efa_all_cards_with_efa():
     found = {name: (row.network, row.efa and (row.efa.cards, row.efa.network)) for name, row in TYPES.items()}
     assert found["p4d.24xlarge"] == (100, (4, 400))
     assert found["p5.48xlarge"] == (100, (32, 3200))
@@ -194,14 +187,14 @@ def test_tcp_uses_one_network_card_and_efa_all_cards_with_efa() -> None:
         b"date: 2026-11-01\nsource: s\ninstances: {}\nzones: {m5.xlarge: use1-az1}\n",
     ],
 )
-def test_a_broken_list_is_named(tmp_path: Path, text: bytes) -> None:
+def test_a_broken_list_is_named(tmp_path, text):
     shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)
     (tmp_path / "eu-west-1.yaml").write_bytes(text)
     with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not contain price lists"):
         catalog.prices("eu-west-1", folder=tmp_path)
 
 
-def test_the_catalogue_describes_the_machine_images_that_are_used() -> None:
+def test_the_catalogue_describes_the_machine_images_that_are_used():
     folder = SHIPPED.parent / "tests" / "images"
     gpu, emr = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("gpu", "emr"))
     assert [gpu["image"]] == [image.parameter for image in catalog.catalog().images.values()]

@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 from shoal_guard.handlers import cleanup
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import LateUpload
 
 from infra import topology
@@ -74,7 +73,7 @@ def cloudformation() -> Iterator[CloudFormation]:
 
 
 @pytest.fixture
-def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pages(monkeypatch) -> None:
     """Let each page of a list of versions have two versions."""
     session = boto3.Session()
     session.events.register("provide-client-params.s3.ListObjectVersions", lambda params, **_: {**params, "MaxKeys": 2})
@@ -121,7 +120,7 @@ def buckets() -> set[str]:
 
 
 @pytest.mark.usefixtures("short_pages")
-def test_a_filled_bucket_is_deleted_with_all_that_it_holds(cloudformation: CloudFormation) -> None:
+def test_a_filled_bucket_is_deleted_with_all_that_it_holds(cloudformation):
     bucket = filled_bucket("filled")
     with pytest.raises(ClientError, match="BucketNotEmpty"):
         boto3.client("s3").delete_bucket(Bucket=bucket)
@@ -129,14 +128,14 @@ def test_a_filled_bucket_is_deleted_with_all_that_it_holds(cloudformation: Cloud
     assert bucket not in buckets()
 
 
-def test_objects_written_during_the_deletion_are_deleted_too(cloudformation: CloudFormation, aws: EmbeddedAws) -> None:
+def test_objects_written_during_the_deletion_are_deleted_too(cloudformation, aws):
     bucket = filled_bucket("written-late")
     with aws.faults.during(LateUpload(times=3)):
         assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
     assert bucket not in buckets()
 
 
-def test_a_run_written_during_the_deletion_keeps_the_bucket(cloudformation: CloudFormation, aws: EmbeddedAws) -> None:
+def test_a_run_written_during_the_deletion_keeps_the_bucket(cloudformation, aws):
     s3, _ = bucket_of_runs("written-run")
     with aws.faults.during(LateUpload(key="runs/two/model.pt")):
         assert cloudformation.ask("Delete", {"Bucket": "written-run", **RUNS})["Status"] == "SUCCESS"
@@ -151,9 +150,7 @@ def test_a_run_written_during_the_deletion_keeps_the_bucket(cloudformation: Clou
         ("never-done", "writer", "objects still arrive in never-done"),
     ],
 )
-def test_without_time_left_it_fails_and_says_how_to_continue(
-    bucket: str, held: str, sentence: str, cloudformation: CloudFormation, aws: EmbeddedAws
-) -> None:
+def test_without_time_left_it_fails_and_says_how_to_continue(bucket, held, sentence, cloudformation, aws):
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=bucket)
     if held == "object":
@@ -194,9 +191,7 @@ def bucket_of_runs(name: str) -> tuple[Any, str]:
         ("no-etag", "runs_fetched/one.json", b'{"model.pt": []}'),
     ],
 )
-def test_a_bucket_keeps_everything_if_one_run_was_not_fetched_unchanged(
-    name: str, key: str, body: bytes, cloudformation: CloudFormation
-) -> None:
+def test_a_bucket_keeps_everything_if_one_run_was_not_fetched_unchanged(name, key, body, cloudformation):
     s3, _ = bucket_of_runs(name)
     if key:
         s3.put_object(Bucket=name, Key=key, Body=body)
@@ -208,9 +203,7 @@ def test_a_bucket_keeps_everything_if_one_run_was_not_fetched_unchanged(
 
 
 @pytest.mark.parametrize("operation", ["ListObjectsV2", "GetObject"])
-def test_a_bucket_with_unreadable_runs_stays_but_the_stack_is_deleted(
-    operation: str, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_with_unreadable_runs_stays_but_the_stack_is_deleted(operation, cloudformation, monkeypatch):
     bucket_of_runs(name := f"dark-{operation.lower()}")
     session = boto3.Session()
     body = {"Error": {"Code": "AccessDenied", "Message": "no"}}
@@ -221,11 +214,11 @@ def test_a_bucket_with_unreadable_runs_stays_but_the_stack_is_deleted(
     assert boto3.client("s3").list_objects_v2(Bucket=name)["KeyCount"] == 4
 
 
-def test_an_interrupted_deletion_leaves_no_fetched_run_without_its_record() -> None:
+def test_an_interrupted_deletion_leaves_no_fetched_run_without_its_record():
     assert sorted([topology.FETCHED_PREFIX, topology.RUNS_PREFIX]) == [topology.RUNS_PREFIX, topology.FETCHED_PREFIX]
 
 
-def test_groups_that_refer_to_each_other_are_deletable_after_the_cleanup(cloudformation: CloudFormation) -> None:
+def test_groups_that_refer_to_each_other_are_deletable_after_the_cleanup(cloudformation):
     ec2, groups = boto3.client("ec2"), tied_groups()
     with pytest.raises(ClientError, match="DependencyViolation"):
         ec2.delete_security_group(GroupId=groups[0])
@@ -235,9 +228,7 @@ def test_groups_that_refer_to_each_other_are_deletable_after_the_cleanup(cloudfo
 
 
 @pytest.mark.parametrize("code", ["InvalidPermission.NotFound", "InvalidGroup.NotFound", "UnauthorizedOperation"])
-def test_a_missing_rule_does_not_keep_the_others(
-    code: str, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_rule_does_not_keep_the_others(code, cloudformation, monkeypatch):
     """Refuse the revocation of a missing rule with the error of EC2, because the emulator accepts it."""
     ec2, groups = boto3.client("ec2"), tied_groups()
     refused: list[Any] = []
@@ -282,7 +273,7 @@ def locked_bucket(name: str) -> tuple[str, str]:
     return name, held
 
 
-def test_an_object_under_legal_hold_is_a_failure_that_names_it(cloudformation: CloudFormation) -> None:
+def test_an_object_under_legal_hold_is_a_failure_that_names_it(cloudformation):
     bucket, held = locked_bucket("locked")
     answer = cloudformation.ask("Delete", {"Bucket": bucket})
     assert answer["Status"] == "FAILED"
@@ -293,16 +284,14 @@ def test_an_object_under_legal_hold_is_a_failure_that_names_it(cloudformation: C
     assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
 
 
-def test_names_that_are_invalid_in_xml_do_not_keep_a_bucket(
-    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_that_are_invalid_in_xml_do_not_keep_a_bucket(cloudformation, monkeypatch):
     oddly_named("odd-in-a-stack", monkeypatch)
     assert cloudformation.ask("Delete", {"Bucket": "odd-in-a-stack"})["Reason"] == "Done."
     assert "odd-in-a-stack" not in buckets()
 
 
 @given(st.lists(st.text(min_size=1, max_size=4)))
-def test_every_object_is_in_one_batch_and_a_batch_of_several_is_proper_xml(keys: list[str]) -> None:
+def test_every_object_is_in_one_batch_and_a_batch_of_several_is_proper_xml(keys):
     made = list(cleanup.batches({"Key": key} for key in keys))
     assert sorted(each["Key"] for batch in made for each in batch) == sorted(keys)
     for batch in made:
@@ -310,7 +299,7 @@ def test_every_object_is_in_one_batch_and_a_batch_of_several_is_proper_xml(keys:
             fromstring("<all>" + "".join(escape(each["Key"]) for each in batch) + "</all>")
 
 
-def test_existing_parameters_are_deleted(cloudformation: CloudFormation) -> None:
+def test_existing_parameters_are_deleted(cloudformation):
     ssm = boto3.client("ssm")
     for name in ("/shoal/mine/guard", "/shoal/mine-too/guard"):
         ssm.put_parameter(Name=name, Value="{}", Type="String")
@@ -328,12 +317,12 @@ def test_existing_parameters_are_deleted(cloudformation: CloudFormation) -> None
         {"Claim": {"Deployment": "mine", "Owner": "ada", "Topology": "demo"}},
     ],
 )
-def test_a_missing_resource_is_clean(cloudformation: CloudFormation, properties: dict[str, Any]) -> None:
+def test_a_missing_resource_is_clean(cloudformation, properties):
     assert cloudformation.ask("Delete", properties)["Status"] == "SUCCESS"
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
-def test_nothing_is_cleaned_before_the_deletion(cloudformation: CloudFormation, kind: str) -> None:
+def test_nothing_is_cleaned_before_the_deletion(cloudformation, kind):
     s3, bucket = boto3.client("s3"), f"in-use-{kind.lower()}"
     s3.create_bucket(Bucket=bucket)
     s3.put_object(Bucket=bucket, Key="kept", Body=b"x")
@@ -346,9 +335,7 @@ def claimed(owner: str, made_from: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("owner", "made_from"), [("bob", "demo"), ("ada", "starter"), ("bob", "starter")])
-def test_the_creator_claims_a_deployment_and_another_owner_or_topology_is_refused(
-    owner: str, made_from: str, cloudformation: CloudFormation
-) -> None:
+def test_the_creator_claims_a_deployment_and_another_owner_or_topology_is_refused(owner, made_from, cloudformation):
     first = cloudformation.ask("Create", claimed("ada", "demo"))
     held = first["PhysicalResourceId"]
     assert first["Status"] == "SUCCESS"
@@ -362,7 +349,7 @@ def test_the_creator_claims_a_deployment_and_another_owner_or_topology_is_refuse
     assert (again["Status"], again["PhysicalResourceId"]) == ("SUCCESS", held)
 
 
-def test_the_answer_names_the_request_and_has_the_content_type_that_was_signed(cloudformation: CloudFormation) -> None:
+def test_the_answer_names_the_request_and_has_the_content_type_that_was_signed(cloudformation):
     assert cloudformation.ask("Create", {}) == {
         "Status": "SUCCESS",
         "Reason": "Done.",
@@ -374,14 +361,14 @@ def test_the_answer_names_the_request_and_has_the_content_type_that_was_signed(c
     }
 
 
-def test_jobs_of_the_deployment_are_stopped(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_of_the_deployment_are_stopped(cloudformation, monkeypatch):
     stopped: list[Any] = []
     monkeypatch.setattr(cleanup, "stop_jobs", lambda *given: stopped.append(given[:2]))
     assert cloudformation.ask("Delete", {"Jobs": "shoal-demo", "Tag": "shoal:deployment"})["Status"] == "SUCCESS"
     assert stopped == [("shoal-demo", "shoal:deployment")]
 
 
-def test_a_bucket_that_the_stack_keeps_as_another_construct_keeps_its_objects(aws: EmbeddedAws) -> None:
+def test_a_bucket_that_the_stack_keeps_as_another_construct_keeps_its_objects(aws):
     s3 = boto3.client("s3")
     for bucket, tags in (
         ("kept", []),

@@ -35,7 +35,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("costs.yam
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_the_rows_of_a_topology(case: dict[str, Any]) -> None:
+def test_the_rows_of_a_topology(case):
     spec = of(**case["fields"]) if "fields" in case else topology.load(case["shipped"], SHIPPED)
     assert costs(spec) == case["costs"]
 
@@ -65,9 +65,7 @@ def gpu_hourly(nodes: dict[str, int]) -> float:
 
 
 @pytest.mark.parametrize(("name", "nodes", "seconds", "total"), REFERENCE, ids=[row[0] for row in REFERENCE])
-def test_the_rows_of_the_reference_have_its_published_costs(
-    name: str, nodes: dict[str, int], seconds: int, total: float
-) -> None:
+def test_the_rows_of_the_reference_have_its_published_costs(name, nodes, seconds, total):
     hourly = gpu_hourly(nodes)
     assert hourly == pytest.approx(sum(count * BY_HAND[kind] for kind, count in nodes.items()))
     # The totals are hours, rounded to a hundredth, times the rate; this row counts one machine of two.
@@ -76,7 +74,7 @@ def test_the_rows_of_the_reference_have_its_published_costs(
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
-def test_each_additional_node_costs_the_same(few: int, more: int) -> None:
+def test_each_additional_node_costs_the_same(few, more):
     def price(count: int) -> float:
         return cost.hourly(of(training=[{"instance_type": "g6.xlarge", "count": count}]))
 

@@ -2,13 +2,11 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 from shoal_guard.handlers.guard import main, observation
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 
 from bootstrap.aws.account import Account
@@ -20,18 +18,18 @@ from infra import topology
 from infra.guard import prices
 from tests import slow
 from tests.infra.grants import needed_by_none
-from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deploy, Storing
+from tests.infra.guarded import RELEASE, SLOW_SECONDS, Storing
 from tests.waiting import until
 
 # Idleness
 
 
-def test_a_node_may_boot_for_longer_than_shoal_train_waits_for_it() -> None:
+def test_a_node_may_boot_for_longer_than_shoal_train_waits_for_it():
     assert timedelta(seconds=scale_up.ready_seconds(["g5.xlarge"])) < observation.BOOT
     assert timedelta(seconds=scale_up.ready_seconds(["g4dn.metal"])) < observation.METAL_BOOT
 
 
-def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
+def test_idle_nodes_and_clusters_end_and_data_stay(deploy):
     small = deploy()
     nodes = small.raise_groups()
     newest = max(small.sign(node, "json") for node in nodes)
@@ -54,7 +52,7 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
     assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=topology.NODES_PREFIX)["KeyCount"] == 2
 
 
-def test_nodes_of_an_ended_run_stop_at_the_next_invocation_unless_the_run_keeps_them(deploy: Deploy) -> None:
+def test_nodes_of_an_ended_run_stop_at_the_next_invocation_unless_the_run_keeps_them(deploy):
     small = deploy()
     newest = max(small.sign(node, "json") for node in small.raise_groups()) + timedelta(minutes=1)
     run, token = f"{small.name}.20260102T030405-0a1b", "0a1b2c3d"
@@ -77,9 +75,7 @@ def test_nodes_of_an_ended_run_stop_at_the_next_invocation_unless_the_run_keeps_
     assert small.mails() == [f"Guard: a run of {small.name} has ended"]
 
 
-def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(
-    deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(deploy, aws, monkeypatch):
     small = deploy(max_hours=1, idle_minutes=1440)
     for node in small.raise_groups():
         small.sign(node, "json")
@@ -108,7 +104,7 @@ def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_busy_node_keeps_all_nodes_and_a_running_step_keeps_its_cluster(deploy: Deploy) -> None:
+def test_a_busy_node_keeps_all_nodes_and_a_running_step_keeps_its_cluster(deploy):
     small = deploy(idle_minutes=5, max_hours=100)
     step = {"Name": "work", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["sleep", "300"]}}
     small.client("emr").add_job_flow_steps(JobFlowId=small.physical("EMR::Cluster"), Steps=[step])
@@ -126,7 +122,7 @@ def test_a_busy_node_keeps_all_nodes_and_a_running_step_keeps_its_cluster(deploy
 # The end
 
 
-def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy: Deploy) -> None:
+def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy):
     small = deploy()
     small.raise_groups()
     bucket, cluster = small.bucket, small.physical("EMR::Cluster")
@@ -147,7 +143,7 @@ def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy: Dep
     assert small.client("s3").head_bucket(Bucket=bucket)
 
 
-def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Deploy) -> None:
+def test_added_hours_move_the_end_and_deploying_again_does_not(deploy):
     small = deploy()
     small.after(11.6)
     small.spec = small.spec.model_copy(update={"guard": small.spec.guard.model_copy(update={"mail": None})})
@@ -165,7 +161,7 @@ def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Deploy) -
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_spent_budget_deletes_the_stack(deploy: Deploy) -> None:
+def test_a_spent_budget_deletes_the_stack(deploy):
     small = deploy(budget=4.0, max_hours=100)
     known = prices(small.spec)
     small.raise_groups()
@@ -182,7 +178,7 @@ def test_a_spent_budget_deletes_the_stack(deploy: Deploy) -> None:
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_failed_deletion_is_repeated(deploy: Deploy, aws: EmbeddedAws) -> None:
+def test_a_failed_deletion_is_repeated(deploy, aws):
     small = deploy(max_hours=1)
     small.raise_groups()
     small.after(0.6)
@@ -196,7 +192,7 @@ def test_a_failed_deletion_is_repeated(deploy: Deploy, aws: EmbeddedAws) -> None
     assert small.mails() == [f"Guard: {small.name} is being deleted"]
 
 
-def test_an_incomplete_stack_is_deleted_too(deploy: Deploy, aws: EmbeddedAws) -> None:
+def test_an_incomplete_stack_is_deleted_too(deploy, aws):
     with aws.faults.during(CreateFails(resource_type="AWS::EMR::Cluster")):
         small = deploy(becomes="CREATE_FAILED")
     small.after(11.6)
@@ -207,9 +203,7 @@ def test_an_incomplete_stack_is_deleted_too(deploy: Deploy, aws: EmbeddedAws) ->
 @pytest.mark.parametrize(
     ("keep", "fetched", "stays"), [(None, False, True), (None, True, False), (False, False, False)], ids=str
 )
-def test_an_unfetched_run_outlives_the_deletion_unless_the_topology_discards_it(
-    keep: bool | None, fetched: bool, stays: bool, deploy: Deploy, tmp_path: Path
-) -> None:
+def test_an_unfetched_run_outlives_the_deletion_unless_the_topology_discards_it(keep, fetched, stays, deploy, tmp_path):
     small = deploy(kind=Storing, keep=keep)
     s3, bucket, run = small.client("s3"), small.named("BucketsData"), f"{small.name}.20260102T030405-0a1b"
     s3.put_object(Bucket=bucket, Key=f"runs/{run}/model/config.json", Body=b"weights")
@@ -233,7 +227,7 @@ def test_an_unfetched_run_outlives_the_deletion_unless_the_topology_discards_it(
 # Failures
 
 
-def test_nodes_that_never_run_cost_and_end_as_idle(deploy: Deploy, aws: EmbeddedAws) -> None:
+def test_nodes_that_never_run_cost_and_end_as_idle(deploy, aws):
     small = deploy()
     with aws.faults.during(StaysPending()):
         for group in small.groups():
@@ -245,9 +239,7 @@ def test_nodes_that_never_run_cost_and_end_as_idle(deploy: Deploy, aws: Embedded
         assert small.desired() == [0, 0]
 
 
-def test_during_an_update_nodes_and_clusters_end_and_the_stack_after_it(
-    deploy: Deploy,
-) -> None:
+def test_during_an_update_nodes_and_clusters_end_and_the_stack_after_it(deploy):
     small = deploy(idle_minutes=1440)
     small.raise_groups()
     small.after(11.6)
@@ -265,9 +257,7 @@ def test_during_an_update_nodes_and_clusters_end_and_the_stack_after_it(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_minimum_size_does_not_keep_idle_nodes(
-    deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_minimum_size_does_not_keep_idle_nodes(deploy, aws, monkeypatch):
     small = deploy()
     small.raise_groups()
     for group in small.groups():
@@ -288,14 +278,7 @@ def test_a_minimum_size_does_not_keep_idle_nodes(
         ("s3", "ListObjectsV2", ([1, 1], "TERMINATED")),  # without activity markers nodes count as busy
     ],
 )
-def test_a_service_that_refuses_does_not_prevent_other_savings(
-    service: str,
-    operation: str,
-    left: tuple[list[int], str],
-    deploy: Deploy,
-    aws: EmbeddedAws,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_service_that_refuses_does_not_prevent_other_savings(service, operation, left, deploy, aws, monkeypatch):
     small = deploy()
     small.raise_groups()
     with aws.faults.during(Throttled(service=service)), pytest.raises(main.GuardRoundError, match=operation):
@@ -305,7 +288,7 @@ def test_a_service_that_refuses_does_not_prevent_other_savings(
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
 
 
-def test_a_deleted_stack_is_ignored(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_stack_is_ignored(deploy, monkeypatch):
     gone = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-gone/0"
     settings = {"deployment": "gone", "stack": gone, "bucket": "b", "keep": False, "nodes_prefix": "nodes/"}
     settings |= {"requests": "requests/gone.json", "start_tag": "shoal:start"}
@@ -316,7 +299,7 @@ def test_a_deleted_stack_is_ignored(deploy: Deploy, monkeypatch: pytest.MonkeyPa
         boto3.client("ssm").get_parameter(Name="/shoal/gone/guard")
 
 
-def test_the_guard_has_no_unneeded_permission(aws: EmbeddedAws, request: pytest.FixtureRequest) -> None:
+def test_the_guard_has_no_unneeded_permission(aws, request):
     if sum(each.path == request.path for each in request.session.items) < 18:
         pytest.skip("needs the other tests of this file, which use these permissions")
     assert needed_by_none(aws.folder, "GuardRole87F67C2B") == set()

@@ -1,23 +1,19 @@
 """Tests of the guard's account and added hours: from parameters, from their copy, or without both."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import boto3
 import pytest
 from shoal_guard.handlers.guard import main
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
 from infra import topology
-from tests.infra.guarded import Deploy, names
+from tests.infra.guarded import names
 
 
 @pytest.mark.slow
-def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
-    deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(deploy, aws, monkeypatch):
     small = deploy()
     small.after(11.6)
     small.raise_groups()
@@ -46,14 +42,8 @@ def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     ],
 )
 def test_a_deployment_ends_on_time_without_access_to_its_parameters(
-    operations: Sequence[str],
-    added: int,
-    copied: bool,
-    end: int,
-    deploy: Deploy,
-    aws: EmbeddedAws,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    operations, added, copied, end, deploy, aws, monkeypatch
+):
     small = deploy()
     if added:
         parameter = topology.extension_parameter(small.name)
@@ -70,9 +60,7 @@ def test_a_deployment_ends_on_time_without_access_to_its_parameters(
 
 
 @pytest.mark.parametrize("copy", [None, "{", '{"spent": 1}'])
-def test_the_dollars_spent_are_kept_without_readable_parameters_and_without_a_copy(
-    copy: str | None, deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_dollars_spent_are_kept_without_readable_parameters_and_without_a_copy(copy, deploy, aws, monkeypatch):
     small = deploy()
     parameter = topology.guard_parameter(small.name)
     small.client("ssm").put_parameter(Name=parameter, Value='{"spent": 40}', Type="String")
@@ -94,9 +82,7 @@ NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+
     ("hours", "account"),
     [("many", "?"), ("-5", NOT_YET), ("1e9", '{"as_of": "2026-01-01T00:00:00"}'), ("", '{"spent": NaN}')],
 )
-def test_an_invalid_parameter_is_named_and_the_deployment_ends_nevertheless(
-    hours: str, account: str, deploy: Deploy
-) -> None:
+def test_an_invalid_parameter_is_named_and_the_deployment_ends_nevertheless(hours, account, deploy):
     small = deploy()
     names = (topology.extension_parameter(small.name), topology.guard_parameter(small.name))
     for name, value in zip(names, (hours or "nan", account), strict=True):
@@ -109,7 +95,7 @@ def test_an_invalid_parameter_is_named_and_the_deployment_ends_nevertheless(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_parameters_of_an_earlier_deployment_with_the_same_name_are_ignored(aws: EmbeddedAws, deploy: Deploy) -> None:
+def test_parameters_of_an_earlier_deployment_with_the_same_name_are_ignored(aws, deploy):
     name = next(names)
     following = f"g{int(name[1:]) + 1}"
     notice = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}

@@ -1,7 +1,6 @@
 """Tests of CloudWatch metrics for items charged by use, and of the alarm for a failing guard."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -9,7 +8,6 @@ import pytest
 from aws_cdk import App
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
-from shoal_local_aws.aws import EmbeddedAws
 
 from infra import topology
 from tests.infra.guarded import Deployed, Small
@@ -26,7 +24,7 @@ class Sharing(Small):
         ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
 
 
-def test_efs_writes_and_nat_traffic_count_as_spent(aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_efs_writes_and_nat_traffic_count_as_spent(aws, tmp_path):
     client: Any = boto3.client
     small = Deployed(client, tmp_path, kind=Sharing, budget=1000.0)
     small.after(1)
@@ -48,7 +46,7 @@ def test_efs_writes_and_nat_traffic_count_as_spent(aws: EmbeddedAws, tmp_path: P
     assert small.account()["by_use"] == pytest.approx(100 * 0.06 + 200 * 0.045)
 
 
-def test_a_guard_that_fails_or_does_not_run_is_reported_by_email(aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_a_guard_that_fails_or_does_not_run_is_reported_by_email(aws, tmp_path):
     small = Deployed(boto3.client, tmp_path)  # type: ignore[arg-type]
     alarms = small.client("cloudwatch")
     mine = [

@@ -11,7 +11,6 @@ from infra import addresses, parts
 from tests.infra import reach
 from tests.infra.invariants import Resources, as_list, of_type, the
 from tests.infra.pages import demo
-from tests.infra.templates import Templates
 
 NAMED = ("s3://theirs", "s3://ours/a/b/", "s3://ours/a/c")
 ROLES = ("PreprocessingNodeRole", "TrainingNodeRole")
@@ -21,7 +20,7 @@ KEYS = st.text("abc/", max_size=6) | st.sampled_from(["a/b", "a/c"]).flatmap(
 
 
 @pytest.fixture(scope="module")
-def resources(templates: Templates) -> Resources:
+def resources(templates) -> Resources:
     return templates.resources(demo(inputs=NAMED))
 
 
@@ -56,7 +55,7 @@ def may_list(statements: list[dict[str, Any]], bucket: str, prefix: str) -> bool
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_an_address_is_accepted_if_the_role_may_list_and_read_it(role: str, resources: Resources) -> None:
+def test_an_address_is_accepted_if_the_role_may_list_and_read_it(role, resources):
     statements = granted(resources, role)
 
     @given(st.sampled_from(["theirs", "ours", "others"]), KEYS)
@@ -68,14 +67,14 @@ def test_an_address_is_accepted_if_the_role_may_list_and_read_it(role: str, reso
     agree()
 
 
-def test_the_gateway_allows_reading_but_not_writing_inputs_of_another_account(resources: Resources) -> None:
+def test_the_gateway_allows_reading_but_not_writing_inputs_of_another_account(resources):
     for action in ("GetObject", "ListBucket"):
         assert reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
     for action in ("PutObject", "DeleteObject"):
         assert not reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
 
 
-def test_the_maximum_of_inputs_fits_into_a_roles_policy(templates: Templates) -> None:
+def test_the_maximum_of_inputs_fits_into_a_roles_policy(templates):
     bucket = "b" * 63
     longest = [f"s3://{bucket}/{number}".ljust(addresses.LONGEST, "x") for number in range(addresses.MOST)]
     whole = {"inputs": longest, "data": {"bucket": bucket}}

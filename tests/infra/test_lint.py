@@ -27,7 +27,7 @@ CHECKOV = Path(sys.prefix) / "checkov" / "bin" / "checkov"
 
 
 @pytest.fixture(scope="session")
-def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+def assembly(tmp_path_factory, root) -> Path:
     """Return the assembly of all topologies with the report of AWS Solutions' rules."""
     out = tmp_path_factory.mktemp("assembly")
     app = App(outdir=str(out), analytics_reporting=False, context=flags())
@@ -48,19 +48,19 @@ def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def templates(assembly: Path) -> list[Path]:
+def templates(assembly) -> list[Path]:
     found = sorted(assembly.glob("*.template.json"))
     assert len(found) == len(TOPOLOGIES)
     return found
 
 
-def test_all_findings_of_aws_solutions_are_acknowledged(assembly: Path) -> None:
+def test_all_findings_of_aws_solutions_are_acknowledged(assembly):
     report = json.loads((assembly / "validation-report.json").read_text())
     (rules,) = (each for each in report["pluginReports"] if each["pluginName"] == "AwsSolutions")
     assert not [(each["ruleName"], each["violatingConstructs"]) for each in rules["violations"]]
 
 
-def test_the_validation_of_the_cdk_finds_nothing(assembly: Path, tmp_path: Path) -> None:
+def test_the_validation_of_the_cdk_finds_nothing(assembly, tmp_path):
     assert found_by_the_cdk(assembly) == []
     wrong = App(outdir=str(tmp_path), analytics_reporting=False)
     CfnBucket(Stack(wrong, "Wrong"), "Bucket").add_property_override("AccessControl", "Nobody")
@@ -75,7 +75,7 @@ def found_by_the_cdk(assembly: Path) -> list[Any]:
     return [(each["ruleName"], each["violatingConstructs"]) for one in found for each in one["violations"]]
 
 
-def test_the_templates_are_valid(templates: list[Path]) -> None:
+def test_the_templates_are_valid(templates):
     # W3005: the CDK also writes dependencies that follow from references, which is harmless. W3010: a topology may
     # name its zone.
     options = ["--ignore-checks", "W3005,W3010", "--non-zero-exit-code", "warning", "--"]
@@ -84,7 +84,7 @@ def test_the_templates_are_valid(templates: list[Path]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_all_findings_of_checkov_are_acknowledged(templates: list[Path]) -> None:
+def test_all_findings_of_checkov_are_acknowledged(templates):
     command = [CHECKOV, "--framework", "cloudformation", "--skip-download", "--output", "json", "--file", *templates]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     results = json.loads(done.stdout)["results"]
@@ -93,7 +93,7 @@ def test_all_findings_of_checkov_are_acknowledged(templates: list[Path]) -> None
     assert len(results["passed_checks"]) > 100 * len(templates)
 
 
-def test_no_feature_flag_of_the_cdk_is_unset(tmp_path: Path) -> None:
+def test_no_feature_flag_of_the_cdk_is_unset(tmp_path):
     command = ["cdk", "flags", "--unstable=flags", "--output", tmp_path, "-c", "topology=embeddings-1gpu"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "Unconfigured feature flags" in done.stdout + done.stderr

@@ -1,7 +1,6 @@
 """Tests of the requests that the S3 gateway allows in each kind of network."""
 
 import json
-from pathlib import Path
 
 import pytest
 from aws_cdk.assertions import Annotations, Match
@@ -9,32 +8,29 @@ from aws_cdk.assertions import Annotations, Match
 from tests.infra import invariants, reach
 from tests.infra.invariants import of_type
 from tests.infra.pages import demo
-from tests.infra.templates import Synthesise, Templates
 
 GIVEN = {"vpc": "vpc-0123456789abcdef0", "subnet": "subnet-0123456789abcdef0"}
 
 
-def test_a_region_with_two_zones_gets_two_subnets(templates: Templates) -> None:
+def test_a_region_with_two_zones_gets_two_subnets(templates):
     assert len(of_type(templates.resources(demo(region="us-west-1")), "AWS::EC2::Subnet")) == 2
 
 
-def test_an_existing_network_causes_no_warning(synthesise: Synthesise, tmp_path: Path) -> None:
+def test_an_existing_network_causes_no_warning(synthesise, tmp_path):
     stack = synthesise(demo(network=GIVEN, zone="us-east-1b"), tmp_path)
     warnings = Annotations.from_stack(stack).find_warning("*", Match.any_value())
     assert not [json.dumps(each.entry.data) for each in warnings]
 
 
-def test_in_every_region_the_gateway_allows_exactly_what_nodes_need(
-    templates: Templates,
-) -> None:
+def test_in_every_region_the_gateway_allows_exactly_what_nodes_need(templates):
     assert reach.wrong(templates.resources(demo(region="eu-west-1")), "eu-west-1") == []
 
 
-def test_nat_allows_no_incoming_connections(templates: Templates) -> None:
+def test_nat_allows_no_incoming_connections(templates):
     assert invariants.open_doors(templates.resources(demo(network={"egress": "nat"}))) == []
 
 
 @pytest.mark.parametrize("network", [{"egress": "nat"}, GIVEN])
-def test_with_nat_the_gateway_allows_everything(network: dict[str, str], templates: Templates) -> None:
+def test_with_nat_the_gateway_allows_everything(network, templates):
     resources = templates.resources(demo(network=network, zone="us-east-1b"))
     assert reach.passes(resources, reach.Request(action="PutObject", bucket="theirs", of=reach.THEIRS)) is None

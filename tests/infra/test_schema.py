@@ -18,14 +18,14 @@ def faults(text: str) -> list[str]:
     return [error.json_path for error in Draft202012Validator(schema()).iter_errors(yaml.load(text, StrictLoader))]
 
 
-def test_the_shipped_copy_matches_the_models() -> None:
+def test_the_shipped_copy_matches_the_models():
     Draft202012Validator.check_schema(schema())
     copy = json.loads((SHIPPED / "schema.json").read_text())
     assert copy == schema(), "update it: python -m infra.schema > topologies/schema.json"
 
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))
-def test_a_shipped_topology_follows_the_schema(name: str) -> None:
+def test_a_shipped_topology_follows_the_schema(name):
     assert faults((SHIPPED / f"{name}.yaml").read_text()) == []
 
 
@@ -43,10 +43,10 @@ def test_a_shipped_topology_follows_the_schema(name: str) -> None:
         ("preprocessing: {primary: {instance_type: g5.xlarge}}", "$.preprocessing"),
     ],
 )
-def test_the_schema_refuses_mistakes_that_the_models_refuse(written: str, place: str) -> None:
+def test_the_schema_refuses_mistakes_that_the_models_refuse(written, place):
     found: list[Any] = faults(f"description: x\n{written}\n")
     assert found == [place]
 
 
-def test_the_schema_refuses_a_name() -> None:
+def test_the_schema_refuses_a_name():
     assert faults("description: x\nname: y\n") == ["$"]

@@ -11,7 +11,6 @@ import yaml
 
 from infra import catalog, cost, preflight, topology
 from tests.infra import invariants, reach
-from tests.infra.handled import Handled
 from tests.infra.invariants import Resources
 from tests.infra.variants import DEPLOYED, SHIPPED
 
@@ -37,14 +36,14 @@ def shape(spec: topology.Topology) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_topology_has_the_expected_shape(name: str) -> None:
+def test_a_topology_has_the_expected_shape(name):
     spec = topology.load(name, SHIPPED)
     assert shape(spec) == SHAPES[name]
     assert bool(spec.share) is (spec.gpu_nodes > 1)  # nodes that train together share a folder
 
 
 @pytest.fixture(scope="module")
-def stacks(handled: dict[str, Handled]) -> dict[str, Resources]:
+def stacks(handled) -> dict[str, Resources]:
     """Return the resources of all topologies."""
     assert len(NAMES) >= 20
     return {name: handled[name].resources for name in NAMES}
@@ -60,7 +59,7 @@ def retired(spec: topology.Topology) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_starts_with_the_schema_and_a_comment(name: str) -> None:
+def test_a_file_starts_with_the_schema_and_a_comment(name):
     first, second, *_ = (SHIPPED / f"{name}.yaml").read_text("utf-8").splitlines()
     assert first == "# yaml-language-server: $schema=schema.json"
     assert second.startswith("# ")
@@ -68,7 +67,7 @@ def test_a_file_starts_with_the_schema_and_a_comment(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_retired_topology_names_a_current_one_and_is_refused_only_on_aws(name: str) -> None:
+def test_a_retired_topology_names_a_current_one_and_is_refused_only_on_aws(name):
     spec = topology.load(name, SHIPPED)
     errors = [each for each in preflight.offline(spec, today=A_DAY) if each.level == "error"]
     today = re.findall(r"retired, today `([a-z0-9-]+)`$", spec.description)
@@ -82,18 +81,18 @@ def test_a_retired_topology_names_a_current_one_and_is_refused_only_on_aws(name:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_price_an_hour_is_known(name: str) -> None:
+def test_a_price_an_hour_is_known(name):
     spec = topology.load(name, SHIPPED)
     assert 0 == cost.hourly_fixed(spec) <= resting(spec) <= cost.hourly(spec)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_budget_is_the_price_of_max_hours(name: str) -> None:
+def test_the_budget_is_the_price_of_max_hours(name):
     spec = topology.load(name, SHIPPED)
     assert spec.guard.budget == math.ceil(spec.guard.max_hours * cost.hourly(spec))
 
 
-def test_the_starter_costs_less_than_a_dollar_an_hour_with_everything_running() -> None:
+def test_the_starter_costs_less_than_a_dollar_an_hour_with_everything_running():
     spec = topology.load("starter", SHIPPED)
     assert spec.preprocessing is not None
     assert spec.training
@@ -101,7 +100,7 @@ def test_the_starter_costs_less_than_a_dollar_an_hour_with_everything_running() 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stack_has_the_resources_of_its_topology(name: str, stacks: dict[str, Resources]) -> None:
+def test_a_stack_has_the_resources_of_its_topology(name, stacks):
     spec = topology.load(name, SHIPPED)
     kinds = [each["Type"] for each in stacks[name].values()]
     assert kinds.count("AWS::EMR::Cluster") == (spec.preprocessing is not None)
@@ -109,7 +108,7 @@ def test_a_stack_has_the_resources_of_its_topology(name: str, stacks: dict[str, 
     assert kinds.count("AWS::EFS::FileSystem") == (spec.share == "efs")
 
 
-def test_each_topology_has_resources_like_those_of_a_deployed_one(stacks: dict[str, Resources]) -> None:
+def test_each_topology_has_resources_like_those_of_a_deployed_one(stacks):
     alike = {
         name: {(each["Type"], *sorted(each.get("Properties", {}))) for each in resources.values()}
         for name, resources in stacks.items()
@@ -119,15 +118,13 @@ def test_each_topology_has_resources_like_those_of_a_deployed_one(stacks: dict[s
 
 
 @pytest.mark.parametrize("name", [*NAMES, "with-inputs", "with-all", "in-network", "without-nat"])
-def test_nothing_is_open_untagged_unguarded_left_behind_or_allowed_too_much(
-    name: str, handled: dict[str, Handled]
-) -> None:
+def test_nothing_is_open_untagged_unguarded_left_behind_or_allowed_too_much(name, handled):
     tags = {topology.TAG_DEPLOYMENT: name, topology.TAG_TOPOLOGY: name, topology.TAG_OWNER: "ada"}
     assert invariants.broken(handled[name].resources, tags) == []
 
 
 @pytest.mark.parametrize("name", [*NAMES, "with-inputs"])
-def test_nodes_write_into_no_foreign_bucket_and_read_what_they_need(name: str, handled: dict[str, Handled]) -> None:
+def test_nodes_write_into_no_foreign_bucket_and_read_what_they_need(name, handled):
     resources, spec = handled[name].resources, handled[name].spec
     if spec.preprocessing or spec.training:
         assert reach.wrong(resources, spec.region) == []

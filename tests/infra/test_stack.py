@@ -4,13 +4,12 @@ import pytest
 
 from tests.infra import pages
 from tests.infra.invariants import Resources, needs
-from tests.infra.templates import Templates
 
 BUCKETS = "CleanupRawBucket CleanupDataBucket CleanupLogBucket CleanupClaim NetworkVpcS3"
 
 
 @pytest.fixture(scope="module")
-def resources(templates: Templates) -> Resources:
+def resources(templates) -> Resources:
     return templates.resources(pages.DEMO)
 
 
@@ -34,6 +33,6 @@ def resources(templates: Templates) -> Resources:
         ("GuardFunction", "CleanupParameters"),
     ],
 )
-def test_a_dependency_outlives_its_resource(name: str, lasting: str, resources: Resources) -> None:
+def test_a_dependency_outlives_its_resource(name, lasting, resources):
     (logical,) = (each for each in resources if pages.name_of(each) == name)
     assert set(lasting.split()) <= {pages.name_of(each) for each in needs(resources, logical)}

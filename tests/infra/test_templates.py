@@ -5,18 +5,15 @@ from typing import Any
 import pytest
 
 from tests.infra import pages
-from tests.infra.templates import Templates
 
 CASES = pages.cases()
 
 
 @pytest.fixture(scope="module")
-def whole(templates: Templates) -> dict[str, Any]:
+def whole(templates) -> dict[str, Any]:
     return pages.page_of(templates, {})
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_a_topology_has_the_template_of_its_page(
-    case: dict[str, Any], templates: Templates, whole: dict[str, Any]
-) -> None:
+def test_a_topology_has_the_template_of_its_page(case, templates, whole):
     assert pages.seen(templates, case, whole) == case["page"]

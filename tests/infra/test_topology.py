@@ -25,7 +25,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("topologie
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_a_topology_is_read_with_defaults_from_its_types(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_a_topology_is_read_with_defaults_from_its_types(tmp_path, case):
     """topologies/schema.json has the defaults, which are left out here."""
     found = load(tmp_path, case["written"])
     assert found.model_dump(mode="json", exclude={"name"}, exclude_defaults=True) == case["read"]
@@ -37,7 +37,7 @@ def load(folder: Path, text: str) -> topology.Topology:
     return topology.load("mine", folder)
 
 
-def test_a_file_in_any_folder_is_a_topology_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_any_folder_is_a_topology_with_its_name(tmp_path, monkeypatch):
     (tmp_path / "own.yml").write_text(LEAST)
     monkeypatch.chdir(tmp_path)
     for given_ in ("own.yml", str(tmp_path / "own.yml")):
@@ -46,24 +46,21 @@ def test_a_file_in_any_folder_is_a_topology_with_its_name(tmp_path: Path, monkey
     assert topology.absolute("demo") == topology.name_of("demo") == "demo"
 
 
-def test_an_error_names_the_file_by_the_given_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["no/mine.yaml", "other.yaml", "mine.yaml"])
+def test_an_error_names_the_file_by_the_given_path(name, tmp_path, monkeypatch, messages):
     monkeypatch.chdir(tmp_path)
-    Path("mine.yaml").write_text(LEAST)
-    with pytest.raises(TopologyError, match=r"^There is no file no/mine\.yaml; did you mean mine\?$"):
-        topology.load("no/mine.yaml", tmp_path)
-    with pytest.raises(TopologyError, match=r"^There is no file other\.yaml; check the path\.$"):
-        topology.load("other.yaml", tmp_path)
     Path("mine.yaml").write_text(LEAST.replace("count", "cuont"))
-    with pytest.raises(TopologyError, match=r"^mine\.yaml, line 3: 'cuont' is not a field"):
-        topology.load("mine.yaml", Path("topologies"))
+    with messages.raises(TopologyError) as refusal:
+        topology.load(name, tmp_path)
+    assert name in str(refusal.value)
 
 
-def test_a_path_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(TopologyError, match=r"^Shoal cannot read x+\.yaml \(File name too long\); "):
+def test_a_path_that_the_system_refuses_is_one_sentence(tmp_path, messages):
+    with messages.raises(TopologyError):
         topology.load(f"{'x' * 300}.yaml", tmp_path)
 
 
-def test_readers_have_no_gpus_and_do_not_count_as_gpu_nodes(tmp_path: Path) -> None:
+def test_readers_have_no_gpus_and_do_not_count_as_gpu_nodes(tmp_path):
     readers = "  - {name: readers, role: read, instance_type: m5.xlarge, count: 2, market: spot}\n"
     found = load(tmp_path, f"{LEAST}{readers}share: nfs\n")
     assert [(group.name, group.gpus) for group in found.trainers] == [("g4dn-12xlarge", 4)]
@@ -71,7 +68,7 @@ def test_readers_have_no_gpus_and_do_not_count_as_gpu_nodes(tmp_path: Path) -> N
     assert found.gpu_nodes == 1
 
 
-def test_the_example_of_the_documentation_is_valid_and_its_mistake_is_reported_as_shown(tmp_path: Path) -> None:
+def test_the_example_of_the_documentation_is_valid_and_its_mistake_is_reported_as_shown(tmp_path):
     documentation = WRITING.read_text("utf-8")
     (example,) = re.findall(r"<<'END'\n(.*?)END\n", documentation, re.DOTALL)
     folder = tmp_path / "topologies"
@@ -83,13 +80,13 @@ def test_the_example_of_the_documentation_is_valid_and_its_mistake_is_reported_a
 
 
 @pytest.mark.parametrize("fragment", re.findall(r"```yaml\n(.*?)```", WRITING.read_text("utf-8"), re.DOTALL))
-def test_fields_in_the_documentation_are_those_of_a_topology(fragment: str, tmp_path: Path) -> None:
+def test_fields_in_the_documentation_are_those_of_a_topology(fragment, tmp_path):
     base = {"description": "A node", "training": [{"instance_type": "g5.xlarge", "count": 1}]}
     assert load(tmp_path, yaml.safe_dump({**base, **yaml.safe_load(fragment)}))
 
 
 @given(st.text())
-def test_a_deployment_is_refused_or_its_stack_name_is_valid(name: str) -> None:
+def test_a_deployment_is_refused_or_its_stack_name_is_valid(name):
     try:
         stack = topology.stack_name(name)
     except TopologyError as error:
@@ -101,5 +98,5 @@ def test_a_deployment_is_refused_or_its_stack_name_is_valid(name: str) -> None:
 
 
 @given(st.text())
-def test_any_owner_is_a_valid_tag_value(owner: str) -> None:
+def test_any_owner_is_a_valid_tag_value(owner):
     assert re.fullmatch(r"[A-Za-z0-9_.+@-]{1,64}", topology.owner_tag(owner))

@@ -46,7 +46,7 @@ def requests(action: str, *, own: bool = True) -> list[Check]:
     return [Check(PRINCIPAL, action, each, "allowed", context=tags) for each in found]
 
 
-def test_the_policy_allows_all_commands_and_each_grant_is_needed_or_explained() -> None:
+def test_the_policy_allows_all_commands_and_each_grant_is_needed_or_explained():
     asked = [Check(PRINCIPAL, each[0], each[1], "allowed", context=dict(*each[2:])) for each in TABLES["beside"]]
     for action in sorted(wanted()):
         allowed = [each for each in requests(action) if is_allowed(each, POLICY)]
@@ -56,7 +56,7 @@ def test_the_policy_allows_all_commands_and_each_grant_is_needed_or_explained() 
     assert found == {(sid, grant) for sid, grants in policies.reasons(policies.USER).items() for grant in grants}
 
 
-def test_the_policy_allows_no_change_outside_deployments() -> None:
+def test_the_policy_allows_no_change_outside_deployments():
     changing = [action for action in wanted() if not action.partition(":")[2].startswith(READ)]
     assert len(changing) > 50
     may = {action for action in changing if any(is_allowed(each, POLICY) for each in requests(action, own=False))}

@@ -85,7 +85,7 @@ UNLIKE_PROCESSORS = (
 architectures ignore them."""
 
 
-def test_different_processors_compute_identical_splits() -> None:
+def test_different_processors_compute_identical_splits():
     found = {
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", FITS_AND_SPLITS],
@@ -101,7 +101,7 @@ def test_different_processors_compute_identical_splits() -> None:
 
 
 @given(speeds, st.lists(st.integers(1, 600), min_size=1, max_size=40), st.integers(1, 15))
-def test_every_split_has_the_sum_of_the_batch(ranks: list[tuple[float, float]], totals: list[int], every: int) -> None:
+def test_every_split_has_the_sum_of_the_batch(ranks, totals, every):
     fixed, per_row = zip(*ranks, strict=True)
     cluster, balancer = cluster_and_balancer(
         list(fixed), list(per_row), np.ones(len(ranks)), every=every, total=max(totals), noise=0.2
@@ -113,7 +113,7 @@ def test_every_split_has_the_sum_of_the_batch(ranks: list[tuple[float, float]], 
         balancer.observe(split, np.abs(cluster.seconds(split)))
 
 
-def test_the_first_split_follows_the_initial_rates() -> None:
+def test_the_first_split_follows_the_initial_rates():
     assert StepBalancer(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY, total=256).split(256).tolist() == [
         100,
         56,
@@ -123,20 +123,20 @@ def test_the_first_split_follows_the_initial_rates() -> None:
 
 @pytest.mark.parametrize("fixed", [0.0, 0.001, 0.01, 0.02, 0.03])
 @pytest.mark.parametrize("rate", [1.0, 20.0, 200.0])
-def test_a_long_fixed_time_does_not_count_as_a_low_speed(fixed: float, rate: float) -> None:
+def test_a_long_fixed_time_does_not_count_as_a_low_speed(fixed, rate):
     cluster, balancer = cluster_and_balancer([fixed] * 2, [1e-4] * 2, [1e4, rate], total=512)
     splits = cluster.run(balancer, 8 * EVERY, total=512)
     assert cluster.idle(splits[-1]) < 0.05
 
 
-def test_a_wrong_initial_rate_is_corrected_after_four_steps() -> None:
+def test_a_wrong_initial_rate_is_corrected_after_four_steps():
     cluster, balancer = cluster_and_balancer([0.0, 0.0], [1e-4, 1e-4], [1e4, 1.0])
     splits = cluster.run(balancer, 5)
     assert splits[0].tolist() == [255, 1]
     assert cluster.idle(splits[4]) < 0.05
 
 
-def test_steps_without_times_are_ignored() -> None:
+def test_steps_without_times_are_ignored():
     first = StepBalancer(rates=np.array([3.0, 1.0]), every=2, total=8)
     for _ in range(7):
         first.observe(np.zeros(2, np.int64), np.zeros(2))
@@ -147,30 +147,30 @@ def made(how: str, rates: list[float], *, every: int = EVERY, steps_per_epoch: i
     return make_balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch, total=256)
 
 
-def test_off_keeps_equal_shares() -> None:
+def test_off_keeps_equal_shares():
     splits = SimulatedCluster([0, 0], [1e-3, 2e-3]).run(made("off", [2.0, 1.0]), 50)
     assert {tuple(split) for split in splits} == {(128, 128)}
 
 
-def test_fixed_shares_do_not_change() -> None:
+def test_fixed_shares_do_not_change():
     splits = SimulatedCluster([0, 0, 0], [1e-3, 2e-3, 1e-3]).run(made("2,1,0.2", [1.0] * 3), 50)
     assert {tuple(split) for split in splits} == {(160, 80, 16)}
 
 
-def test_epoch_x_rebalances_every_x_epochs() -> None:
+def test_epoch_x_rebalances_every_x_epochs():
     cluster = SimulatedCluster([0, 0], [1e-3, 3e-3], noise=0)
     for how, steps in (("epoch:1", 20), ("epoch:0.5", 10), ("epoch:2", 40)):
         splits = cluster.run(made(how, [3.0, 1.0]), 41)
         assert [tuple(split) for split in splits] == [(128, 128)] * steps + [(192, 64)] * (41 - steps)
 
 
-def test_the_epoch_balancer_sets_shares_by_rows_per_second() -> None:
+def test_the_epoch_balancer_sets_shares_by_rows_per_second():
     shares = EpochBalancer(ranks=2, every=1)
     shares.observe(np.array([100, 50]), np.array([2.0, 4.0]))
     assert shares.split(500).tolist() == [400, 100]
 
 
-def test_the_epoch_balancer_keeps_the_share_of_a_rank_without_rows() -> None:
+def test_the_epoch_balancer_keeps_the_share_of_a_rank_without_rows():
     shares = EpochBalancer(ranks=3, every=1)
     shares.observe(np.array([100, 100, 100]), np.array([1.0, 1.0, 1000.0]))
     assert shares.split(64).tolist() == [32, 32, 0]
@@ -178,12 +178,12 @@ def test_the_epoch_balancer_keeps_the_share_of_a_rank_without_rows() -> None:
     assert shares.split(64).tolist() == [48, 16, 0]
 
 
-def test_a_single_rank_gets_all_rows() -> None:
+def test_a_single_rank_gets_all_rows():
     for how in ("steps", "off", "epoch:1", "1"):
         assert made(how, [3.0]).split(7).tolist() == [7]
 
 
-def test_balance_options_are_parsed_or_refused() -> None:
+def test_balance_options_are_parsed_or_refused():
     assert parse_balance("steps") == parse_balance("off") == ([], None)
     assert parse_balance("epoch:0.5") == ([], 0.5)
     assert parse_balance("3,1,.5") == ([3.0, 1.0, 0.5], None)
@@ -194,7 +194,7 @@ def test_balance_options_are_parsed_or_refused() -> None:
         made("1,2", [1.0] * 3)
 
 
-def test_the_split_is_nearly_balanced_after_the_first_steps() -> None:
+def test_the_split_is_nearly_balanced_after_the_first_steps():
     cluster = SimulatedCluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
     for rates, steps in ((np.array([1.0, 1.0, 1.0, 0.56]), 0), (np.ones(4), 3)):
         splits = cluster.run(StepBalancer(rates=rates, every=EVERY, total=512), 40, total=512)
@@ -202,7 +202,7 @@ def test_the_split_is_nearly_balanced_after_the_first_steps() -> None:
         assert max(cluster.idle(split) for split in splits[10:]) < 0.04
 
 
-def test_slow_first_steps_do_not_outweigh_the_initial_rates() -> None:
+def test_slow_first_steps_do_not_outweigh_the_initial_rates():
     balancer = StepBalancer(rates=np.array([1000.0, 560.0]), every=EVERY, total=256)
     first = balancer.split(256)
     for seconds in ([0.164, 0.4], [0.164, 0.3], [0.164, 0.164]):
@@ -210,7 +210,7 @@ def test_slow_first_steps_do_not_outweigh_the_initial_rates() -> None:
     assert np.abs(balancer.split(256) - first).max() <= 2
 
 
-def test_initial_rates_count_also_if_times_arrive_late() -> None:
+def test_initial_rates_count_also_if_times_arrive_late():
     balancer = StepBalancer(rates=np.array([1000.0, 500.0]), every=EVERY, total=300)
     first = balancer.split(300)
     for rows, seconds in (([0, 100], [0.0, 0.2]), ([0, 100], [0.0, 0.2]), ([200, 100], [0.6, 0.2])):
@@ -219,7 +219,7 @@ def test_initial_rates_count_also_if_times_arrive_late() -> None:
 
 
 @pytest.mark.parametrize("short", [1, 10, 40])
-def test_short_last_batches_do_not_hide_a_change_of_speed(short: int) -> None:
+def test_short_last_batches_do_not_hide_a_change_of_speed(short):
     cluster, balancer = cluster_and_balancer([0.3, 0.3], [3.5e-4, 3.5e-4], [2000.0] * 2, total=4000, noise=0.01)
     for step in range(400):
         if step == 50:
@@ -230,7 +230,7 @@ def test_short_last_batches_do_not_hide_a_change_of_speed(short: int) -> None:
     assert cluster.idle(balancer.split(4000)) < 0.015
 
 
-def test_an_equal_slowdown_of_all_ranks_causes_no_extra_rebalances() -> None:
+def test_an_equal_slowdown_of_all_ranks_causes_no_extra_rebalances():
     cluster, balancer = cluster_and_balancer([0.0, 0.0], [1.3e-3, 1.3e-3], [1e3] * 2)
     rebalances, rebalance = [], balancer._rebalance
     balancer._rebalance = lambda: (rebalances.append(1), rebalance())[1]  # type: ignore[method-assign]
@@ -240,7 +240,7 @@ def test_an_equal_slowdown_of_all_ranks_causes_no_extra_rebalances() -> None:
 
 @pytest.mark.parametrize("factor", [2.0, 0.5])
 @pytest.mark.parametrize("start", range(4 * EVERY, 5 * EVERY))
-def test_a_change_of_speed_is_followed_after_three_steps(factor: float, start: int) -> None:
+def test_a_change_of_speed_is_followed_after_three_steps(factor, start):
     cluster, balancer = cluster_and_balancer([0.002] * 3, [0.0005] * 3, np.ones(3))
     before = cluster.run(balancer, start)[-1]
     cluster.per_row[1] *= factor
@@ -248,7 +248,7 @@ def test_a_change_of_speed_is_followed_after_three_steps(factor: float, start: i
     assert splits[3][1] / before[1] == pytest.approx(3 / (1 + 2 * factor), rel=0.1)
 
 
-def test_noise_hardly_changes_a_split() -> None:
+def test_noise_hardly_changes_a_split():
     cluster = SimulatedCluster([0.005] * 2, [0.001] * 2, noise=0.05)
     rows_of_first = [
         int(split[0]) for split in cluster.run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 300)[20:]
@@ -256,7 +256,7 @@ def test_noise_hardly_changes_a_split() -> None:
     assert max(rows_of_first) - min(rows_of_first) <= 0.06 * 256
 
 
-def test_a_rank_gets_no_rows_only_after_a_trial_of_one_row() -> None:
+def test_a_rank_gets_no_rows_only_after_a_trial_of_one_row():
     splits = SimulatedCluster([0.0, 0.0], [1e-4, 0.5]).run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 60)
     assert splits[-1].tolist() == [256, 0]
     assert [255, 1] in [split.tolist() for split in splits]
@@ -264,7 +264,7 @@ def test_a_rank_gets_no_rows_only_after_a_trial_of_one_row() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(1, 30), st.floats(0.05, 5), st.sampled_from([1, 3, EVERY]))
-def test_a_rank_recovers_after_a_stall(steps: int, stall: float, every: int) -> None:
+def test_a_rank_recovers_after_a_stall(steps, stall, every):
     cluster, balancer = cluster_and_balancer([0.0, 0.0], [1e-3, 1e-3], np.ones(2), every=every, total=64)
     cluster.run(balancer, 40, total=64)
     cluster.fixed[1] = stall
@@ -274,7 +274,7 @@ def test_a_rank_recovers_after_a_stall(steps: int, stall: float, every: int) -> 
     assert cluster.idle(splits[-1]) < 0.1
 
 
-def test_trials_of_a_rank_without_rows_become_rarer() -> None:
+def test_trials_of_a_rank_without_rows_become_rarer():
     splits = SimulatedCluster([0.0, 0.0], [1e-3, 0.5]).run(
         StepBalancer(rates=np.ones(2), every=EVERY, total=64), 2000, total=64
     )

@@ -18,7 +18,7 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def run(run_on_ranks: Callable[..., str]) -> Run:
+def run(run_on_ranks) -> Run:
     """Return a function that runs the program on several ranks with options, and returns the program's results."""
 
     def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def run(run_on_ranks: Callable[..., str]) -> Run:
 
 
 @pytest.fixture(scope="module")
-def single_rank_losses(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[float]]:
+def single_rank_losses(run, tmp_path_factory) -> Callable[[str], list[float]]:
     """Return a function that returns the losses of a run on one rank with a framework."""
 
     @functools.cache
@@ -42,9 +42,7 @@ def single_rank_losses(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Ca
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(
-    run: Run, single_rank_losses: Callable[[str], list[float]], kind: str, tmp_path: Path
-) -> None:
+def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(run, single_rank_losses, kind, tmp_path):
     found = run(2, tmp_path / "two", slow=SLOW, by=kind)
     assert found["losses"] == pytest.approx(single_rank_losses(kind), abs=1e-5)
     assert len(found["losses"]) == 16
@@ -54,9 +52,7 @@ def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(
 @pytest.mark.parametrize(
     ("kind", "checkpoint", "ranks"), [("transformers", "checkpoint-11", 1), ("lightning", "step=11.ckpt", 2)]
 )
-def test_a_training_continues_within_an_epoch(
-    run: Run, single_rank_losses: Callable[[str], list[float]], kind: str, checkpoint: str, ranks: int, tmp_path: Path
-) -> None:
+def test_a_training_continues_within_an_epoch(run, single_rank_losses, kind, checkpoint, ranks, tmp_path):
     first = run(2, tmp_path / "first", slow=SLOW, stop_after=11, by=kind)
     resume = str(tmp_path / "first" / checkpoint)
     second = run(ranks, tmp_path / "second", resume=resume, workers=1, by=kind)
@@ -64,6 +60,6 @@ def test_a_training_continues_within_an_epoch(
     assert second["losses"][-5:] == pytest.approx(single_rank_losses(kind)[-5:], abs=1e-5)
 
 
-def test_a_last_batch_with_fewer_rows_than_ranks_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_last_batch_with_fewer_rows_than_ranks_is_refused(run, tmp_path):
     with pytest.raises(AssertionError, match=r"with 121 rows in batches of 20 the last batch has 1 rows, but 2 ranks"):
         run(2, tmp_path / "two", batch=20, by="transformers")

@@ -23,7 +23,7 @@ def epoch_of(order: BatchOrder, epoch: int) -> list[int]:
 
 
 @given(orders, st.integers(0, 5))
-def test_every_row_occurs_exactly_once_an_epoch(order: BatchOrder, epoch: int) -> None:
+def test_every_row_occurs_exactly_once_an_epoch(order, epoch):
     assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
 
 
@@ -35,9 +35,7 @@ def test_every_row_occurs_exactly_once_an_epoch(order: BatchOrder, epoch: int) -
     how=st.sampled_from(["steps", "epoch:0.3", "off", "fixed"]),
     times=st.integers(0, 2**32),
 )
-def test_any_shares_cover_every_row_exactly_once_an_epoch(
-    order: BatchOrder, epoch: int, shares: list[float], how: str, times: int
-) -> None:
+def test_any_shares_cover_every_row_exactly_once_an_epoch(order, epoch, shares, how, times):
     generator = np.random.default_rng(times)
     lengths = generator.integers(1, 20, order.rows).astype(np.uint16)
     named = ",".join(map(str, shares)) if how == "fixed" else how
@@ -55,21 +53,21 @@ def test_any_shares_cover_every_row_exactly_once_an_epoch(
 
 
 @given(orders)
-def test_all_batches_except_the_last_are_full(order: BatchOrder) -> None:
+def test_all_batches_except_the_last_are_full(order):
     sizes = [len(order.batch(0, step)) for step in range(order.steps)]
     assert set(sizes[:-1]) <= {order.global_batch}
     assert sizes[-1] == order.rows - order.global_batch * (order.steps - 1)
 
 
 @given(orders, st.data())
-def test_a_batch_does_not_depend_on_earlier_calls(order: BatchOrder, data: st.DataObject) -> None:
+def test_a_batch_does_not_depend_on_earlier_calls(order, data):
     step = data.draw(st.integers(0, order.steps - 1))
     in_turn = [order.batch(1, each) for each in range(order.steps)][step]
     order.batch(0, 0)
     assert np.array_equal(order.batch(1, step), in_turn)
 
 
-def test_a_batch_within_a_window_is_a_read_only_view() -> None:
+def test_a_batch_within_a_window_is_a_read_only_view():
     order = BatchOrder(
         rows=1000, global_batch=100, seed=0, block_rows=10, window_blocks=50
     )  # 2 windows, of 5 batches each
@@ -80,7 +78,7 @@ def test_a_batch_within_a_window_is_a_read_only_view() -> None:
 
 
 @given(orders)
-def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: BatchOrder) -> None:
+def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order):
     blocks = [row // order.block_rows for row in epoch_of(order, 0)]
     first = {block: blocks.index(block) for block in blocks}
     in_order = sorted(first, key=lambda block: first[block])
@@ -90,7 +88,7 @@ def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: BatchOrder) -
     assert sorted(in_order) == list(range(-(-order.rows // order.block_rows)))
 
 
-def test_every_window_epoch_and_seed_has_its_own_permutation() -> None:
+def test_every_window_epoch_and_seed_has_its_own_permutation():
     """If windows shared a permutation, a batch would always have rows from the same positions of their blocks."""
     ways = set()
     for seed in range(3):
@@ -103,12 +101,12 @@ def test_every_window_epoch_and_seed_has_its_own_permutation() -> None:
     assert tuple(range(64)) not in ways
 
 
-def test_rows_of_many_blocks_are_mixed_in_one_batch() -> None:
+def test_rows_of_many_blocks_are_mixed_in_one_batch():
     order = BatchOrder(rows=100_000, global_batch=256, seed=0)
     assert len({row // 4096 for row in order.batch(0, 0).tolist()}) > 10
 
 
 @pytest.mark.parametrize("step", [-1, 4])
-def test_a_step_out_of_range_is_refused(step: int) -> None:
+def test_a_step_out_of_range_is_refused(step):
     with pytest.raises(IndexError, match=r"out of range \[0, 4\)"):
         BatchOrder(rows=100, global_batch=25, seed=0).batch(0, step)

@@ -10,20 +10,18 @@ speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1
 
 
 @given(st.integers(0, 5000), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=16))
-def test_proportional_splits_have_the_sum_and_err_by_less_than_one_row(total: int, weights: list[float]) -> None:
+def test_proportional_splits_have_the_sum_and_err_by_less_than_one_row(total, weights):
     split = proportional_split(total, np.array(weights))
     assert split.sum() == total
     assert (np.abs(split - total * np.array(weights) / sum(weights)) < 1 + 1e-6).all()
 
 
-def test_of_equal_remainders_the_lower_rank_gets_the_row() -> None:
+def test_of_equal_remainders_the_lower_rank_gets_the_row():
     assert proportional_split(10, np.ones(4)).tolist() == [3, 3, 2, 2]
 
 
 @given(st.integers(1, 5000), speeds)
-def test_no_row_of_an_equal_finish_split_could_move_to_finish_sooner(
-    total: int, ranks: list[tuple[float, float]]
-) -> None:
+def test_no_row_of_an_equal_finish_split_could_move_to_finish_sooner(total, ranks):
     fixed, per_row = np.array(ranks).T
     split = equal_finish_split(total, fixed, per_row)
     assert split.sum() == total
@@ -33,7 +31,7 @@ def test_no_row_of_an_equal_finish_split_could_move_to_finish_sooner(
     assert times.max() <= one_more.min() * (1 + 1e-9)
 
 
-def test_a_rank_slower_with_one_row_than_the_others_with_all_gets_no_rows() -> None:
+def test_a_rank_slower_with_one_row_than_the_others_with_all_gets_no_rows():
     assert equal_finish_split(200, np.array([0.0, 0.1, 0.3]), np.array([2.01, 0.02, 0.01])).tolist() == [0, 73, 127]
     assert equal_finish_split(100, np.array([0.0, 0.0, 9.0]), np.array([0.01, 0.01, 0.01])).tolist() == [50, 50, 0]
 
@@ -43,7 +41,7 @@ def test_a_rank_slower_with_one_row_than_the_others_with_all_gets_no_rows() -> N
     lengths=st.lists(st.integers(1, 300), min_size=1, max_size=200),
     weights=st.lists(st.floats(0, 5), min_size=1, max_size=6).filter(any),
 )
-def test_every_row_goes_to_one_rank_and_all_ranks_get_similar_lengths(lengths: list[int], weights: list[float]) -> None:
+def test_every_row_goes_to_one_rank_and_all_ranks_get_similar_lengths(lengths, weights):
     texts = np.array(lengths, dtype=np.uint16)
     split = proportional_split(len(texts), np.array(weights))
     positions = [stratified_rows(texts, split, rank) for rank in range(len(split))]
@@ -56,7 +54,7 @@ def test_every_row_goes_to_one_rank_and_all_ranks_get_similar_lengths(lengths: l
             assert abs(texts[rows].mean() - texts.mean()) <= off * (int(texts.max()) - int(texts.min()))
 
 
-def test_mean_lengths_are_equal_on_all_ranks() -> None:
+def test_mean_lengths_are_equal_on_all_ranks():
     texts = np.random.default_rng(0).integers(1, 300, 256).astype(np.uint16)
     split = proportional_split(len(texts), np.ones(16))
     means = [texts[stratified_rows(texts, split, rank)].mean() / texts.mean() for rank in range(16)]

@@ -20,7 +20,7 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def run(run_on_ranks: Callable[..., str]) -> Run:
+def run(run_on_ranks) -> Run:
     """Return a function that runs the program on several ranks with options, and returns the program's results."""
 
     def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def run(run_on_ranks: Callable[..., str]) -> Run:
 
 
 @pytest.fixture(scope="module")
-def single_rank_losses(run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+def single_rank_losses(run, tmp_path_factory) -> list[float]:
     """Return the losses of the program on one rank."""
     found: list[float] = run(1, tmp_path_factory.mktemp("single") / "out.json")["losses"]
     return found
@@ -46,9 +46,7 @@ def single_rank_losses(run: Run, tmp_path_factory: pytest.TempPathFactory) -> li
         pytest.param({"slow": (1e-4, 1.79e-4), "own_all_reduce": True}, id="own-all-reduce", marks=pytest.mark.soak),
     ],
 )
-def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(
-    run: Run, single_rank_losses: list[float], tmp_path: Path, what: dict[str, Any]
-) -> None:
+def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(run, single_rank_losses, tmp_path, what):
     found = run(2, tmp_path / "out.json", **what)
     assert found["losses"] == pytest.approx(single_rank_losses, abs=1e-5)
     assert len(single_rank_losses) == 2 * 16
@@ -62,9 +60,7 @@ def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(
     [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}],
     ids=["accumulated", "clipped", "scaled"],
 )
-def test_accumulated_clipped_and_scaled_gradients_equal_those_of_one_rank(
-    run: Run, tmp_path: Path, what: dict[str, Any]
-) -> None:
+def test_accumulated_clipped_and_scaled_gradients_equal_those_of_one_rank(run, tmp_path, what):
     one = run(1, tmp_path / "one.json", **what)
     two = run(2, tmp_path / "two.json", slow=(1e-4, 3e-4), **what)
     assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
@@ -72,16 +68,14 @@ def test_accumulated_clipped_and_scaled_gradients_equal_those_of_one_rank(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_a_training_continues_with_another_number_of_ranks(
-    run: Run, single_rank_losses: list[float], tmp_path: Path, ranks: int
-) -> None:
+def test_a_training_continues_with_another_number_of_ranks(run, single_rank_losses, tmp_path, ranks):
     first = run(2, tmp_path / "first.json", stop_after=21, slow=(1e-4, 3e-4))
     second = run(ranks, tmp_path / "second.json", resume=str(tmp_path / "first.pt"))
     assert [*first["losses"], *second["losses"]] == pytest.approx(single_rank_losses, abs=1e-5)
 
 
 @given(st.integers(1, 6), st.integers(0, 300), st.data())
-def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks: int, total: int, data: st.DataObject) -> None:
+def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks, total, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, total), min_size=ranks - 1, max_size=ranks - 1)))
     split = np.diff([0, *cuts, total])
     most = np.array(data.draw(st.lists(st.integers(1, 400), min_size=ranks, max_size=ranks)))
@@ -95,7 +89,7 @@ def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks: int, total: int, da
         assert found.tolist() == split.tolist()
 
 
-def test_skip_to_drops_batches_that_were_drawn() -> None:
+def test_skip_to_drops_batches_that_were_drawn():
     batches, other = (BalancedBatches(ROWS, global_batch=64, seed=1) for _ in range(2))
     whole = list(other)
     drawn = iter(batches)
@@ -114,7 +108,7 @@ def test_skip_to_drops_batches_that_were_drawn() -> None:
 
 
 @pytest.mark.parametrize("stops", [(), (0,), (3, 5), (16, 16)])
-def test_an_interrupted_epoch_still_has_each_row_once(stops: tuple[int, ...]) -> None:
+def test_an_interrupted_epoch_still_has_each_row_once(stops):
     batches, seen = BalancedBatches(ROWS, global_batch=64, seed=1), list[int]()
     for stop in (*stops, 16):
         for number, rows in enumerate(batches):
@@ -139,12 +133,12 @@ def test_an_interrupted_epoch_still_has_each_row_once(stops: tuple[int, ...]) ->
         ({"max_rows": 63}, r"a global batch of 64 rows does not fit .* \(max_rows \[63\]\)"),
     ],
 )
-def test_invalid_sizes_are_refused(given: dict[str, int], why: str) -> None:
+def test_invalid_sizes_are_refused(given, why):
     with pytest.raises(ValueError, match=why):
         BalancedBatches(**{"rows": 100, "global_batch": 64, **given})
 
 
-def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused() -> None:
+def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused():
     batches = BalancedBatches(100, global_batch=10)
     with pytest.raises(ValueError, match="the state has seed 1, but this sampler has 0"):
         batches.load_state_dict(BalancedBatches(100, global_batch=10, seed=1).state_dict())
@@ -152,7 +146,7 @@ def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused() ->
         pass
 
 
-def test_batch_normalisation_causes_a_warning(tmp_path: Path) -> None:
+def test_batch_normalisation_causes_a_warning(tmp_path):
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
         batches = BalancedBatches(100, global_batch=10)
@@ -168,9 +162,7 @@ def test_batch_normalisation_causes_a_warning(tmp_path: Path) -> None:
     ("example", "last"),
     [("unequal_gpus.py", r"epoch 4: loss [\d.]+, "), ("transformers_trainer.py", "")],
 )
-def test_the_example_learns_and_prints_the_rows_of_each_rank(
-    run_on_ranks: Callable[..., str], example: str, last: str, tmp_path: Path
-) -> None:
+def test_the_example_learns_and_prints_the_rows_of_each_rank(run_on_ranks, example, last, tmp_path):
     printed = run_on_ranks(2, f"examples/{example}", str(tmp_path / "results"), SLOW_RANK="1")
     found = re.fullmatch(last + r"accuracy ([\d.]+)%, rows of each rank \[\d+, \d+\]", printed.splitlines()[-1])
     assert found, printed

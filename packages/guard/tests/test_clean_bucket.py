@@ -9,12 +9,12 @@ from shoal_guard import CleanBucket
 
 
 @pytest.mark.parametrize("option", ["removal_policy", "auto_delete_objects"])
-def test_a_clean_bucket_refuses_options_that_would_keep_it(option: str) -> None:
+def test_a_clean_bucket_refuses_options_that_would_keep_it(option):
     with pytest.raises(TypeError, match=f"is deleted with its stack: leave out {option}"):
         CleanBucket(Stack(App(), "Speech"), "Bucket", **{option: None})
 
 
-def test_buckets_of_one_name_in_two_parts_of_a_stack_are_emptied_after_their_own_writers() -> None:
+def test_buckets_of_one_name_in_two_parts_of_a_stack_are_emptied_after_their_own_writers():
     stack = Stack(App(), "Speech")
     for part in ("Early", "Late"):
         scope = Construct(stack, part)

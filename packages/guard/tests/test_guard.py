@@ -34,7 +34,7 @@ def machine(stack: Stack, name: str, kind: str) -> None:
     ec2.CfnInstance(stack, name, instance_type=kind, image_id="ami-0a1b2c3d4e5f60718")
 
 
-def test_other_resources_depend_on_the_guard_and_have_its_tag() -> None:
+def test_other_resources_depend_on_the_guard_and_have_its_tag():
     template = Template.from_stack(guarded(mail="me@example.org", budget=5))
     resources = template.to_json()["Resources"]
     clocks = {name for name, each in resources.items() if name.startswith("GuardClock")}
@@ -50,7 +50,7 @@ def test_other_resources_depend_on_the_guard_and_have_its_tag() -> None:
     )
 
 
-def test_resources_added_after_the_guard_are_priced() -> None:
+def test_resources_added_after_the_guard_are_priced():
     stack = guarded(budget=5)
     machine(stack, "Alone", "m5.xlarge")
     data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(instance_type="g5.xlarge")
@@ -78,7 +78,7 @@ def test_resources_added_after_the_guard_are_priced() -> None:
 
 
 @pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack", "a group of any machines"])
-def test_a_budget_needs_the_price_of_everything(kind: str) -> None:
+def test_a_budget_needs_the_price_of_everything(kind):
     for dollars, errors in ((None, 1), (0.1, 0)):
         stack = guarded(budget=5, dollars_an_hour=dollars)
         if kind == "a nested stack":
@@ -108,12 +108,12 @@ def in_ireland() -> Stack:
     return stack
 
 
-def test_a_public_address_has_a_price_in_every_region() -> None:
+def test_a_public_address_has_a_price_in_every_region():
     read = settings_of(Template.from_stack(in_ireland()))
     assert (read["gpu"], read["standing"], read["unpriced"]) == ({"g5.xlarge": pytest.approx(1.128)}, 0.005, "")
 
 
-def test_a_budget_error_names_the_types_without_a_price_in_the_region() -> None:
+def test_a_budget_error_names_the_types_without_a_price_in_the_region():
     stack = in_ireland()
     ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
     ec2.CfnVPCEndpoint(stack, "Door", vpc_id="vpc-0a1b2c3d", service_name="s", vpc_endpoint_type="Interface")
@@ -137,12 +137,12 @@ def test_a_budget_error_names_the_types_without_a_price_in_the_region() -> None:
         ({"dollars_an_hour": -1.0}, "Guard: dollars_an_hour: -1.0 is not a number of dollars"),
     ],
 )
-def test_an_argument_out_of_range_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+def test_an_argument_out_of_range_is_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
         guarded(**options)
 
 
-def test_the_age_of_a_stack_outside_shoal_counts_from_the_guards_first_round() -> None:
+def test_the_age_of_a_stack_outside_shoal_counts_from_the_guards_first_round():
     settings = GuardSettings(
         deployment="n" * 128,
         stack="s",

@@ -30,7 +30,7 @@ def is_owned(answer: Any) -> bool:
     return owns_load_balancer(cast(Any, FakeOwner(answer)), {"LoadBalancerArn": "x"})
 
 
-def test_tags_decide_the_owner_and_unreadable_tags_leave_it_unknown() -> None:
+def test_tags_decide_the_owner_and_unreadable_tags_leave_it_unknown():
     assert (is_owned(["ours"]), is_owned(["theirs"])) == (True, False)
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeTags")
     for error in (refused, EndpointConnectionError(endpoint_url="x")):

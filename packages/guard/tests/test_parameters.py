@@ -25,7 +25,7 @@ ACCOUNTS = st.builds(
 
 
 @given(ACCOUNTS)
-def test_an_account_is_read_as_it_was_written(account: GuardState) -> None:
+def test_an_account_is_read_as_it_was_written(account):
     assert read_account(write_account(account), NOW) == account
 
 
@@ -38,7 +38,7 @@ BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "ra
 
 
 @given(st.text() | JSON.map(json.dumps) | BROKEN.map(json.dumps))
-def test_any_text_is_a_valid_account_or_refused(text: str) -> None:
+def test_any_text_is_a_valid_account_or_refused(text):
     try:
         account = read_account(text, NOW)
     except ValueError:
@@ -71,17 +71,17 @@ def test_any_text_is_a_valid_account_or_refused(text: str) -> None:
         ('{"rate": true}', "has True instead of an amount"),
     ],
 )
-def test_a_broken_account_is_refused_with_its_fault(broken: str, fault: str) -> None:
+def test_a_broken_account_is_refused_with_its_fault(broken, fault):
     with pytest.raises(ValueError, match=fault):
         read_account(broken, NOW)
 
 
-def test_a_repeated_round_accepts_an_account_of_a_later_round() -> None:
+def test_a_repeated_round_accepts_an_account_of_a_later_round():
     later = GuardState(spent=1.0, as_of=NOW + timedelta(hours=6))
     assert read_account(write_account(later), NOW) == later
 
 
-def test_the_extension_must_be_a_number_of_hours() -> None:
+def test_the_extension_must_be_a_number_of_hours():
     assert [read_extension(text) for text in ("0", "1.5", " 4\n")] == [0.0, 1.5, 4.0]
     for text in ("", "many", "nan", "inf", "-1", f"{MOST_HOURS + 1:g}1", "1 h"):
         with pytest.raises(ValueError, match="is not a number of hours"):

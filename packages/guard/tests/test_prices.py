@@ -1,7 +1,5 @@
 """Price lists as the sweep reads them."""
 
-from pathlib import Path
-
 import pytest
 from shoal_guard import SweepError
 from shoal_guard.price_lists import PriceList
@@ -10,7 +8,7 @@ from shoal_guard.sweep.account import Account
 from shoal_guard.sweep.sweeping import FoundResource
 
 
-def test_a_broken_price_list_raises_sweep_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_price_list_raises_sweep_error(tmp_path, monkeypatch):
     (tmp_path / "us-east-1.yaml").write_text("date: new\nsource: s\ninstances: {}\n")
     monkeypatch.setattr(PriceList, "newest", lambda _region: PriceList.lists("us-east-1", tmp_path)[-1])
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

@@ -108,14 +108,12 @@ def rounds(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
-def test_each_round_of_the_table(case: dict[str, Any]) -> None:
+def test_each_round_of_the_table(case):
     assert list(rounds(case)) == [{name: each[name] for name in ("account", "does")} for each in case["rounds"]]
 
 
 @given(settings, st.lists(st.tuples(times, observations), max_size=30))
-def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(
-    using: GuardSettings, given_rounds: list[tuple[datetime, Observation]]
-) -> None:
+def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(using, given_rounds):
     account: GuardState | None = GuardState()
     warned: list[tuple[datetime, object]] = []
     for now, seen in sorted(given_rounds, key=lambda each: each[0]):
@@ -132,9 +130,7 @@ def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(
 
 
 @given(settings, st.lists(st.tuples(times, observations), max_size=30))
-def test_a_repeated_round_notifies_and_counts_once(
-    using: GuardSettings, given_rounds: list[tuple[datetime, Observation]]
-) -> None:
+def test_a_repeated_round_notifies_and_counts_once(using, given_rounds):
     account = GuardState()
     for now, seen in given_rounds:
         once, first = decide(using, now, account, seen)
@@ -148,9 +144,7 @@ def test_a_repeated_round_notifies_and_counts_once(
 
 
 @given(st.lists(st.tuples(times, observations), max_size=30))
-def test_the_dollars_spent_and_their_time_never_decrease(
-    given_rounds: list[tuple[datetime, Observation]],
-) -> None:
+def test_the_dollars_spent_and_their_time_never_decrease(given_rounds):
     account = GuardState()
     for now, seen in given_rounds:
         after = charged(SETTINGS, now, account, seen)
@@ -162,9 +156,7 @@ def test_the_dollars_spent_and_their_time_never_decrease(
 
 
 @given(st.lists(times, min_size=1, max_size=30), st.lists(nodes, max_size=4))
-def test_the_cost_of_running_resources_does_not_depend_on_the_number_of_rounds(
-    clock: list[datetime], running: list[ObservedNode]
-) -> None:
+def test_the_cost_of_running_resources_does_not_depend_on_the_number_of_rounds(clock, running):
     account = GuardState()
     for now in sorted(clock):
         there = [node for node in running if node.since <= now]
@@ -177,7 +169,7 @@ def test_the_cost_of_running_resources_does_not_depend_on_the_number_of_rounds(
 
 
 @pytest.mark.parametrize("idle_minutes", [5, 30, 7_199, 7_200, 10_080])
-def test_one_response_has_all_idle_values_of_any_idle_time(idle_minutes: int) -> None:
+def test_one_response_has_all_idle_values_of_any_idle_time(idle_minutes):
     using = replace(SETTINGS, idle_minutes=idle_minutes)
     assert using.idle / using.period <= 1_440
     marks = [1.0] * max(1, using.idle // using.period - 1)

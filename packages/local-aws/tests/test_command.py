@@ -17,7 +17,7 @@ from tests.local_aws.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, 128 + signal.SIGHUP)])
-def test_without_a_command_it_prints_the_environment_and_runs_until_a_signal(sent: signal.Signals, status: int) -> None:
+def test_without_a_command_it_prints_the_environment_and_runs_until_a_signal(sent, status):
     running = subprocess.Popen(  # the tests may run under nohup
         ["env", "--default-signal=HUP", sys.executable, "-m", "shoal_local_aws.command"],
         stdout=subprocess.PIPE,
@@ -34,19 +34,19 @@ def test_without_a_command_it_prints_the_environment_and_runs_until_a_signal(sen
     assert marked_processes(MARK, folder) == []
 
 
-def test_a_command_runs_against_the_emulator_and_its_status_is_returned(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_runs_against_the_emulator_and_its_status_is_returned(capfd):
     script = "aws sts get-caller-identity --query Account; exit 7"
     assert command.main(["--", "sh", "-c", script, "--port", "--"]) == 7
     assert capfd.readouterr().out == '"000000000000"\n'
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
-def test_a_command_ended_by_a_signal_has_a_shells_status(script: str, status: int) -> None:
+def test_a_command_ended_by_a_signal_has_a_shells_status(script, status):
     running = Mock(environment={}, ended=lambda _: False)
     assert command.serve(("sh", "-c", script), running) == status
 
 
-def test_ctrl_c_during_a_start_reaches_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_a_start_reaches_the_command(monkeypatch):
     start = subprocess.Popen
 
     def interrupted(*given: Any, **more: Any) -> Any:
@@ -58,12 +58,12 @@ def test_ctrl_c_during_a_start_reaches_the_command(monkeypatch: pytest.MonkeyPat
     assert command.serve(("sh", "-c", "exit 7"), Mock(environment={}, ended=lambda _: False)) == 7
 
 
-def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_command_is_named(capsys):
     assert command.main(["--", "no-such-command"]) == 1
     assert "the command no-such-command does not exist; check the command after --" in capsys.readouterr().err
 
 
-def test_an_unexpected_end_of_the_emulator_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_end_of_the_emulator_is_reported(capsys):
     gone = Mock(environment={"AWS_REGION": "us-east-1"}, port=4566, ended=lambda _: True, log_tail=lambda: "no memory")
     with pytest.raises(EmulatorError, match=r"(?s)port 4566 exited unexpectedly.*no memory"):
         command.serve((), gone)

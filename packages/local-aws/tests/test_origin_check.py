@@ -27,7 +27,7 @@ def status(aws: EmbeddedAws, method: str, path: str = "/_ministack/health", **he
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
-def test_clients_are_served_and_web_pages_refused(aws: EmbeddedAws, method: str) -> None:
+def test_clients_are_served_and_web_pages_refused(aws, method):
     assert status(aws, "GET") == 200
     for headers in (
         {"Origin": "https://example.com"},
@@ -38,7 +38,7 @@ def test_clients_are_served_and_web_pages_refused(aws: EmbeddedAws, method: str)
         assert status(aws, method, **headers) == 403
 
 
-def test_ministacks_unsigned_requests_are_refused(aws: EmbeddedAws) -> None:
+def test_ministacks_unsigned_requests_are_refused(aws):
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket="kept")
     for method, path in (
@@ -66,7 +66,7 @@ def test_ministacks_unsigned_requests_are_refused(aws: EmbeddedAws) -> None:
         ([HERE, (b"sec-fetch-site", b"none")], False),
     ],
 )
-def test_hosts_and_browser_headers_decide_about_a_request(headers: list[tuple[bytes, bytes]], welcome: bool) -> None:
+def test_hosts_and_browser_headers_decide_about_a_request(headers, welcome):
     assert is_allowed(headers) is welcome
 
 
@@ -75,9 +75,7 @@ def test_hosts_and_browser_headers_decide_about_a_request(headers: list[tuple[by
     [([HERE, (b"origin", b"null")], [{"type": "websocket.close", "code": 1008}], []), ([HERE], [], ["websocket"])],
     ids=["page", "client"],
 )
-def test_websockets_are_served_only_to_clients(
-    headers: list[tuple[bytes, bytes]], sent: list[Any], served: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_websockets_are_served_only_to_clients(headers, sent, served, monkeypatch):
     done: tuple[list[Any], list[str]] = ([], [])
 
     async def serve(scope: Any, *_: Any) -> None:
@@ -93,7 +91,7 @@ def test_websockets_are_served_only_to_clients(
     assert done == (sent, served)
 
 
-def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws) -> None:
+def test_a_bucket_may_be_in_the_hosts_name(aws):
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket="named")
     s3.put_object(Bucket="named", Key="x", Body=b"content")

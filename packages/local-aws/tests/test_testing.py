@@ -17,7 +17,7 @@ EXAMPLE, README = PACKAGE / "examples" / "test_emr_steps.py", PACKAGE / "README.
 
 
 @pytest.mark.soak
-def test_the_examples_tests_pass_in_another_folder(tmp_path: Path) -> None:
+def test_the_examples_tests_pass_in_another_folder(tmp_path):
     shutil.copy(EXAMPLE, tmp_path)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_emr_steps.py"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
@@ -26,7 +26,7 @@ def test_the_examples_tests_pass_in_another_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_mrjobs_examples_run_unchanged(tmp_path: Path, shoal_aws: boto3.Session) -> None:
+def test_mrjobs_examples_run_unchanged(tmp_path, shoal_aws):
     (tmp_path / "text.txt").write_text("the cat sat on the mat\nunder the dog\n")
     commands = (
         *("wc", "word_freq_count", "words_containing_u_freq_count", "count_lines_right", "grep -e cat"),
@@ -47,7 +47,7 @@ def _printed(folder: Path, words: Sequence[str]) -> str:
     return done.stdout
 
 
-def test_the_environment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_restored(tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     before = dict(os.environ)
@@ -57,20 +57,20 @@ def test_the_environment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert dict(os.environ) == before
 
 
-def test_the_readmes_fault_example_works_without_pytest(tmp_path: Path) -> None:
+def test_the_readmes_fault_example_works_without_pytest(tmp_path):
     _, example = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     code = f"import sys; sys.modules['pytest'] = None\n{example}"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert re.search(r"\(AccessDenied\) when calling the CreateBucket", done.stderr), done.stderr
 
 
-def test_local_aws_has_emrs_default_roles(tmp_path: Path) -> None:
+def test_local_aws_has_emrs_default_roles(tmp_path):
     with local_aws(tmp_path):
         names = {role["RoleName"] for role in boto3.client("iam").list_roles()["Roles"]}
     assert {"EMR_DefaultRole", "EMR_EC2_DefaultRole"} <= names
 
 
-def test_a_test_run_without_the_fixture_does_not_load_the_emulator(tmp_path: Path) -> None:
+def test_a_test_run_without_the_fixture_does_not_load_the_emulator(tmp_path):
     (tmp_path / "test_nothing.py").write_text(
         "import sys\n\ndef test_nothing():\n"
         "    assert not {'boto3', 'ministack', 'shoal_local_aws.aws', 'torch'} & set(sys.modules)\n"

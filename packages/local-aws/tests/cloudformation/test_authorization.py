@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, REGION
 from shoal_local_aws.permissions.record import ALLOWED, read_checks
 
 TOPIC = {"Type": "AWS::SNS::Topic", "Properties": {"Tags": [{"Key": "a", "Value": "b"}]}}
@@ -25,7 +25,7 @@ def allow(actions: list[str], resource: str = "*", **condition: Any) -> dict[str
 
 
 @pytest.fixture
-def role(aws: EmbeddedAws) -> Iterator[Callable[..., str]]:
+def role(aws) -> Iterator[Callable[..., str]]:
     """Return a function that limits the execution role `limited` to policy statements, and returns the role's ARN."""
     iam = boto3.client("iam")
     iam.create_role(RoleName="limited", AssumeRolePolicyDocument=json.dumps(TRUST))
@@ -44,9 +44,7 @@ CREATES = ["sns:CreateTopic", "sns:TagResource", "sns:Get*", "sns:List*"]
 
 
 @pytest.mark.parametrize("lacking", ["sns:CreateTopic", "sns:TagResource", "sns:Get*"])
-def test_a_stack_fails_without_leftovers_if_its_role_lacks_an_action(
-    lacking: str, stacks: Any, role: Callable[..., str]
-) -> None:
+def test_a_stack_fails_without_leftovers_if_its_role_lacks_an_action(lacking, stacks, role):
     own = role(allow([each for each in CREATES if each != lacking]), allow(["sns:DeleteTopic"]))
     assert stacks.create("lacking", {"Topic": TOPIC}, RoleARN=own) == "ROLLBACK_COMPLETE"
     service, _, action = lacking.removesuffix("*").partition(":")
@@ -59,7 +57,7 @@ def test_a_stack_fails_without_leftovers_if_its_role_lacks_an_action(
     stacks.delete("lacking")
 
 
-def test_updates_and_deletions_are_checked_too(stacks: Any, role: Callable[..., str]) -> None:
+def test_updates_and_deletions_are_checked_too(stacks, role):
     own = role(allow(CREATES))
     assert stacks.create("later", {"Topic": TOPIC}, RoleARN=own) == "CREATE_COMPLETE", stacks.reasons("later")
     named = {**TOPIC, "Properties": {**TOPIC["Properties"], "DisplayName": "later"}}
@@ -71,7 +69,7 @@ def test_updates_and_deletions_are_checked_too(stacks: Any, role: Callable[..., 
     assert stacks.delete("later") == "DELETE_COMPLETE"
 
 
-def test_a_boundary_can_be_required_of_roles(stacks: Any, role: Callable[..., str], aws: EmbeddedAws) -> None:
+def test_a_boundary_can_be_required_of_roles(stacks, role, aws):
     boto3.client("iam").create_policy(PolicyName="limit", PolicyDocument=json.dumps(POLICY))
     bounded = {"StringEquals": {"iam:PermissionsBoundary": LIMIT}}
     own = role(
@@ -98,9 +96,7 @@ def test_a_boundary_can_be_required_of_roles(stacks: Any, role: Callable[..., st
     assert {(each.decision, each.context["iam:PermissionsBoundary"]) for each in put} == {(ALLOWED, LIMIT)}
 
 
-def test_the_parameters_that_a_template_names_are_read_with_the_role(
-    stacks: Any, role: Callable[..., str], client: Any
-) -> None:
+def test_the_parameters_that_a_template_names_are_read_with_the_role(stacks, role, client):
     client("ssm").put_parameter(Name="/named", Value="3", Type="String")
     own = role(allow(["sns:*"]))
     named = {"Named": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/named"}}
@@ -116,7 +112,7 @@ def test_the_parameters_that_a_template_names_are_read_with_the_role(
     stacks.delete("referring")
 
 
-def test_an_unlisted_type_needs_a_role_with_all_permissions(stacks: Any, role: Callable[..., str]) -> None:
+def test_an_unlisted_type_needs_a_role_with_all_permissions(stacks, role):
     queue = {"Type": "AWS::SQS::Queue"}
     assert stacks.create("unknown", {"Queue": queue}, RoleARN=role(allow(["sqs:*"]))) == "ROLLBACK_COMPLETE"
     stacks.delete("unknown")

@@ -10,7 +10,7 @@ from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.hadoop.spark import Mirror, copy, parse_arguments
 
 
-def test_options_program_and_arguments_are_parsed() -> None:
+def test_options_program_and_arguments_are_parsed():
     words = "--deploy-mode cluster --conf=a=b --conf c=d --files x,y s3://b/count.py s3://b/in --deep s3://b/out"
     options, program, given = parse_arguments(words.split())
     assert options == ["--conf", "a=b", "--conf", "c=d", "--files", "x,y"]
@@ -26,7 +26,7 @@ def test_options_program_and_arguments_are_parsed() -> None:
         ([], "needs a program"),
     ],
 )
-def test_unsupported_options_and_programs_are_refused(words: list[str], reason: str) -> None:
+def test_unsupported_options_and_programs_are_refused(words, reason):
     with pytest.raises(EmulatorError, match=reason):
         parse_arguments(words)
 
@@ -54,7 +54,7 @@ class Store:
         self.objects[bucket, key] = Path(path).read_bytes()
 
 
-def test_input_objects_are_downloaded_and_output_files_uploaded(tmp_path: Path) -> None:
+def test_input_objects_are_downloaded_and_output_files_uploaded(tmp_path):
     store = Store(in__one=b"1", in__deep__two=b"2", inner=b"no", file=b"f")
     mirror = Mirror(tmp_path, store)
     given, file, output = (
@@ -73,14 +73,14 @@ def test_input_objects_are_downloaded_and_output_files_uploaded(tmp_path: Path) 
     assert store.objects == {**before, ("b", "out/part-0"): b"new"}
 
 
-def test_an_object_key_cannot_leave_the_folder(tmp_path: Path) -> None:
+def test_an_object_key_cannot_leave_the_folder(tmp_path):
     store = Store()
     store.objects |= {("b", "in/../../../outside"): b"bad", ("b", "in/.."): b"bad"}
     Mirror(tmp_path / "s3", store).local("s3://b/in")
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
-def test_a_missing_program_is_named(tmp_path: Path) -> None:
+def test_a_missing_program_is_named(tmp_path):
     (tmp_path / "mnt").mkdir()
     pytest.importorskip("pyspark", reason="requirements-bench.txt is not installed")
     environment = {**os.environ, "NODE_ROOT": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -89,7 +89,7 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, f"File {tmp_path}/absent.py does not exist\n")
 
 
-def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
+def test_a_file_is_copied_under_its_own_name(tmp_path):
     (tmp_path / "words.py").write_bytes(b"WORDS = 1")
     copied = copy(f"file://{tmp_path}/words.py", tmp_path / "files")
     assert copied == tmp_path / "files" / "words.py"

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from shoal_local_aws.nodes import filters
 from shoal_local_aws.seams import ec2
 
@@ -23,7 +22,7 @@ class Wrapped:
 OPERATIONS = ec2.operations
 
 
-def test_describing_an_ended_instance_that_ministack_forgets_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_describing_an_ended_instance_that_ministack_forgets_is_not_an_error(monkeypatch):
     wrapped, forget = Wrapped(), ec2.forget_ended.now
     monkeypatch.setattr(ec2, "operations", wrapped)
     ec2.instances[NODE] = {"InstanceId": NODE, "State": {"Name": "terminated"}, "_terminated_at": 0}

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.local_aws.waiting import until
 
 
-def test_a_service_is_started_restarted_and_stopped(tmp_path: Path) -> None:
+def test_a_service_is_started_restarted_and_stopped(tmp_path):
     unit, said, process = tmp_path / "echo.service", tmp_path / "said", tmp_path / "run" / "echo.service.pid"
     process.parent.mkdir()
     unit.write_text(f"[Service]\nExecStart=bash -c 'echo $$ >>{said}; exec sleep 600'\nRestart=always\nRestartSec=0\n")

@@ -30,7 +30,7 @@ def allowing(*statements: tuple[list[str], list[str]], **condition: Any) -> str:
 
 
 @pytest.fixture
-def person(aws: EmbeddedAws) -> Iterator[Any]:
+def person(aws) -> Iterator[Any]:
     """Return a function that creates a user with only these policy statements, and returns a client factory."""
     iam = boto3.client("iam")
     made: list[str] = []
@@ -56,7 +56,7 @@ def last(aws: EmbeddedAws, action: str) -> Check:
     return [check for check in read_checks(aws.folder) if check.action == action][-1]
 
 
-def test_policies_decide_and_the_record_has_user_and_policies(aws: EmbeddedAws, person: Any) -> None:
+def test_policies_decide_and_the_record_has_user_and_policies(aws, person):
     s3 = person((["s3:CreateBucket"], ["arn:aws:s3:::mine-*"]))("s3")
     s3.create_bucket(Bucket="mine-1")
     found = last(aws, "s3:CreateBucket")
@@ -68,7 +68,7 @@ def test_policies_decide_and_the_record_has_user_and_policies(aws: EmbeddedAws, 
 
 
 @pytest.mark.parametrize("key", ["test", ACCOUNT, "root"])
-def test_root_and_wrong_secrets_are_refused(aws: EmbeddedAws, key: str) -> None:
+def test_root_and_wrong_secrets_are_refused(aws, key):
     for service, operation in (("s3", "list_buckets"), ("ec2", "describe_vpcs"), ("sts", "get_caller_identity")):
         client = boto3.client(
             service, aws_access_key_id=key, aws_secret_access_key="test", endpoint_url=aws.endpoint, region_name=REGION
@@ -80,7 +80,7 @@ def test_root_and_wrong_secrets_are_refused(aws: EmbeddedAws, key: str) -> None:
         boto3.client("s3", **keys, endpoint_url=aws.endpoint, region_name=REGION).list_buckets()
 
 
-def test_each_name_of_a_list_is_checked(aws: EmbeddedAws, person: Any) -> None:
+def test_each_name_of_a_list_is_checked(aws, person):
     one, two = (f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{name}" for name in ("one", "two"))
     names = ["/one", "/two"]
     person((["ssm:GetParameters"], [one, two]))("ssm").get_parameters(Names=names)
@@ -88,7 +88,7 @@ def test_each_name_of_a_list_is_checked(aws: EmbeddedAws, person: Any) -> None:
         person((["ssm:GetParameters"], [one]))("ssm").get_parameters(Names=names)
 
 
-def test_a_tag_condition_applies_to_tagged_resources(person: Any) -> None:
+def test_a_tag_condition_applies_to_tagged_resources(person):
     ec2 = boto3.client("ec2")
     tagged = {"StringEquals": {"aws:ResourceTag/ours": "yes"}}
     own = person((["ec2:DeleteSecurityGroup"], ["*"]), **tagged)("ec2")
@@ -102,7 +102,7 @@ def test_a_tag_condition_applies_to_tagged_resources(person: Any) -> None:
     ec2.delete_security_group(GroupId=others)
 
 
-def test_passing_a_role_needs_permission(aws: EmbeddedAws, person: Any) -> None:
+def test_passing_a_role_needs_permission(aws, person):
     run = (["elasticmapreduce:*"], ["*"])
     with pytest.raises(ClientError, match=r"iam:PassRole|AccessDenied"):
         person(run)("emr").run_job_flow(**CLUSTER)
@@ -124,7 +124,7 @@ def test_passing_a_role_needs_permission(aws: EmbeddedAws, person: Any) -> None:
         ("/golden", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/golden"),
     ],
 )
-def test_an_image_by_parameter_needs_permission_to_read_it(person: Any, image: str, arn: str) -> None:
+def test_an_image_by_parameter_needs_permission_to_read_it(person, image, arn):
     boto3.client("ssm").put_parameter(Name="/golden", Value="ami-1", Type="String", Overwrite=True)
     request: dict[str, Any] = {"DryRun": True, "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
     run, read = (["ec2:RunInstances"], ["*"]), (["ssm:GetParameters"], [arn])
@@ -134,7 +134,7 @@ def test_an_image_by_parameter_needs_permission_to_read_it(person: Any, image: s
     boto3.client("ssm").delete_parameter(Name="/golden")
 
 
-def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch(person: Any) -> None:
+def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch(person):
     tags = [{"ResourceType": each, "Tags": [{"Key": "ours", "Value": "yes"}]} for each in ("instance", "volume")]
     data = {
         "ImageId": "resolve:ssm:/aws/service/ami",
@@ -172,7 +172,7 @@ def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch(pers
     boto3.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName="tried")
 
 
-def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> None:
+def test_a_stack_acts_with_its_execution_role(aws, stacks):
     iam = boto3.client("iam")
     trust = {"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}
     iam.create_role(
@@ -203,7 +203,7 @@ def console_of(instance: str) -> str:
     return str(until(ended))
 
 
-def test_a_node_has_the_role_of_its_profile_or_no_role(aws: EmbeddedAws, upload: Any) -> None:
+def test_a_node_has_the_role_of_its_profile_or_no_role(aws, upload):
     upload("of-nodes", "object", b"text")
     ec2 = boto3.client("ec2")
     script = '#!/bin/bash\naws s3 cp s3://of-nodes/object - || echo "got nothing"'
@@ -214,7 +214,7 @@ def test_a_node_has_the_role_of_its_profile_or_no_role(aws: EmbeddedAws, upload:
         ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
 
 
-def test_an_endpoint_policy_limits_requests(stacks: Any, upload: Any) -> None:
+def test_an_endpoint_policy_limits_requests(stacks, upload):
     for bucket in ("let-through", "kept-out"):
         upload(bucket, "object", b"text")
     allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:Get*", "Resource": "arn:aws:s3:::let-through/*"}
@@ -247,7 +247,7 @@ def test_an_endpoint_policy_limits_requests(stacks: Any, upload: Any) -> None:
     assert stacks.delete("through") == "DELETE_COMPLETE"
 
 
-def test_the_emulators_folder_does_not_contain_the_users_keys(aws: EmbeddedAws) -> None:
+def test_the_emulators_folder_does_not_contain_the_users_keys(aws):
     secret = aws.environment["AWS_SECRET_ACCESS_KEY"]
     found = []
     for folder, _, names in os.walk(aws.folder):

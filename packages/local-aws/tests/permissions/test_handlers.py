@@ -12,7 +12,7 @@ WITHOUT_HANDLERS = {"AWS::EMR::Cluster", "Custom"}
 
 
 @pytest.mark.parametrize("kind", sorted(handlers.handlers()))
-def test_handler_permissions_match_their_schemas(kind: str) -> None:
+def test_handler_permissions_match_their_schemas(kind):
     listed, found = handlers.handlers()[kind], schema_of(kind)
     assert bool(found) is (kind not in WITHOUT_HANDLERS)
     for operation in OPERATIONS if found else ():

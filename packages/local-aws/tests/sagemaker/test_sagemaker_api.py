@@ -58,7 +58,7 @@ def ended(client, name: str) -> dict[str, Any]:
     return dict(until(job))
 
 
-def test_a_container_has_the_documented_layout_and_leaves_model_log_and_metrics(client, role: str) -> None:
+def test_a_container_has_the_documented_layout_and_leaves_model_log_and_metrics(client, role):
     client("sagemaker").create_training_job(**request("one", role, SHOW))
     job = ended(client, "one")
     assert job["TrainingJobStatus"] == "Completed"
@@ -78,14 +78,14 @@ def test_a_container_has_the_documented_layout_and_leaves_model_log_and_metrics(
         assert text in printed
 
 
-def test_a_failed_job_has_the_reason_from_its_failure_file(client, role: str) -> None:
+def test_a_failed_job_has_the_reason_from_its_failure_file(client, role):
     script = "echo 'no rows' > $SAGEMAKER_BASE_DIR/output/failure; exit 3"
     client("sagemaker").create_training_job(**request("fails", role, script))
     job = ended(client, "fails")
     assert (job["TrainingJobStatus"], job["FailureReason"]) == ("Failed", "AlgorithmError: no rows, exit code: 3")
 
 
-def test_a_job_at_its_limit_is_stopped(client, role: str) -> None:
+def test_a_job_at_its_limit_is_stopped(client, role):
     script = "trap 'echo stopped > $SAGEMAKER_BASE_DIR/model/m; exit 0' TERM; sleep 600 & wait"
     limit = {"MaxRuntimeInSeconds": 1}
     client("sagemaker").create_training_job(**request("long", role, script, StoppingCondition=limit))
@@ -95,7 +95,7 @@ def test_a_job_at_its_limit_is_stopped(client, role: str) -> None:
         client("sagemaker").stop_training_job(TrainingJobName="long")
 
 
-def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role: str) -> None:
+def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role):
     nowhere = request("nowhere", role)
     nowhere["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = "s3://jobs/nothing"
     foreign = request("foreign", role)
@@ -115,7 +115,7 @@ def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role: str) -
         ({"TrainingJobName": "twice"}, "ResourceInUse"),
     ],
 )
-def test_requests_that_sagemaker_would_refuse_are_refused(client, role: str, change: dict[str, Any], code: str) -> None:
+def test_requests_that_sagemaker_would_refuse_are_refused(client, role, change, code):
     sagemaker = client("sagemaker")
     if change.get("TrainingJobName") == "twice":
         sagemaker.create_training_job(**request("twice", role))
@@ -124,7 +124,7 @@ def test_requests_that_sagemaker_would_refuse_are_refused(client, role: str, cha
     assert refused.value.response["Error"]["Code"] == code
 
 
-def test_other_operations_are_refused(client) -> None:
+def test_other_operations_are_refused(client):
     with pytest.raises(ClientError, match="does not support ListEndpoints of SageMaker") as refused:
         client("sagemaker").list_endpoints()
     assert refused.value.response["Error"]["Code"] == "UnknownOperationException"
@@ -132,7 +132,7 @@ def test_other_operations_are_refused(client) -> None:
         client("sagemaker").describe_training_job(TrainingJobName="never")
 
 
-def test_each_type_has_a_separate_quota(client, aws) -> None:
+def test_each_type_has_a_separate_quota(client, aws):
     def value() -> float:
         quotas = client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
         (found,) = (each for each in quotas if each["QuotaName"] == "ml.g5.xlarge for spot training job usage")
