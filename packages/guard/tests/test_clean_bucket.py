@@ -9,13 +9,13 @@ from shoal_guard import CleanBucket
 
 
 @pytest.mark.parametrize("option", ["removal_policy", "auto_delete_objects"])
-def test_a_clean_bucket_refuses_options_that_would_keep_it(option):
-    with pytest.raises(TypeError, match=f"is deleted with its stack: leave out {option}"):
+def test_a_clean_bucket_refuses_options_that_would_keep_it(option, messages):
+    with messages.raises(TypeError):
         CleanBucket(Stack(App(), "Speech"), "Bucket", **{option: None})
 
 
 def test_buckets_of_one_name_in_two_parts_of_a_stack_are_emptied_after_their_own_writers():
-    stack = Stack(App(), "Speech")
+    stack = Stack(App(analytics_reporting=False, builtin_cloud_formation_validation=False), "Speech")
     for part in ("Early", "Late"):
         scope = Construct(stack, part)
         CleanBucket(scope, "Log", versioned=True).written_by(sqs.Queue(scope, "Writer"))

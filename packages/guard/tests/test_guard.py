@@ -15,8 +15,13 @@ from shoal_guard.handlers.guard.observation import Observation, ObservedNode
 from shoal_guard.handlers.guard.rules import GuardSettings, GuardState, decide
 
 
+def shop(**options: Any) -> Stack:
+    """Return an empty stack. The CDK's validation of its template would take seconds."""
+    return Stack(App(analytics_reporting=False, builtin_cloud_formation_validation=False), "Shop", **options)
+
+
 def guarded(**options: Any) -> Stack:
-    stack = Stack(App(), "Shop")
+    stack = shop()
     sqs.Queue(stack, "Before")
     Guard(stack, "Guard", **options)
     sqs.Queue(stack, "After")
@@ -77,9 +82,14 @@ def test_resources_added_after_the_guard_are_priced():
     assert (read["budget"], read["max_hours"], "bucket" in read) == (5, 12, False)
 
 
+def errors(stack: Stack) -> list[str]:
+    found = Annotations.from_stack(stack).find_error("*", Match.any_value())
+    return sorted(str(each.entry.data) for each in found)
+
+
 @pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack", "a group of any machines"])
-def test_a_budget_needs_the_price_of_everything(kind):
-    for dollars, errors in ((None, 1), (0.1, 0)):
+def test_a_budget_needs_the_price_of_everything(kind, messages):
+    for dollars, refusals in ((None, 1), (0.1, 0)):
         stack = guarded(budget=5, dollars_an_hour=dollars)
         if kind == "a nested stack":
             sqs.Queue(NestedStack(stack, "Nested"), "Queue")
@@ -90,18 +100,20 @@ def test_a_budget_needs_the_price_of_everything(kind):
             autoscaling.CfnAutoScalingGroup(stack, "Group", min_size="0", max_size="1", launch_template=template)
         else:
             machine(stack, "Alone", "x9.huge")
-        found = Annotations.from_stack(stack).find_error(
-            "*",
-            Match.string_like_regexp(
-                "without the prices of (x9.huge|AWS::(CloudFormation::Stack|AutoScaling::AutoScalingGroup)); pass their"
-            ),
-        )
-        assert len(found) == errors
-    Annotations.from_stack(guarded()).has_no_error("*", Match.any_value())
+        found = errors(stack)
+        assert len(found) == refusals
+        for each in found:
+            messages.check(each)
+
+
+def test_without_a_budget_nothing_needs_a_price():
+    stack = guarded()
+    machine(stack, "Alone", "x9.huge")
+    assert errors(stack) == []
 
 
 def in_ireland() -> Stack:
-    stack = Stack(App(), "Shop", env=Environment(account="1" * 12, region="eu-west-1"))
+    stack = shop(env=Environment(account="1" * 12, region="eu-west-1"))
     Guard(stack, "Guard", budget=5)
     machine(stack, "Alone", "g5.xlarge")
     ec2.CfnEIP(stack, "Address")
@@ -113,32 +125,27 @@ def test_a_public_address_has_a_price_in_every_region():
     assert (read["gpu"], read["standing"], read["unpriced"]) == ({"g5.xlarge": pytest.approx(1.128)}, 0.005, "")
 
 
-def test_a_budget_error_names_the_types_without_a_price_in_the_region():
+def test_a_budget_error_names_the_types_without_a_price_in_the_region(messages):
     stack = in_ireland()
     ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
     ec2.CfnVPCEndpoint(stack, "Door", vpc_id="vpc-0a1b2c3d", service_name="s", vpc_endpoint_type="Interface")
-    sentence = "without the prices of AWS::EC2::NatGateway(, | and )AWS::EC2::VPCEndpoint; pass their"
-    assert Annotations.from_stack(stack).find_error("*", Match.string_like_regexp(sentence))
+    (error,) = errors(stack)
+    messages.check(error)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"max_hours": 0}, "Guard: max_hours: "),
-        ({"max_hours": 8.5}, "Guard: max_hours: 8.5 is not a whole number of hours from 1 to 720"),
-        ({"max_hours": "8"}, "Guard: max_hours: '8' is not a whole number"),
-        ({"max_hours": True}, "Guard: max_hours: "),
-        ({"budget": "20"}, "Guard: budget: "),
-        ({"budget": 0}, "Guard: budget: 0 is not a number of dollars above 0"),
-        ({"mail": 5}, "Guard: mail: 5 is not a mail address"),
-        ({"budget": float("nan")}, "Guard: budget: "),
-        ({"mail": "me"}, "Guard: mail: "),
-        ({"idle_minutes": 1}, "Guard: idle_minutes: "),
-        ({"dollars_an_hour": -1.0}, "Guard: dollars_an_hour: -1.0 is not a number of dollars"),
+        *({"max_hours": hours} for hours in (0, 8.5, "8", True)),
+        *({"budget": dollars} for dollars in ("20", 0, float("nan"))),
+        *({"mail": address} for address in (5, "me")),
+        {"idle_minutes": 1},
+        {"dollars_an_hour": -1.0},
     ],
+    ids=str,
 )
-def test_an_argument_out_of_range_is_refused_by_name(options, message):
-    with pytest.raises(ValueError, match=message):
+def test_an_argument_out_of_range_is_refused_by_name(options, messages):
+    with messages.raises(ValueError):
         guarded(**options)
 
 

@@ -1,6 +1,7 @@
 """Ownership of load balancers, decided by tags that need a separate call."""
 
-from typing import Any, cast
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
@@ -8,30 +9,19 @@ from shoal_guard.errors import OwnershipUnknownError
 from shoal_guard.sweep.listing import owns_load_balancer
 
 
-class FakeOwner:
-    """Fake owner, account and client in one object. The load balancer has these tags."""
-
-    def __init__(self, answer: Any) -> None:
-        self.account, self._answer = self, answer
-
-    def client(self, _: str) -> "FakeOwner":
-        return self
-
-    def describe_tags(self, **_: Any) -> dict[str, Any]:
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return {"TagDescriptions": [{"Tags": self._answer}]}
-
-    def of(self, tags: Any) -> bool:
-        return bool(tags == ["ours"])
-
-
 def is_owned(answer: Any) -> bool:
-    return owns_load_balancer(cast(Any, FakeOwner(answer)), {"LoadBalancerArn": "x"})
+    """Decide about a load balancer whose tags are this answer. The owner's tags are `ours`."""
+    client = Mock(describe_tags=Mock(side_effect=[answer]))
+    owner = Mock(account=Mock(client=lambda _: client), of=lambda tags: tags == ["ours"])
+    return owns_load_balancer(owner, {"LoadBalancerArn": "x"})
+
+
+def tags(name: str) -> dict[str, Any]:
+    return {"TagDescriptions": [{"Tags": [name]}]}
 
 
 def test_tags_decide_the_owner_and_unreadable_tags_leave_it_unknown():
-    assert (is_owned(["ours"]), is_owned(["theirs"])) == (True, False)
+    assert (is_owned(tags("ours")), is_owned(tags("theirs"))) == (True, False)
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeTags")
     for error in (refused, EndpointConnectionError(endpoint_url="x")):
         with pytest.raises(OwnershipUnknownError, match=r"^its tags are unreadable"):

@@ -51,28 +51,28 @@ def test_any_text_is_a_valid_account_or_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("broken", "fault"),
+    "broken",
     [
-        ("?", "is not JSON"),
-        ("[" * 4096, "is not JSON"),
-        ("[]", "is not a JSON object"),
-        ('{"told": []}', r"has an invalid field .* \(the sent warnings\)"),
-        ('{"told": {"end": 1}}', r"has an invalid field .* \(the sent warnings\)"),
-        ('{"told": {"end": {"value": "x"}}}', "None instead of a time"),
-        ('{"told": {"end": {"value": "x", "at": "2099-01-01T00:00:00+00:00"}}}', "in the future"),
-        ('{"as_of": "2030-05-03T12:00:00+00:00"}', "in the future"),
-        ('{"as_of": "2030-05-01T11:00:00"}', "has no time zone"),
-        ('{"as_of": 5}', "has 5 instead of a time"),
-        ('{"spent": NaN}', "has nan instead of an amount"),
-        ('{"spent": Infinity}', "has inf instead of an amount"),
-        ('{"spent": -1000}', "has -1000 instead of an amount"),
-        ('{"spent": 1' + "0" * 400 + "}", "instead of an amount"),
-        ('{"spent": "5"}', "has '5' instead of an amount"),
-        ('{"rate": true}', "has True instead of an amount"),
+        "?",
+        "[]",
+        '{"told": []}',
+        '{"told": {"end": 1}}',
+        '{"told": {"end": {"value": "x"}}}',
+        '{"told": {"end": {"value": "x", "at": "2099-01-01T00:00:00+00:00"}}}',
+        '{"as_of": "2030-05-03T12:00:00+00:00"}',
+        '{"as_of": "2030-05-01T11:00:00"}',
+        '{"as_of": 5}',
+        '{"spent": NaN}',
+        '{"spent": Infinity}',
+        '{"spent": -1000}',
+        '{"spent": "5"}',
+        '{"rate": true}',
+        pytest.param("[" * 4096, id="nested"),
+        pytest.param('{"spent": 1' + "0" * 400 + "}", id="long"),
     ],
 )
-def test_a_broken_account_is_refused_with_its_fault(broken, fault):
-    with pytest.raises(ValueError, match=fault):
+def test_a_broken_account_is_refused_with_its_fault(broken, messages):
+    with messages.raises(ValueError):
         read_account(broken, NOW)
 
 
@@ -81,8 +81,8 @@ def test_a_repeated_round_accepts_an_account_of_a_later_round():
     assert read_account(write_account(later), NOW) == later
 
 
-def test_the_extension_must_be_a_number_of_hours():
+def test_the_extension_must_be_a_number_of_hours(messages):
     assert [read_extension(text) for text in ("0", "1.5", " 4\n")] == [0.0, 1.5, 4.0]
     for text in ("", "many", "nan", "inf", "-1", f"{MOST_HOURS + 1:g}1", "1 h"):
-        with pytest.raises(ValueError, match="is not a number of hours"):
+        with messages.raises(ValueError):
             read_extension(text)
