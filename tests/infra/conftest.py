@@ -5,8 +5,10 @@ CDK runs in the Node of the virtual environment, also where the environment is n
 
 import os
 import sys
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -14,13 +16,9 @@ import pytest
 # Before the first import of CDK, which starts Node.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
-from aws_cdk import App
 from shoal_guard.handlers.guard import main
 
-from app import flags
-from infra.stack import ShoalStack
 from infra.topology import Topology
-from tests.infra.guarded import Deploy, Deployed
 from tests.infra.handled import Handled
 from tests.infra.templates import Synthesise, Templates
 from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded
@@ -53,8 +51,13 @@ def stack_of(
     generation: int = 1,
     emulated: bool = True,
     repository: Path | None = None,
-) -> ShoalStack:
+) -> Any:
     """Return the stack of a topology for the deployment `mine` of `ada`, with its assembly in the given folder."""
+    from aws_cdk import App
+
+    from app import flags
+    from infra.stack import ShoalStack
+
     return ShoalStack(
         App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
         spec=spec,
@@ -92,8 +95,16 @@ def handled(templates) -> dict[str, Handled]:
     }
 
 
-@pytest.fixture
-def deploy(aws, tmp_path) -> Deploy:
-    """Deploy a small stack with a guard."""
+@pytest.fixture(scope="module")
+def clients(aws) -> Callable[[str], Any]:
+    """Return a function that returns boto3's client for a service, and makes each client once."""
     main._client.cache_clear()
-    return lambda **guard: Deployed(boto3.client, tmp_path, **guard)  # type: ignore[call-overload]
+    return cache(boto3.client)
+
+
+@pytest.fixture
+def deploy(clients, tmp_path) -> Callable[..., Any]:
+    """Return a function that deploys a stack with a guard, see `Deployed`."""
+    from tests.infra.guarded import Deployed
+
+    return partial(Deployed, clients, tmp_path)

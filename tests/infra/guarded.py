@@ -3,8 +3,6 @@
 import io
 import itertools
 import json
-import os
-import sys
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,38 +10,50 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-# Before the first import of CDK, which starts Node.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-
 from aws_cdk import App, DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
 from shoal_guard.handlers.guard import main
 
 from infra import parts, topology
-from infra.guard import Guard
+from infra.guard import Guard, prices
 from infra.storage import Buckets
 from tests.infra.variants import SHIPPED
 from tests.waiting import until
 
 _ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
-SLOW_SECONDS, RELEASE = 50, "/test/release"
 names = (f"g{number}" for number in itertools.count(1))
 
 
-class Small(Stack):
-    """Stack with a guard, its data bucket, and one resource of each kind that costs by the hour."""
+class Guarded(Stack):
+    """Stack with a guard and its data bucket."""
 
     def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
         name = topology.stack_name(deployment)
         synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
         super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
         Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
-        data = s3.Bucket(self, "Data", removal_policy=RemovalPolicy.RETAIN)
-        guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=data)
+        self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.data_bucket(spec.data))
+
+    def data_bucket(self, spec: parts.DataSpec) -> s3.Bucket:
+        return s3.Bucket(self, "Data", removal_policy=RemovalPolicy.RETAIN if spec.keep else RemovalPolicy.DESTROY)
+
+
+class Storing(Guarded):
+    """Stack with a guard and the buckets of a deployment, with the function that empties them."""
+
+    def data_bucket(self, spec: parts.DataSpec) -> s3.Bucket:
+        return Buckets(self, "Buckets", spec=spec, key=None).data
+
+
+class Small(Guarded):
+    """Stack with a guard, its data bucket, and one resource of each kind that costs by the hour."""
+
+    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
+        super().__init__(scope, deployment, spec)
         subnets = [ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)]
         vpc = ec2.Vpc(self, "Vpc", max_azs=1, subnet_configuration=subnets, restrict_default_security_group=False)
         costly: list[Any] = [
@@ -63,40 +73,33 @@ class Small(Stack):
             )
             for group in spec.training
         ]
+        primary = {"instanceType": "m5.xlarge", "instanceCount": 1}
         costly.append(
             emr.CfnCluster(
                 self,
                 "Cluster",
-                name=name,
+                name=self.stack_name,
                 release_label="emr-7.13.0",
                 job_flow_role="nodes",
                 service_role="service",
-                instances=emr.CfnCluster.JobFlowInstancesConfigProperty(
-                    keep_job_flow_alive_when_no_steps=True,
-                    master_instance_group=emr.CfnCluster.InstanceGroupConfigProperty(
-                        instance_type="m5.xlarge", instance_count=1
-                    ),
-                ),
+                instances={"keepJobFlowAliveWhenNoSteps": True, "masterInstanceGroup": primary},
             )
         )
         for each in costly:
-            each.node.add_dependency(guard)
+            each.node.add_dependency(self.guard)
 
 
-class Storing(Stack):
-    """Stack with a guard and the buckets of a deployment, with the function that empties them."""
+class Sharing(Guarded):
+    """Stack with a guard, a share and a NAT gateway."""
 
     def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
-        synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
-        name = topology.stack_name(deployment)
-        super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
-        Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
-        buckets = Buckets(self, "Buckets", spec=spec.data, key=None)
-        Guard(self, "Guard", spec=spec, deployment=deployment, data=buckets.data)
+        super().__init__(scope, deployment, spec)
+        efs.CfnFileSystem(self, "Share", throughput_mode="elastic")
+        ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
 
 
 class Deployed:
-    """Small stack with a guard in the embedded AWS."""
+    """Stack with a guard in the embedded AWS. `kind` names its class."""
 
     def __init__(
         self,
@@ -104,11 +107,12 @@ class Deployed:
         out: Path,
         *,
         becomes: str = "CREATE_COMPLETE",
-        kind: Callable[[App, str, topology.Topology], Stack] = Small,
+        kind: str = "Small",
+        name: str = "",
         keep: bool | None = True,
         **guard: Any,
     ) -> None:
-        self.client, self.name, self._out, self._kind = client, next(names), out, kind
+        self.client, self.name, self._out, self._kind = client, name or next(names), out, globals()[kind]
         spec = topology.load("demo", SHIPPED)
         limits = parts.GuardSpec(mail="ada@example.org", **guard)
         self.spec = spec.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=keep)})
@@ -125,13 +129,32 @@ class Deployed:
             Capabilities=["CAPABILITY_IAM"],
             RoleARN="arn:aws:iam::000000000000:role/execution",
         )["StackId"]
-        stack = self.settled()
-        assert stack["StackStatus"] == becomes, self.reasons()
-        self.created = stack["CreationTime"]
+        self.created: datetime = self.becomes(becomes)["CreationTime"]
+
+    def update(self, template: str) -> None:
+        self.cloudformation.update_stack(
+            StackName=self.stack_name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"]
+        )
+
+    def becomes(self, status: str) -> dict[str, Any]:
+        """Wait until nothing is in progress, check the stack's status, and return the stack."""
+
+        def stack() -> dict[str, Any] | None:
+            (found,) = self.cloudformation.describe_stacks(StackName=self.stack)["Stacks"]
+            return None if found["StackStatus"].endswith("IN_PROGRESS") else found
+
+        settled = dict(until(stack))
+        events = self.cloudformation.describe_stack_events(StackName=self.stack)["StackEvents"]
+        assert settled["StackStatus"] == status, [each.get("ResourceStatusReason") for each in events]
+        return settled
 
     @property
     def stack_name(self) -> str:
         return topology.stack_name(self.name)
+
+    @property
+    def prices(self) -> dict[str, Any]:
+        return prices(self.spec)
 
     def template(self) -> str:
         """The template; its assets are in the bucket where CDK would have put them."""
@@ -148,35 +171,22 @@ class Deployed:
             self.client("s3").put_object(Bucket=_ASSETS, Key=key, Body=body.getvalue())
         return (self._out / f"{self.stack_name}.template.json").read_text()
 
-    def settled(self) -> dict[str, Any]:
-        """The stack, once nothing is in progress."""
-        name = getattr(self, "stack", None) or self.stack_name
-
-        def stack() -> dict[str, Any] | None:
-            (found,) = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
-            return None if found["StackStatus"].endswith("IN_PROGRESS") else found
-
-        return dict(until(stack))
-
-    def reasons(self) -> list[str]:
-        events = self.cloudformation.describe_stack_events(StackName=self.stack_name)["StackEvents"]
-        return [event["ResourceStatusReason"] for event in events if event.get("ResourceStatusReason")]
+    def _resources(self) -> list[dict[str, Any]]:
+        return list(self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"])
 
     def physical(self, part: str) -> str:
         """Return the one resource with a type that ends with `part`."""
-        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
-        (name,) = (each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith(part))
+        (name,) = (each["PhysicalResourceId"] for each in self._resources() if each["ResourceType"].endswith(part))
         return str(name)
 
     def named(self, start: str) -> str:
         """Return the one resource with a logical ID of `start` and the digits that the CDK adds."""
-        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
-        ids = {each["LogicalResourceId"].rstrip("0123456789ABCDEF"): each["PhysicalResourceId"] for each in found}
-        return str(ids[start])
+        ids = {each["LogicalResourceId"].rstrip("0123456789ABCDEF"): each for each in self._resources()}
+        return str(ids[start]["PhysicalResourceId"])
 
     def groups(self) -> list[str]:
-        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
-        return [each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith("AutoScalingGroup")]
+        kind = "AWS::AutoScaling::AutoScalingGroup"
+        return [each["PhysicalResourceId"] for each in self._resources() if each["ResourceType"] == kind]
 
     def raise_groups(self) -> dict[str, datetime]:
         """Start one node in each group, and return the launch times by instance."""
@@ -227,22 +237,26 @@ class Deployed:
     def bucket(self) -> str:
         return self.physical("S3::Bucket")
 
-    def wake(self, now: datetime) -> dict[str, Any]:
-        """Invoke the guard at this time, and return its error if it failed."""
+    def invoke(self, now: datetime) -> dict[str, Any]:
+        """Invoke the guard's function at this time, and return its error if it failed."""
         event = json.dumps({"time": now.astimezone(UTC).isoformat()})
         answer = self.client("lambda").invoke(FunctionName=self.function, Payload=event)
         body = answer["Payload"].read()
         return dict(json.loads(body)) if "FunctionError" in answer else {}
 
-    def after(self, hours: float) -> dict[str, Any]:
-        """Invoke the guard this many hours after the creation of the stack."""
-        return self.wake(self.created + timedelta(hours=hours))
-
-    def after_here(self, hours: float, patch: pytest.MonkeyPatch) -> None:
-        """Like `after`, but in this process: the emulator's faults do not apply to functions that it runs itself."""
+    def wake(self, now: datetime) -> None:
+        """Like `invoke`, but in this process, which is cheaper. The emulator's faults apply only to such a round."""
         function = self.client("lambda").get_function_configuration(FunctionName=self.function)
-        patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
-        main.handler({"time": (self.created + timedelta(hours=hours)).isoformat()}, None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
+            main.handler({"time": now.astimezone(UTC).isoformat()}, None)
+
+    def age(self, hours: float) -> datetime:
+        """Return the time at which the stack has existed for this many hours."""
+        return self.created + timedelta(hours=hours)
+
+    def after(self, hours: float) -> None:
+        self.wake(self.age(hours))
 
     def mails(self) -> list[str]:
         """Return the subjects of the emails since the last call."""
@@ -272,6 +286,3 @@ class Deployed:
         sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
         self.client("sns").subscribe(TopicArn=self.physical("SNS::Topic"), Protocol="sqs", Endpoint=arn)
         return queue
-
-
-Deploy = Callable[..., Deployed]

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from common.files import lock
-from infra.stack import ShoalStack
 from infra.topology import Topology, stack_name
 from tests.infra.invariants import Resources
 
-Synthesise = Callable[..., ShoalStack]
-ResourcesOf = Callable[..., Resources]
+Synthesise = Callable[..., Any]
 
 
 class Templates:
@@ -37,7 +35,7 @@ class Templates:
         assert handle is not None
         try:
             if not (out / "manifest.json").exists():
-                self._synthesise(spec, out, **options).node.root.synth()  # type: ignore[attr-defined]
+                self._synthesise(spec, out, **options).node.root.synth()
         finally:
             os.close(handle)
         return out
@@ -52,7 +50,7 @@ class Templates:
         return dict(self(spec, **options)["Resources"])
 
 
-def errors(stack: ShoalStack) -> set[str]:
-    """Return the errors of a stack's parts. The CDK's assertions would synthesise the stack to find them."""
+def annotations(stack: Any, level: str = "error") -> set[str]:
+    """Return the errors or warnings of a stack's parts. The CDK's assertions would synthesise the stack."""
     metadata = (entry for part in stack.node.find_all() for entry in part.node.metadata)
-    return {str(entry.data) for entry in metadata if entry.type == "aws:cdk:error"}
+    return {str(entry.data) for entry in metadata if entry.type == f"aws:cdk:{level}"}

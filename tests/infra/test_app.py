@@ -5,29 +5,27 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from aws_cdk import App
 
-import app
 from infra import caller
-from infra.stack import ShoalStack
 from infra.topology_error import TopologyError
 from tests.infra.invariants import of_type
-from tests.infra.templates import errors
+from tests.infra.templates import annotations
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def built(out: Path, **context: str) -> ShoalStack:
+def built(out: Path, **context: str) -> Any:
     """Return the app's stack, built in this process."""
-    own = App(
-        outdir=str(out),
-        analytics_reporting=False,
-        builtin_cloud_formation_validation=False,
-        context={**app.flags(), **context},
-    )
-    return app.build(own)
+    from aws_cdk import App
+
+    import app
+
+    context = {**app.flags(), **context}
+    quick = {"analytics_reporting": False, "builtin_cloud_formation_validation": False}
+    return app.build(App(outdir=str(out), context=context, **quick))
 
 
 @pytest.mark.parametrize(
@@ -106,5 +104,5 @@ def test_aws_is_emulated_if_its_endpoint_is_on_this_machine(endpoint, emulated):
 )
 def test_retired_types_are_accepted_only_with_an_endpoint_on_this_machine(tmp_path, endpoint, refusals, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    found = errors(built(tmp_path, topology="reference-3g3-1p2"))
+    found = annotations(built(tmp_path, topology="reference-3g3-1p2"))
     assert len([each for each in found if "AWS retired" in each]) == refusals

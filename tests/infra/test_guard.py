@@ -15,11 +15,12 @@ from bootstrap.lifecycle.kept import find_kept
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from infra import topology
-from infra.guard import prices
 from tests import slow
 from tests.infra.grants import needed_by_none
-from tests.infra.guarded import RELEASE, SLOW_SECONDS, Storing
 from tests.waiting import until
+
+RELEASE = "/test/release"
+"""Parameter that ends the update of a stack."""
 
 # Idleness
 
@@ -33,22 +34,22 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy):
     small = deploy()
     nodes = small.raise_groups()
     newest = max(small.sign(node, "json") for node in nodes)
-    assert small.wake(newest + timedelta(minutes=29)) == {}
+    small.wake(newest + timedelta(minutes=29))
     assert (small.desired(), small.cluster_state(), small.mails()) == ([1, 1], "WAITING", [])
-    assert small.wake(newest + timedelta(minutes=31)) == {}
+    assert small.invoke(newest + timedelta(minutes=31)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
     assert sorted(small.mails()) == [
         f"Guard: the idle cluster of {small.name} is being terminated",
         f"Guard: the idle training nodes of {small.name} are being terminated",
     ]
-    assert small.wake(newest + timedelta(minutes=36)) == {}
+    small.wake(newest + timedelta(minutes=36))
     assert small.mails() == []
     for line in (
         *(f"scale to zero {group}" for group in small.groups()),
         f"terminate {small.physical('EMR::Cluster')}",
     ):
         assert line in small.log()
-    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+    small.becomes("CREATE_COMPLETE")
     assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=topology.NODES_PREFIX)["KeyCount"] == 2
 
 
@@ -70,12 +71,12 @@ def test_nodes_of_an_ended_run_stop_at_the_next_invocation_unless_the_run_keeps_
         small.wake(newest)
         assert small.desired() == [1, 1]
     small.want(one)
-    assert small.wake(newest + timedelta(minutes=5)) == {}
+    assert small.invoke(newest + timedelta(minutes=5)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
     assert small.mails() == [f"Guard: a run of {small.name} has ended"]
 
 
-def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(deploy, aws, monkeypatch):
+def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(deploy, aws):
     small = deploy(max_hours=1, idle_minutes=1440)
     for node in small.raise_groups():
         small.sign(node, "json")
@@ -85,23 +86,26 @@ def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(deploy, aws, mo
 
     def has_asked() -> bool:
         (asked,) = small.requested_runs()
-        assert (small.desired(), small.settled()["StackStatus"]) == ([1, 1], "CREATE_COMPLETE")
+        small.becomes("CREATE_COMPLETE")
+        assert small.desired() == [1, 1]
         assert asked == {**wanted, "stop": asked["stop"]}
         small.want(wanted)
         return bool(asked["stop"])
 
-    assert small.after(0.8) == {}
+    small.after(0.8)
     assert not has_asked()
-    unreadable = Denied(service="cloudformation", operation="ListStackResources")
-    for fault in (unreadable, Throttled(service="autoscaling"), Throttled(service="ec2")):
-        with aws.faults.during(fault), pytest.raises(main.GuardRoundError):
-            small.after_here(1.01, monkeypatch)
+    for service, operation in (("cloudformation", "ListStackResources"), ("autoscaling", "*"), ("ec2", "*")):
+        with (
+            aws.faults.during(Denied(service=service, operation=operation)),
+            pytest.raises(main.GuardRoundError),
+        ):
+            small.after(1.01)
         assert has_asked()
-    assert small.after(1.05) == {}
+    assert small.invoke(small.age(1.05)) == {}
     assert has_asked()
     small.end(run, "0a1b2c3d")
-    assert small.after(1.1) == {}
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.after(1.1)
+    small.becomes("DELETE_COMPLETE")
 
 
 def test_a_busy_node_keeps_all_nodes_and_a_running_step_keeps_its_cluster(deploy):
@@ -128,12 +132,12 @@ def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy):
     bucket, cluster = small.bucket, small.physical("EMR::Cluster")
     small.after(11.4)
     small.mails()
-    assert small.after(11.6) == {}
+    small.after(11.6)
     assert small.mails() == [f"Guard: {small.name} ends soon"]
-    assert small.after(11.9) == {}
-    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
-    assert small.after(12) == {}
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.after(11.9)
+    small.becomes("CREATE_COMPLETE")
+    assert small.invoke(small.age(12)) == {}
+    small.becomes("DELETE_COMPLETE")
     assert small.mails() == [f"Guard: {small.name} is being deleted"]
     found = small.client("ec2").describe_instances(
         Filters=[{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [small.name]}]
@@ -144,38 +148,34 @@ def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy):
 
 
 def test_added_hours_move_the_end_and_deploying_again_does_not(deploy):
-    small = deploy()
+    small = deploy(kind="Guarded")
     small.after(11.6)
     small.spec = small.spec.model_copy(update={"guard": small.spec.guard.model_copy(update={"mail": None})})
-    small.mails()
-    small.cloudformation.update_stack(
-        StackName=small.stack_name, TemplateBody=small.template(), Capabilities=["CAPABILITY_IAM"]
-    )
-    assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
+    small.update(small.template())
+    small.becomes("UPDATE_COMPLETE")
     parameter = topology.extension_parameter(small.name)
     small.client("ssm").put_parameter(Name=parameter, Value="1.5", Type="String")
     small.after(12)
     small.after(13.1)
-    assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
+    small.becomes("UPDATE_COMPLETE")
     small.after(13.5)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.becomes("DELETE_COMPLETE")
 
 
 def test_a_spent_budget_deletes_the_stack(deploy):
     small = deploy(budget=4.0, max_hours=100)
-    known = prices(small.spec)
     small.raise_groups()
     small.after(1)
-    rate = sum(known["gpu"].values()) + known["emr"]["m5.xlarge"] + known["standing"]
+    rate = sum(small.prices["gpu"].values()) + small.prices["emr"]["m5.xlarge"] + small.prices["standing"]
     account = small.account()
     assert account["rate"] == pytest.approx(rate)
     assert account["spent"] == pytest.approx(rate, rel=0.02)
     small.mails()
     small.after(1 + 3.8 / account["rate"])
-    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+    small.becomes("CREATE_COMPLETE")
     assert f"Guard: {small.name} has nearly spent its budget" in small.mails()
     small.after(6)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.becomes("DELETE_COMPLETE")
 
 
 def test_a_failed_deletion_is_repeated(deploy, aws):
@@ -185,10 +185,10 @@ def test_a_failed_deletion_is_repeated(deploy, aws):
     small.mails()
     with aws.faults.during(DeleteFails(resource_type="AWS::AutoScaling::AutoScalingGroup", times=1)):
         small.after(1)
-        assert small.settled()["StackStatus"] == "DELETE_FAILED"
+        small.becomes("DELETE_FAILED")
     assert small.desired()[-1:] == [0]
     small.after(1.1)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.becomes("DELETE_COMPLETE")
     assert small.mails() == [f"Guard: {small.name} is being deleted"]
 
 
@@ -197,22 +197,21 @@ def test_an_incomplete_stack_is_deleted_too(deploy, aws):
         small = deploy(becomes="CREATE_FAILED")
     small.after(11.6)
     small.after(12)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.becomes("DELETE_COMPLETE")
 
 
 @pytest.mark.parametrize(
     ("keep", "fetched", "stays"), [(None, False, True), (None, True, False), (False, False, False)], ids=str
 )
 def test_an_unfetched_run_outlives_the_deletion_unless_the_topology_discards_it(keep, fetched, stays, deploy, tmp_path):
-    small = deploy(kind=Storing, keep=keep)
+    small = deploy(kind="Storing", keep=keep)
     s3, bucket, run = small.client("s3"), small.named("BucketsData"), f"{small.name}.20260102T030405-0a1b"
     s3.put_object(Bucket=bucket, Key=f"runs/{run}/model/config.json", Body=b"weights")
     if fetched:
         with Bars() as bars:
             fetch_runs(s3, bucket, tmp_path, bars=bars)
-    small.after(11.6)
-    small.after(12)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.cloudformation.delete_stack(StackName=small.stack)
+    small.becomes("DELETE_COMPLETE")
     ours = {each["Name"] for each in s3.list_buckets()["Buckets"]} & {bucket}
     assert ours == ({bucket} if stays else set())
     assert [each.bucket for each in find_kept(small.name, Account())[0]] == [*ours]
@@ -233,7 +232,7 @@ def test_nodes_that_never_run_cost_and_end_as_idle(deploy, aws):
         for group in small.groups():
             small.client("autoscaling").set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
         small.after(0.01)
-        assert small.account()["rate"] > sum(prices(small.spec)["gpu"].values())
+        assert small.account()["rate"] > sum(small.prices["gpu"].values())
         assert small.desired() == [1, 1]
         small.after(1)
         assert small.desired() == [0, 0]
@@ -245,28 +244,27 @@ def test_during_an_update_nodes_and_clusters_end_and_the_stack_after_it(deploy):
     small.after(11.6)
     assert (small.desired(), small.cluster_state()) == ([1, 1], "WAITING")
     template = json.loads(small.template())
-    template["Resources"] |= slow.resources(SLOW_SECONDS, until=RELEASE)
-    small.cloudformation.update_stack(
-        StackName=small.stack_name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
-    )
-    assert "cannot be deleted while in status UPDATE_IN_PROGRESS" in small.after(12)["errorMessage"]
+    template["Resources"] |= slow.resources(50, until=RELEASE)
+    small.update(json.dumps(template))
+    with pytest.raises(main.GuardRoundError, match="UPDATE_IN_PROGRESS"):
+        small.after(12)
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
     small.client("ssm").put_parameter(Name=RELEASE, Value="now", Type="String")
-    assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
+    small.becomes("UPDATE_COMPLETE")
     small.after(12.1)
-    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    small.becomes("DELETE_COMPLETE")
 
 
-def test_a_minimum_size_does_not_keep_idle_nodes(deploy, aws, monkeypatch):
+def test_a_minimum_size_does_not_keep_idle_nodes(deploy, aws):
     small = deploy()
     small.raise_groups()
     for group in small.groups():
         small.client("autoscaling").update_auto_scaling_group(AutoScalingGroupName=group, MinSize=1)
-    assert small.after(1) == {}
+    assert small.invoke(small.age(1)) == {}
     assert small.desired() == [0, 0]
     small.raise_groups()
     with aws.faults.during(Denied(service="autoscaling", operation="UpdateAutoScalingGroup")):
-        small.after_here(2, monkeypatch)
+        small.after(2)
     assert small.desired() == [0, 0]
 
 
@@ -278,13 +276,13 @@ def test_a_minimum_size_does_not_keep_idle_nodes(deploy, aws, monkeypatch):
         ("s3", "ListObjectsV2", ([1, 1], "TERMINATED")),  # without activity markers nodes count as busy
     ],
 )
-def test_a_service_that_refuses_does_not_prevent_other_savings(service, operation, left, deploy, aws, monkeypatch):
+def test_a_service_that_refuses_does_not_prevent_other_savings(service, operation, left, deploy, aws):
     small = deploy()
     small.raise_groups()
     with aws.faults.during(Throttled(service=service)), pytest.raises(main.GuardRoundError, match=operation):
-        small.after_here(1, monkeypatch)
+        small.after(1)
     assert (small.desired(), small.cluster_state()) == left
-    small.after_here(1.1, monkeypatch)
+    small.after(1.1)
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
 
 

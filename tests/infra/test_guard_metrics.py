@@ -1,32 +1,14 @@
 """Tests of CloudWatch metrics for items charged by use, and of the alarm for a failing guard."""
 
 from datetime import timedelta
-from typing import Any
 
-import boto3
 import pytest
-from aws_cdk import App
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_efs as efs
-
-from infra import topology
-from tests.infra.guarded import Deployed, Small
 
 HUNDRED_GIB = 100 * 2**30
 
 
-class Sharing(Small):
-    """Small stack that also has a share and a NAT gateway."""
-
-    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
-        super().__init__(scope, deployment, spec)
-        efs.CfnFileSystem(self, "Share", throughput_mode="elastic")
-        ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
-
-
-def test_efs_writes_and_nat_traffic_count_as_spent(aws, tmp_path):
-    client: Any = boto3.client
-    small = Deployed(client, tmp_path, kind=Sharing, budget=1000.0)
+def test_efs_writes_and_nat_traffic_count_as_spent(deploy, aws):
+    small = deploy(kind="Sharing", budget=1000.0)
     small.after(1)
     before = small.account()
     share = aws.folder / "efs" / small.physical("EFS::FileSystem")
@@ -42,12 +24,12 @@ def test_efs_writes_and_nat_traffic_count_as_spent(aws, tmp_path):
     for metric in ("BytesInFromSource", "BytesInFromDestination", "BytesOutToSource", "BytesOutToDestination"):
         point = {"MetricName": metric, "Dimensions": gateway, "Timestamp": at, "Value": HUNDRED_GIB, "Unit": "Bytes"}
         small.client("cloudwatch").put_metric_data(Namespace="AWS/NATGateway", MetricData=[point])
-    small.after(1.02)
+    assert small.invoke(small.age(1.02)) == {}
     assert small.account()["by_use"] == pytest.approx(100 * 0.06 + 200 * 0.045)
 
 
-def test_a_guard_that_fails_or_does_not_run_is_reported_by_email(aws, tmp_path):
-    small = Deployed(boto3.client, tmp_path)  # type: ignore[arg-type]
+def test_a_guard_that_fails_or_does_not_run_is_reported_by_email(deploy):
+    small = deploy(kind="Guarded")
     alarms = small.client("cloudwatch")
     mine = [
         each for each in alarms.describe_alarms()["MetricAlarms"] if each["Dimensions"][0]["Value"] == small.function

@@ -4,12 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from aws_cdk.assertions import Template
 from shoal_guard.handlers.guard.rules import GuardSettings
 
 from infra import cost, parts, topology
 from tests.infra.invariants import Resources, of_type, references, the
-from tests.infra.templates import errors
+from tests.infra.templates import annotations
 from tests.infra.variants import SHIPPED
 
 
@@ -56,6 +55,8 @@ def test_the_settings_have_the_price_of_readers(templates):
 @pytest.mark.parametrize(("guard", "refusals"), [({}, 0), ({"budget": 90.0}, 1)], ids=["free", "limited"])
 def test_a_budget_without_prices_is_refused_but_not_a_deployment_without_budget(guard, refusals, synthesise, tmp_path):
     stack = synthesise(guarded(update={"region": "ap-southeast-3"}, **guard), tmp_path)
-    assert len([each for each in errors(stack) if "the guard cannot enforce the budget" in each]) == refusals
-    values = settings(Template.from_stack(stack).to_json()["Resources"])
+    assert len([each for each in annotations(stack) if "the guard cannot enforce the budget" in each]) == refusals
+    stack.node.root.synth()
+    (template,) = tmp_path.glob("*.template.json")
+    values = settings(json.loads(template.read_text())["Resources"])
     assert (values.standing, "m5.xlarge" in values.unpriced) == (0, True)

@@ -12,13 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App, Stack, Validations
-from aws_cdk.aws_s3 import CfnBucket
-from cdk_nag import AwsSolutionsChecks
 
-from app import ROOT, flags
-from infra.stack import ShoalStack
-from tests.infra.variants import TOPOLOGIES
+from tests.infra.variants import SHIPPED, TOPOLOGIES
 
 pytestmark = pytest.mark.lint
 
@@ -29,18 +24,16 @@ CHECKOV = Path(sys.prefix) / "checkov" / "bin" / "checkov"
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory, root) -> Path:
     """Return the assembly of all topologies with the report of AWS Solutions' rules."""
+    from aws_cdk import App, Validations
+    from cdk_nag import AwsSolutionsChecks
+
+    from app import flags
+    from infra.stack import ShoalStack
+
     out = tmp_path_factory.mktemp("assembly")
     app = App(outdir=str(out), analytics_reporting=False, context=flags())
     for spec in TOPOLOGIES:
-        ShoalStack(
-            app,
-            spec=spec,
-            deployment=spec.name,
-            owner="ada",
-            generation=1,
-            root=root,
-            emulated=True,
-        )
+        ShoalStack(app, spec=spec, deployment=spec.name, owner="ada", generation=1, root=root, emulated=True)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with contextlib.suppress(RuntimeError):  # the report has the details
         app.synth()
@@ -61,6 +54,9 @@ def test_all_findings_of_aws_solutions_are_acknowledged(assembly):
 
 
 def test_the_validation_of_the_cdk_finds_nothing(assembly, tmp_path):
+    from aws_cdk import App, Stack
+    from aws_cdk.aws_s3 import CfnBucket
+
     assert found_by_the_cdk(assembly) == []
     wrong = App(outdir=str(tmp_path), analytics_reporting=False)
     CfnBucket(Stack(wrong, "Wrong"), "Bucket").add_property_override("AccessControl", "Nobody")
@@ -95,6 +91,6 @@ def test_all_findings_of_checkov_are_acknowledged(templates):
 
 def test_no_feature_flag_of_the_cdk_is_unset(tmp_path):
     command = ["cdk", "flags", "--unstable=flags", "--output", tmp_path, "-c", "topology=embeddings-1gpu"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=SHIPPED.parent, capture_output=True, text=True, check=True)
     assert "Unconfigured feature flags" in done.stdout + done.stderr
     assert "<unset>" not in done.stdout + done.stderr

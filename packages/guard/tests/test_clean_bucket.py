@@ -1,25 +1,29 @@
 """`CleanBucket` in a stack that is not a Shoal deployment."""
 
 import pytest
-from aws_cdk import App, Stack
-from aws_cdk import aws_sqs as sqs
-from aws_cdk.assertions import Template
-from constructs import Construct
-from shoal_guard import CleanBucket
 
 
 @pytest.mark.parametrize("option", ["removal_policy", "auto_delete_objects"])
 def test_a_clean_bucket_refuses_options_that_would_keep_it(option, messages):
+    from aws_cdk import App, Stack
+    from shoal_guard import CleanBucket
+
+    stack = Stack(App(), "Speech")
     with messages.raises(TypeError):
-        CleanBucket(Stack(App(), "Speech"), "Bucket", **{option: None})
+        CleanBucket(stack, "Bucket", **{option: None})
 
 
 def test_buckets_of_one_name_in_two_parts_of_a_stack_are_emptied_after_their_own_writers():
+    from aws_cdk import App, Stack
+    from aws_cdk import aws_sqs as sqs
+    from constructs import Construct
+    from shoal_guard import CleanBucket
+
     stack = Stack(App(analytics_reporting=False, builtin_cloud_formation_validation=False), "Speech")
     for part in ("Early", "Late"):
         scope = Construct(stack, part)
         CleanBucket(scope, "Log", versioned=True).written_by(sqs.Queue(scope, "Writer"))
-    resources = Template.from_stack(stack).to_json()["Resources"]
+    resources = stack.node.root.synth().get_stack_by_name("Speech").template["Resources"]
     for part in ("Early", "Late"):
         (bucket, policy, writer) = (
             next(name for name, each in resources.items() if name.startswith(part) and each["Type"] == kind)

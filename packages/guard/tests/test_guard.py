@@ -5,22 +5,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aws_cdk import App, Environment, NestedStack, Stack
-from aws_cdk import aws_autoscaling as autoscaling
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_sqs as sqs
-from aws_cdk.assertions import Annotations, Match, Template
-from shoal_guard import Guard
 from shoal_guard.handlers.guard.observation import Observation, ObservedNode
 from shoal_guard.handlers.guard.rules import GuardSettings, GuardState, decide
 
 
-def shop(**options: Any) -> Stack:
+def shop(**options: Any) -> Any:
     """Return an empty stack. The CDK's validation of its template would take seconds."""
+    from aws_cdk import App, Stack
+
     return Stack(App(analytics_reporting=False, builtin_cloud_formation_validation=False), "Shop", **options)
 
 
-def guarded(**options: Any) -> Stack:
+def guarded(**options: Any) -> Any:
+    from aws_cdk import aws_sqs as sqs
+    from shoal_guard import Guard
+
     stack = shop()
     sqs.Queue(stack, "Before")
     Guard(stack, "Guard", **options)
@@ -28,20 +27,26 @@ def guarded(**options: Any) -> Stack:
     return stack
 
 
-def settings_of(template: Template) -> dict[str, Any]:
-    (function,) = template.find_resources("AWS::Lambda::Function").values()
+def resources_of(stack: Any) -> dict[str, Any]:
+    from aws_cdk.assertions import Template
+
+    return dict(Template.from_stack(stack).to_json()["Resources"])
+
+
+def settings_of(stack: Any) -> dict[str, Any]:
+    (function,) = (each for each in resources_of(stack).values() if each["Type"] == "AWS::Lambda::Function")
     _empty, parts = function["Properties"]["Environment"]["Variables"]["SETTINGS"]["Fn::Join"]
-    read: dict[str, Any] = json.loads("".join(part if isinstance(part, str) else "token" for part in parts))
-    return read
+    return dict(json.loads("".join(part if isinstance(part, str) else "token" for part in parts)))
 
 
-def machine(stack: Stack, name: str, kind: str) -> None:
+def machine(stack: Any, name: str, kind: str) -> None:
+    from aws_cdk import aws_ec2 as ec2
+
     ec2.CfnInstance(stack, name, instance_type=kind, image_id="ami-0a1b2c3d4e5f60718")
 
 
 def test_other_resources_depend_on_the_guard_and_have_its_tag():
-    template = Template.from_stack(guarded(mail="me@example.org", budget=5))
-    resources = template.to_json()["Resources"]
+    resources = resources_of(guarded(mail="me@example.org", budget=5))
     clocks = {name for name, each in resources.items() if name.startswith("GuardClock")}
     assert len(clocks) == 2
     for name, each in resources.items():
@@ -56,6 +61,9 @@ def test_other_resources_depend_on_the_guard_and_have_its_tag():
 
 
 def test_resources_added_after_the_guard_are_priced():
+    from aws_cdk import aws_autoscaling as autoscaling
+    from aws_cdk import aws_ec2 as ec2
+
     stack = guarded(budget=5)
     machine(stack, "Alone", "m5.xlarge")
     data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(instance_type="g5.xlarge")
@@ -76,19 +84,25 @@ def test_resources_added_after_the_guard_are_priced():
         ),
     )
     ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
-    read = settings_of(Template.from_stack(stack))
+    read = settings_of(stack)
     assert read["gpu"] == pytest.approx({"m5.xlarge": 0.197, "g5.xlarge": 1.011, "g4dn.xlarge": 0.531})
     assert (read["standing"], read["unpriced"]) == (0.045, "")
     assert (read["budget"], read["max_hours"], "bucket" in read) == (5, 12, False)
 
 
-def errors(stack: Stack) -> list[str]:
+def errors(stack: Any) -> list[str]:
+    from aws_cdk.assertions import Annotations, Match
+
     found = Annotations.from_stack(stack).find_error("*", Match.any_value())
     return sorted(str(each.entry.data) for each in found)
 
 
 @pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack", "a group of any machines"])
 def test_a_budget_needs_the_price_of_everything(kind, messages):
+    from aws_cdk import NestedStack
+    from aws_cdk import aws_autoscaling as autoscaling
+    from aws_cdk import aws_sqs as sqs
+
     for dollars, refusals in ((None, 1), (0.1, 0)):
         stack = guarded(budget=5, dollars_an_hour=dollars)
         if kind == "a nested stack":
@@ -112,7 +126,11 @@ def test_without_a_budget_nothing_needs_a_price():
     assert errors(stack) == []
 
 
-def in_ireland() -> Stack:
+def in_ireland() -> Any:
+    from aws_cdk import Environment
+    from aws_cdk import aws_ec2 as ec2
+    from shoal_guard import Guard
+
     stack = shop(env=Environment(account="1" * 12, region="eu-west-1"))
     Guard(stack, "Guard", budget=5)
     machine(stack, "Alone", "g5.xlarge")
@@ -121,11 +139,13 @@ def in_ireland() -> Stack:
 
 
 def test_a_public_address_has_a_price_in_every_region():
-    read = settings_of(Template.from_stack(in_ireland()))
+    read = settings_of(in_ireland())
     assert (read["gpu"], read["standing"], read["unpriced"]) == ({"g5.xlarge": pytest.approx(1.128)}, 0.005, "")
 
 
 def test_a_budget_error_names_the_types_without_a_price_in_the_region(messages):
+    from aws_cdk import aws_ec2 as ec2
+
     stack = in_ireland()
     ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
     ec2.CfnVPCEndpoint(stack, "Door", vpc_id="vpc-0a1b2c3d", service_name="s", vpc_endpoint_type="Interface")
