@@ -1,86 +1,17 @@
 """Resources in a second region exist and work only in this region."""
 
-import base64
 import json
-from typing import Any
+from pathlib import Path
 
 import boto3
 import pytest
+import yaml
 from tests.local_aws.accounts import keys_of
-from tests.local_aws.resources import ROLE, SUBNET, VPC, cluster
 from tests.local_aws.stacks import Stacks
 from tests.local_aws.waiting import until
 
 REGION = "eu-west-1"
-CODE = """
-import json, os, urllib.request
-import boto3
-
-def handler(event, context):
-    subnets = boto3.client("ec2").describe_subnets(SubnetIds=[event["ResourceProperties"]["Subnet"]])["Subnets"]
-    answer = {
-        "Status": "SUCCESS", "PhysicalResourceId": "custom", "StackId": event["StackId"],
-        "RequestId": event["RequestId"], "LogicalResourceId": event["LogicalResourceId"],
-        "Data": {"Region": os.environ["AWS_REGION"], "Zone": subnets[0]["AvailabilityZone"]},
-    }
-    request = urllib.request.Request(
-        event["ResponseURL"], data=json.dumps(answer).encode(), method="PUT", headers={"Content-Type": ""}
-    )
-    urllib.request.urlopen(request)
-"""
-USER_DATA = """#!/bin/bash
-query='Reservations[0].Instances[0].Placement'
-aws ec2 describe-instances --instance-ids $EC2_INSTANCE_ID --query "$query" > $NODE_ROOT/place
-ec2-metadata --quiet --region > $NODE_ROOT/region
-touch $NODE_ROOT/ready
-"""
-RESOURCES: dict[str, Any] = {
-    "Vpc": VPC,
-    "Subnet": {
-        **SUBNET,
-        "Properties": {**SUBNET["Properties"], "AvailabilityZone": {"Fn::Select": [1, {"Fn::GetAZs": ""}]}},
-    },
-    "Role": ROLE,
-    "Function": {
-        "Type": "AWS::Lambda::Function",
-        "Properties": {
-            "Runtime": "python3.14",
-            "Handler": "index.handler",
-            "Timeout": 60,
-            "Code": {"ZipFile": CODE},
-            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-        },
-    },
-    "Custom": {
-        "Type": "Custom::Look",
-        "Properties": {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}, "Subnet": {"Ref": "Subnet"}},
-    },
-    "Cluster": cluster(),
-    "Template": {
-        "Type": "AWS::EC2::LaunchTemplate",
-        "Properties": {
-            "LaunchTemplateData": {
-                "ImageId": "ami-0a1b2c3d4e5f60718",
-                "InstanceType": "g5.xlarge",
-                "IamInstanceProfile": {"Name": "nodes"},
-                "UserData": base64.b64encode(USER_DATA.encode()).decode(),
-            }
-        },
-    },
-    "Nodes": {
-        "Type": "AWS::AutoScaling::AutoScalingGroup",
-        "Properties": {
-            "MinSize": "0",
-            "MaxSize": "1",
-            "DesiredCapacity": "1",
-            "VPCZoneIdentifier": [{"Ref": "Subnet"}],
-            "LaunchTemplate": {
-                "LaunchTemplateId": {"Ref": "Template"},
-                "Version": {"Fn::GetAtt": ["Template", "LatestVersionNumber"]},
-            },
-        },
-    },
-}
+RESOURCES = yaml.safe_load(Path(__file__).with_name("regions.yaml").read_text("utf-8"))
 OUTPUTS = {name: {"Value": {"Fn::GetAtt": ["Custom", name]}} for name in ("Region", "Zone")}
 
 

@@ -46,3 +46,11 @@ class Stacks:
     def reasons(self, name: str) -> str:
         events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
         return "\n".join(event.get("ResourceStatusReason", "") for event in events)
+
+    def reason(self, name: str, logical: str) -> str:
+        """Return the reason of the first failure of a resource."""
+        events = reversed(self.cloudformation.describe_stack_events(StackName=name)["StackEvents"])
+        failed = (
+            each for each in events if (each["LogicalResourceId"], each["ResourceStatus"][-6:]) == (logical, "FAILED")
+        )
+        return str(next(failed)["ResourceStatusReason"])

@@ -1,56 +1,14 @@
 """Lambda functions of a stack: calls by a client, calls by a schedule, and the deletion of the function's own stack."""
 
 import json
-from typing import Any
+from pathlib import Path
 
 import pytest
+import yaml
 from shoal_local_aws.aws import ACCOUNT
-from tests.local_aws.resources import ROLE
 from tests.local_aws.waiting import until
 
-CODE = """
-import boto3, json, os
-
-def handler(event, context):
-    if event.get("delete"):
-        boto3.client("cloudformation").delete_stack(StackName=event["delete"])
-    body = json.dumps({"event": event, "bucket": os.environ["BUCKET"], "region": os.environ["AWS_REGION"]})
-    boto3.client("s3").put_object(Bucket=os.environ["BUCKET"], Key="seen", Body=body)
-    return json.loads(body)
-"""
-RESOURCES: dict[str, Any] = {
-    "Role": ROLE,
-    "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": 14}},
-    "Function": {
-        "Type": "AWS::Lambda::Function",
-        "Properties": {
-            "Runtime": "python3.14",
-            "Handler": "index.handler",
-            "Timeout": 60,
-            "Code": {"ZipFile": CODE},
-            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-            "Environment": {"Variables": {"BUCKET": "functions"}},
-            "LoggingConfig": {"LogGroup": {"Ref": "Log"}},
-        },
-    },
-    "Rule": {
-        "Type": "AWS::Events::Rule",
-        "Properties": {
-            "ScheduleExpression": "rate(5 minutes)",
-            "State": "ENABLED",
-            "Targets": [{"Id": "Target0", "Arn": {"Fn::GetAtt": ["Function", "Arn"]}}],
-        },
-    },
-    "Permission": {
-        "Type": "AWS::Lambda::Permission",
-        "Properties": {
-            "Action": "lambda:InvokeFunction",
-            "FunctionName": {"Fn::GetAtt": ["Function", "Arn"]},
-            "Principal": "events.amazonaws.com",
-            "SourceArn": {"Fn::GetAtt": ["Rule", "Arn"]},
-        },
-    },
-}
+RESOURCES = yaml.safe_load(Path(__file__).with_name("functions.yaml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
