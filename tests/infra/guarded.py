@@ -29,8 +29,6 @@ names = (f"g{number}" for number in itertools.count(1))
 
 
 class Guarded(Stack):
-    """Stack with a guard and its data bucket."""
-
     def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
         name = topology.stack_name(deployment)
         synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
@@ -43,8 +41,6 @@ class Guarded(Stack):
 
 
 class Storing(Guarded):
-    """Stack with a guard and the buckets of a deployment, with the function that empties them."""
-
     def data_bucket(self, spec: parts.DataSpec) -> s3.Bucket:
         return Buckets(self, "Buckets", spec=spec, key=None).data
 
@@ -90,8 +86,6 @@ class Small(Guarded):
 
 
 class Sharing(Guarded):
-    """Stack with a guard, a share and a NAT gateway."""
-
     def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
         super().__init__(scope, deployment, spec)
         efs.CfnFileSystem(self, "Share", throughput_mode="elastic")
@@ -121,7 +115,6 @@ class Deployed:
         self.queue, self.function = self._subscribe(), self.named("GuardFunction")
 
     def create(self, becomes: str = "CREATE_COMPLETE") -> None:
-        """Create the stack, until it is settled."""
         self.stack = self.cloudformation.create_stack(
             StackName=self.stack_name,
             TemplateBody=self.template(),
@@ -219,12 +212,10 @@ class Deployed:
         return found
 
     def want(self, *runs: object) -> None:
-        """Write a request for these runs."""
         queue = json.dumps({"version": 2, "runs": runs})
         self.client("s3").put_object(Bucket=self.bucket, Key=f"requests/{self.name}.json", Body=queue.encode())
 
     def requested_runs(self) -> list[dict[str, Any]]:
-        """Return the requested runs."""
         found = self.client("s3").get_object(Bucket=self.bucket, Key=f"requests/{self.name}.json")
         return list(json.loads(found["Body"].read())["runs"])
 
@@ -238,7 +229,6 @@ class Deployed:
         return self.physical("S3::Bucket")
 
     def invoke(self, now: datetime) -> dict[str, Any]:
-        """Invoke the guard's function at this time, and return its error if it failed."""
         event = json.dumps({"time": now.astimezone(UTC).isoformat()})
         answer = self.client("lambda").invoke(FunctionName=self.function, Payload=event)
         body = answer["Payload"].read()
@@ -252,7 +242,6 @@ class Deployed:
             main.handler({"time": now.astimezone(UTC).isoformat()}, None)
 
     def age(self, hours: float) -> datetime:
-        """Return the time at which the stack has existed for this many hours."""
         return self.created + timedelta(hours=hours)
 
     def after(self, hours: float) -> None:

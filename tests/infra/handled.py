@@ -37,13 +37,10 @@ _ARNS = {
 
 
 def statements(document: dict[str, Any]) -> list[Statement]:
-    """Return the statements of a policy for a replay."""
     return [vars(each) for each in identity.parse(document)]
 
 
 class Handled:
-    """Template with resolved references."""
-
     def __init__(self, spec: Topology, template: dict[str, Any]) -> None:
         self.spec, self.stack, self.template = spec, stack_name(spec.name), template
         self.resources: Resources = template["Resources"]
@@ -80,7 +77,6 @@ class Handled:
         return {each["Key"]: each["Value"] for each in tags} if isinstance(tags, list) else {}
 
     def resolved(self, value: Any) -> Any:
-        """Return a value of the template, with all references resolved."""
         if isinstance(value, list):
             return [self.resolved(each) for each in value]
         if not isinstance(value, dict):

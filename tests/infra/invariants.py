@@ -41,7 +41,6 @@ _MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServ
 
 
 def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
-    """Return all faults of a template's resources; `tags` are the required tags."""
     return [
         *open_doors(resources),
         *too_much_allowed(resources),

@@ -112,7 +112,6 @@ def page_of(templates: Templates, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def demo(**fields: Any) -> topology.Topology:
-    """Return the demo topology with these fields."""
     return topology.Topology.model_validate({**DEMO.model_dump(mode="json"), **fields})
 
 
@@ -132,7 +131,6 @@ class _Dumper(yaml.SafeDumper):
 
 
 def main() -> None:
-    """Rewrite the expected pages of all cases."""
     sys.path.append(str(SHIPPED.parent / "packages" / "local-aws"))  # helpers of its tests, which conftest.py uses
     from tests.infra.conftest import fill, stack_of
 

@@ -45,7 +45,6 @@ def passes(resources: Resources, request: Request) -> bool | None:
 
 
 def wrong(resources: Resources, region: str) -> list[Request]:
-    """Return the requests that the gateway wrongly allows or denies."""
     with_shell = not all(map(_is_gateway, of_type(resources, "AWS::EC2::VPCEndpoint").values()))
     with_emr = bool(of_type(resources, "AWS::EMR::Cluster"))
     right = {"always": True, "with a shell": with_shell, "with EMR": with_emr, "never": False}
@@ -80,7 +79,6 @@ def _allows(statement: Mapping[str, Any], request: Request) -> bool:
 
 
 def _resolved(value: Any) -> Any:
-    """Return the template's value with resolved references."""
     if isinstance(value, list):
         return [_resolved(each) for each in value]
     if not isinstance(value, dict):

@@ -33,7 +33,6 @@ def read_policies(folder: Path) -> dict[str, list[Policy]]:
 
 
 def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
-    """Return whether these policies alone allow the check."""
     parsed = [[identity.statement(**each) for each in policy] for policy in policies]
     return bool(identity.evaluate(request_of(check), parsed).decision == "Allow")
 

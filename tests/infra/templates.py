@@ -27,7 +27,6 @@ class Templates:
         folder.mkdir(exist_ok=True)
 
     def assembly(self, spec: Topology, **options: Any) -> Path:
-        """Return the folder with the template and its assets."""
         options = {"deployment": "mine", **options}
         whole = json.dumps([spec.model_dump(mode="json"), options])
         out = self._folder / hashlib.sha256(whole.encode()).hexdigest()[:16]
@@ -46,7 +45,6 @@ class Templates:
         return dict(json.loads(path.read_text("utf-8")))
 
     def resources(self, spec: Topology, **options: Any) -> Resources:
-        """Return the resources of a template."""
         return dict(self(spec, **options)["Resources"])
 
 

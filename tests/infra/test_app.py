@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def built(out: Path, **context: str) -> Any:
-    """Return the app's stack, built in this process."""
     from aws_cdk import App
 
     import app

@@ -18,7 +18,6 @@ DEFAULT_ROLES = {"arn:aws:iam::*:role/EMR_AutoScaling_DefaultRole", "arn:aws:iam
 
 
 def granted(stack: Handled) -> Iterator[Check]:
-    """Yield a check for each grant of the policies of a stack's roles."""
     for logical, role in stack.resources.items():
         if role["Type"] == "AWS::IAM::Role":
             own = [*inline(stack, logical), *managed(stack, role)]
@@ -50,7 +49,6 @@ def requests(own: list[Policy]) -> Iterator[Check]:
 
 @pytest.fixture(scope="module", autouse=True)
 def with_managed_policies() -> None:
-    """Load AWS's managed policies of the emulator."""
     identities.add_managed_policies()
 
 

@@ -27,7 +27,6 @@ def gpu(name: str) -> catalog.Gpu:
 
 
 def named(node: Any) -> Iterator[str]:
-    """Yield each instance type that a topology's file names."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield from [value] if key == "instance_type" else named(value)  # also SageMaker's, ml.NAME

@@ -36,7 +36,6 @@ def granted(resources: Resources, role: str) -> list[dict[str, Any]]:
 
 
 def may_read(statements: list[dict[str, Any]], bucket: str, key: str) -> bool:
-    """Return whether a statement allows reading this object."""
     return any(
         statement["Action"] == "s3:GetObject"
         and any(fnmatchcase(f"{bucket}/{key}", each) for each in statement["Resource"])
@@ -45,7 +44,6 @@ def may_read(statements: list[dict[str, Any]], bucket: str, key: str) -> bool:
 
 
 def may_list(statements: list[dict[str, Any]], bucket: str, prefix: str) -> bool:
-    """Return whether a statement allows listing this prefix."""
     conditions = [
         each.get("Condition", {"StringLike": {"s3:prefix": ["*"]}})
         for each in statements

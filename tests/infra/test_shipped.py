@@ -21,7 +21,6 @@ SHAPES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("shipped.yaml")
 
 
 def shape(spec: topology.Topology) -> dict[str, Any]:
-    """Return the machines of a topology, and its share."""
     cluster: list[list[Any]] = []
     if spec.preprocessing:
         cluster.append(["primary", spec.preprocessing.primary.instance_type, 1])
@@ -44,7 +43,6 @@ def test_a_topology_has_the_expected_shape(name):
 
 @pytest.fixture(scope="module")
 def stacks(handled) -> dict[str, Resources]:
-    """Return the resources of all topologies."""
     assert len(NAMES) >= 20
     return {name: handled[name].resources for name in NAMES}
 

@@ -57,7 +57,6 @@ these."""
 
 
 def of(**fields: object) -> topology.Topology:
-    """Return a topology with these fields."""
     return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
 
 
@@ -79,5 +78,4 @@ IN_OTHER_NETWORKS = [
 
 
 def bounded(spec: topology.Topology) -> topology.Topology:
-    """Return the topology with Shoal's permissions boundary."""
     return spec.model_copy(update={"permissions_boundary": f"arn:aws:iam::111122223333:policy/{policies.BOUNDARY}"})

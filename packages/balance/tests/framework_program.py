@@ -21,8 +21,6 @@ ROWS, GLOBAL_BATCH, WORDS, LENGTH = 121, 16, 40, 6
 
 
 def advance_clock(model: nn.Module, slow: list[float], argument: str = "") -> None:
-    """Advance the clock in each forward pass by `slow[rank]` seconds for each row."""
-
     def wait(_: nn.Module, given: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
         rows = len(named[argument] if argument else given[0])
         CLOCK.now += slow[RANK] * rows if slow else 0.0

@@ -40,8 +40,6 @@ shoal_balance.torch.time = CLOCK
 
 @dataclass(kw_only=True)
 class Options:
-    """Options of the program."""
-
     output: str
     epochs: int = 2
     slow: list[float] = field(default_factory=list)
@@ -57,8 +55,6 @@ class Options:
 
 
 class Program:
-    """A small model and its training loop."""
-
     def __init__(self, options: Options) -> None:
         self.options = options
         torch.manual_seed(0)

@@ -52,7 +52,6 @@ def cluster_and_balancer(
     total: int = 256,
     noise: float = 0.03,
 ) -> tuple[SimulatedCluster, StepBalancer]:
-    """Return a cluster, and a balancer that starts from `rates`."""
     return SimulatedCluster(fixed, per_row, noise), StepBalancer(rates=np.array(rates), every=every, total=total)
 
 

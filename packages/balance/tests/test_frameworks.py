@@ -19,8 +19,6 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def run(run_on_ranks) -> Run:
-    """Return a function that runs the program on several ranks with options, and returns the program's results."""
-
     def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
         run_on_ranks(ranks, "tests/framework_program.py", json.dumps({"output": str(output), **what}))
         found: dict[str, Any] = json.loads((output / "found.json").read_text())

@@ -21,8 +21,6 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def run(run_on_ranks) -> Run:
-    """Return a function that runs the program on several ranks with options, and returns the program's results."""
-
     def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
         run_on_ranks(ranks, "tests/program.py", json.dumps({"output": str(output), **what}))
         found: dict[str, Any] = json.loads(output.read_text())
@@ -33,7 +31,6 @@ def run(run_on_ranks) -> Run:
 
 @pytest.fixture(scope="module")
 def single_rank_losses(run, tmp_path_factory) -> list[float]:
-    """Return the losses of the program on one rank."""
     found: list[float] = run(1, tmp_path_factory.mktemp("single") / "out.json")["losses"]
     return found
 

@@ -17,7 +17,6 @@ HERE = (b"host", b"127.0.0.1:4566")
 
 
 def status(aws: EmbeddedAws, method: str, path: str = "/_ministack/health", **headers: str) -> int:
-    """Send a request, and return the status of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=PATIENCE)
     try:
         connection.request(method, path, headers={each.replace("_", "-"): headers[each] for each in headers})

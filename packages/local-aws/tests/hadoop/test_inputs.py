@@ -21,7 +21,6 @@ FILES = Files()
 
 
 def read(path: Path, maps: int, *, only_newline: bool = False) -> list[bytes]:
-    """Return the lines of each split of a file."""
     entries = input_files(FILES, f"file://{path}")
     cut = compute_splits(entries, {"mapreduce.job.maps": str(maps)})
     return [b"".join(read_lines(FILES, split, only_newline=only_newline)) for split in cut]

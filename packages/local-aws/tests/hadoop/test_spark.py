@@ -32,8 +32,6 @@ def test_unsupported_options_and_programs_are_refused(words, reason):
 
 
 class Store:
-    """Fake S3 client with objects by bucket and key."""
-
     def __init__(self, **objects: bytes) -> None:
         self.objects = {("b", key.replace("__", "/")): body for key, body in objects.items()}
 

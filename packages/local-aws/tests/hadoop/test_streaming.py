@@ -65,8 +65,6 @@ exits."""
 
 
 class Hadoop:
-    """Runs `hadoop-streaming` on a node."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         self.faults = AttemptFaults()
@@ -101,7 +99,6 @@ class Hadoop:
         )
 
     def over(self, text: str, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
-        """Run a job on one file that contains `text`."""
         (self.root / "input.txt").write_text(text)
         return self.run(*arguments, "-input", f"file://{self.root}/input.txt", **properties)
 
@@ -128,7 +125,6 @@ class Hadoop:
         assert (self.output / "_SUCCESS").exists()
 
     def records(self) -> list[list[str]]:
-        """Return the records of all output files in order."""
         parts = sorted(self.output.glob("part-*"))
         return [line.split("\t") for part in parts for line in part.read_text().splitlines()]
 

@@ -14,7 +14,6 @@ ROLES = {"ReleaseLabel": "emr-7.13.0", "JobFlowRole": "nodes", "ServiceRole": "s
 
 
 def cluster(**properties: Any) -> dict[str, Any]:
-    """Return a cluster with one node and these additional properties."""
     return {
         "Type": "AWS::EMR::Cluster",
         "Properties": {"Name": "cluster", **ROLES, "Instances": ONE_NODE, **properties},

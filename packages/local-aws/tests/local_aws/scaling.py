@@ -72,7 +72,6 @@ class Group:
         return list(until(ready))[:-1]
 
     def instance(self, identifier: str) -> dict[str, Any]:
-        """Return EC2's description of an instance."""
         return dict(self.ec2.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"][0])
 
     def root(self, identifier: str) -> Path:

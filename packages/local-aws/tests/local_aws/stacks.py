@@ -17,7 +17,6 @@ class Stacks:
         self.cloudformation = client("cloudformation")
 
     def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
-        """Create a stack with these resources, and return its final status."""
         template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
         self.cloudformation.create_stack(StackName=name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"], **more)
         return self._settled(name)

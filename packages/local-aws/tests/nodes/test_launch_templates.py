@@ -12,8 +12,6 @@ IMAGE = "resolve:ssm:/aws/service/deeplearning/ami"
 
 @pytest.fixture(scope="module")
 def template(client):
-    """Return a function that creates a launch template for an image, and returns its id."""
-
     def make(name: str, image: str) -> str:
         made = client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
         return str(made["LaunchTemplate"]["LaunchTemplateId"])

@@ -18,8 +18,6 @@ SHARE = 'share=$NODE_ROOT/mnt/share; mkdir -p "$share"; '
 
 
 class Nodes(Group):
-    """Nodes of one group, and the folder that they share."""
-
     def address(self, node: str) -> str:
         return str(self.instance(node)["PrivateIpAddress"])
 
@@ -36,7 +34,6 @@ def nodes(client, aws):
 
 @pytest.fixture
 def pair(nodes):
-    """Two nodes: an NFS server and an NFS client."""
     nodes.scale(2)
     yield nodes.serving(2)
     nodes.scale(0)
