@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT, REGION
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Throttled
 from tests.local_aws.accounts import keys_of
-from tests.local_aws.resources import GROUP, PROPERTIES, SUBNET, VPC
+from tests.local_aws.resources import KINDS, SUBNET, VPC, of_kind
 
 TWO = {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Bucket"}}
 
@@ -24,14 +24,17 @@ def test_a_failed_creation_is_rolled_back_with_its_reason(stacks, client, aws):
 
 
 def test_a_second_deletion_continues_after_a_failure(stacks, client, aws):
+    def buckets() -> set[str]:
+        return {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
+
     stacks.create("stuck", TWO)
     bucket = stacks.physical("stuck", "Bucket")
     with aws.faults.during(DeleteFails(logical_id="Bucket", reason="in use", times=1)):
         assert stacks.delete("stuck") == "DELETE_FAILED"
         assert "in use" in stacks.reasons("stuck")
-        assert bucket in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
+        assert bucket in buckets()
         assert stacks.delete("stuck") == "DELETE_COMPLETE"
-    assert bucket not in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
+    assert bucket not in buckets()
 
 
 def test_a_failed_rollback_has_its_own_status(stacks, aws):
@@ -40,41 +43,11 @@ def test_a_failed_rollback_has_its_own_status(stacks, aws):
     assert stacks.delete("halfway") == "DELETE_COMPLETE"
 
 
-OF_ALONE = {
-    **PROPERTIES,
-    "AWS::EC2::SecurityGroup": GROUP["Properties"],
-    "AWS::EC2::VPCEndpoint": {"VpcId": {"Ref": "Vpc"}, "ServiceName": "com.amazonaws.us-east-1.s3"},
-    "AWS::EC2::LaunchTemplate": {"LaunchTemplateData": {"InstanceType": "g5.xlarge"}},
-    "AWS::EFS::FileSystem": {"Encrypted": True},
-    "AWS::SSM::Parameter": {"Type": "String", "Value": "text"},
-    "AWS::Events::Rule": {"ScheduleExpression": "rate(5 minutes)"},
-    "AWS::IAM::Role": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
-}
-ALONE = {
-    "AWS::EC2::FlowLog": ("ec2", "delete_flow_logs", "FlowLogIds"),
-    "AWS::EC2::EIP": ("ec2", "release_address", "AllocationId"),
-    "AWS::EC2::NatGateway": ("ec2", "delete_nat_gateway", "NatGatewayId"),
-    "AWS::EC2::PlacementGroup": ("ec2", "delete_placement_group", "GroupName"),
-    "AWS::EC2::SecurityGroup": ("ec2", "delete_security_group", "GroupId"),
-    "AWS::EC2::VPCEndpoint": ("ec2", "delete_vpc_endpoints", "VpcEndpointIds"),
-    "AWS::EC2::LaunchTemplate": ("ec2", "delete_launch_template", "LaunchTemplateId"),
-    "AWS::EFS::FileSystem": ("efs", "delete_file_system", "FileSystemId"),
-    "AWS::EMR::SecurityConfiguration": ("emr", "delete_security_configuration", "Name"),
-    "AWS::SNS::Topic": ("sns", "delete_topic", "TopicArn"),
-    "AWS::S3::Bucket": ("s3", "delete_bucket", "Bucket"),
-    "AWS::SSM::Parameter": ("ssm", "delete_parameter", "Name"),
-    "AWS::Logs::LogGroup": ("logs", "delete_log_group", "logGroupName"),
-    "AWS::Events::Rule": ("events", "delete_rule", "Name"),
-    "AWS::IAM::Role": ("iam", "delete_role", "RoleName"),
-    "AWS::Budgets::Budget": ("budgets", "delete_budget", "BudgetName"),
-}
-"""Call with which a client deletes a resource of a stack, by resource type."""
+ALONE = {kind: row["delete"] for kind, row in KINDS.items() if "delete" in row}
 
 
 def test_a_missing_resource_does_not_block_the_deletion_of_its_stack(stacks, client):
-    resources = {"Vpc": VPC, "Subnet": SUBNET} | {
-        kind.replace("::", ""): {"Type": kind, "Properties": OF_ALONE.get(kind, {})} for kind in ALONE
-    }
+    resources = {"Vpc": VPC, "Subnet": SUBNET} | {kind.replace("::", ""): of_kind(kind) for kind in ALONE}
     assert stacks.create("gone", resources) == "CREATE_COMPLETE", stacks.reasons("gone")
     for kind, (service, operation, key) in ALONE.items():
         name = stacks.physical("gone", kind.replace("::", ""))

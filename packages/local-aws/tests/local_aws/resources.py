@@ -5,9 +5,11 @@ from typing import Any
 
 import yaml
 
-RESOURCES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("resources.yaml").read_text("utf-8"))
+HERE = Path(__file__).parent
+KINDS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "kinds.yaml").read_text("utf-8"))
+RESOURCES: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "resources.yaml").read_text("utf-8"))
 VPC, SUBNET, GROUP, TOPIC, ROLE = (RESOURCES[name] for name in ("vpc", "subnet", "group", "topic", "role"))
-PROPERTIES = RESOURCES["properties"]
+NETWORK = {"Vpc": VPC, "Subnet": SUBNET, "Group": GROUP}
 ONE_NODE = {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}}
 ROLES = {"ReleaseLabel": "emr-7.13.0", "JobFlowRole": "nodes", "ServiceRole": "service"}
 """Required properties of a cluster, in addition to its name and its instances."""
@@ -18,3 +20,8 @@ def cluster(**properties: Any) -> dict[str, Any]:
         "Type": "AWS::EMR::Cluster",
         "Properties": {"Name": "cluster", **ROLES, "Instances": ONE_NODE, **properties},
     }
+
+
+def of_kind(kind: str, **properties: Any) -> dict[str, Any]:
+    """Return a resource of a type with valid properties, and with these."""
+    return {"Type": kind, "Properties": {**KINDS[kind].get("properties", {}), **properties}}

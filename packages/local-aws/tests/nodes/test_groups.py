@@ -11,6 +11,8 @@ from tests.local_aws.scaling import Group
 from tests.local_aws.waiting import until
 
 _names = (f"group-{number}" for number in itertools.count())
+TYPES = ("g6e.xlarge", "g6.xlarge", "g5.xlarge")
+OPTIMIZED = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
 
 
 class Zoned(Group):
@@ -29,6 +31,9 @@ class Zoned(Group):
     def activities(self, status: str) -> list[dict[str, Any]]:
         found = self.asg.describe_scaling_activities(AutoScalingGroupName=self.name)["Activities"]
         return [activity for activity in found if activity["StatusCode"] == status]
+
+    def types(self, count: int) -> list[str]:
+        return sorted(instance["InstanceType"] for instance in self.serving_instances(count))
 
     def zones(self) -> list[str]:
         return sorted(member["AvailabilityZone"][-1] for member in self.described()["Instances"])
@@ -71,26 +76,20 @@ def test_a_launch_activity_succeeds_when_the_instance_runs(make):
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    "fault",
     [
-        (
-            NoCapacity(zone="us-east-1a", instance_type="g5.xlarge", market="on-demand"),
-            "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested "
-            "(us-east-1a).",
-        ),
-        (
-            NotOffered(instance_type="g5.xlarge", zone="us-east-1a"),
-            "(g5.xlarge) is not supported in your requested Availability Zone (us-east-1a)",
-        ),
-        (FreePlan(), "The specified instance type is not eligible for Free Tier."),
+        NoCapacity(zone="us-east-1a", instance_type="g5.xlarge", market="on-demand"),
+        NotOffered(instance_type="g5.xlarge", zone="us-east-1a"),
+        FreePlan(),
     ],
+    ids=lambda fault: type(fault).__name__,
 )
-def test_a_group_without_capacity_retries_after_an_update(fault, said, make, aws):
+def test_a_group_without_capacity_retries_after_an_update(fault, make, aws, messages):
     group = make()
     with aws.faults.during(fault):
         group.scale(2)
         (failed,) = group.activities("Failed")
-        assert said in failed["StatusMessage"]
+        messages.check(failed["StatusMessage"])
         assert '"Availability Zone": "us-east-1a"' in failed["Details"]
         assert (group.described()["DesiredCapacity"], group.described()["Instances"]) == (2, [])
         group.update(MaxSize=2)
@@ -111,7 +110,7 @@ def test_the_free_plan_allows_only_its_types(make, aws):
     group = make(data={"InstanceType": "t3.micro"})
     with aws.faults.during(FreePlan()):
         group.scale(1)
-        assert types_of(group, 1) == ["t3.micro"]
+        assert group.types(1) == ["t3.micro"]
 
 
 def test_activities_are_described_in_pages_of_a_hundred_the_newest_first(make, aws):
@@ -156,7 +155,7 @@ def test_instances_in_removed_subnets_stay_until_a_replacement_runs(make, aws):
 
 
 def test_spot_instances_are_replaced_and_filtered_by_lifecycle(make, client):
-    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"})
+    group = make(spot=OPTIMIZED)
     group.scale(1)
     (instance,) = group.serving_instances(1)
     assert instance["InstanceLifecycle"] == "spot"
@@ -164,8 +163,7 @@ def test_spot_instances_are_replaced_and_filtered_by_lifecycle(make, client):
     assert "LaunchTemplate" not in described
     policy = described["MixedInstancesPolicy"]
     assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
-    assert policy["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 0
-    assert policy["InstancesDistribution"]["SpotAllocationStrategy"] == "price-capacity-optimized"
+    assert OPTIMIZED.items() <= policy["InstancesDistribution"].items()
     group.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
     (another,) = group.serving(1)
     assert another != instance["InstanceId"]
@@ -178,13 +176,11 @@ def test_spot_instances_are_replaced_and_filtered_by_lifecycle(make, client):
     assert [reservation["Instances"][0]["InstanceId"] for reservation in found] == [another]
 
 
-def test_spot_falls_back_to_on_demand_only_by_policy(make, aws):
+def test_spot_falls_back_to_on_demand_only_by_policy(make, aws, messages):
     group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
     with aws.faults.during(NoCapacity(market="spot")):
         group.scale(2)
-        assert group.activities("Failed")[0]["StatusMessage"].startswith(
-            "Could not launch Spot Instances. UnfulfillableCapacity"
-        )
+        messages.check(group.activities("Failed")[0]["StatusMessage"])
         assert group.described()["Instances"] == []
         group.update(MixedInstancesPolicy={"InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": 100}})
         assert ["InstanceLifecycle" in instance for instance in group.serving_instances(2)] == [False, False]
@@ -192,22 +188,14 @@ def test_spot_falls_back_to_on_demand_only_by_policy(make, aws):
     assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
 
 
-TYPES = ("g6e.xlarge", "g6.xlarge", "g5.xlarge")
-OPTIMIZED = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
-
-
-def types_of(group: Zoned, count: int) -> list[str]:
-    return sorted(instance["InstanceType"] for instance in group.serving_instances(count))
-
-
 def test_spot_instances_spread_over_types_with_capacity(make, aws):
     group = make(spot=OPTIMIZED, types=TYPES)
     group.scale(3)
-    assert types_of(group, 3) == sorted(TYPES)
+    assert group.types(3) == sorted(TYPES)
     group.scale(0)
     with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="spot")):
         group.scale(3)
-        assert types_of(group, 3) == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
+        assert group.types(3) == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
     assert {each["InstanceType"] for each in group.described()["Instances"]} == {"g5.xlarge", "g6.xlarge"}
 
 
@@ -215,7 +203,7 @@ def test_on_demand_instances_have_the_first_type_with_capacity(make, aws):
     group = make(spot={**OPTIMIZED, "OnDemandBaseCapacity": 2}, types=TYPES)
     with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="on-demand")):
         group.scale(2)
-        assert types_of(group, 2) == ["g6.xlarge", "g6.xlarge"]
+        assert group.types(2) == ["g6.xlarge", "g6.xlarge"]
 
 
 def test_a_base_of_on_demand_instances_comes_first(make):
@@ -224,7 +212,7 @@ def test_a_base_of_on_demand_instances_comes_first(make):
     assert sorted("InstanceLifecycle" in instance for instance in group.serving_instances(3)) == [False, True, True]
 
 
-def test_a_cluster_placement_group_stays_in_one_zone(make, client):
+def test_a_cluster_placement_group_stays_in_one_zone(make, client, messages):
     client("ec2").create_placement_group(GroupName="tight", Strategy="cluster")
     placed = {"data": {"Placement": {"GroupName": "tight"}}}
     one, other = make(**placed), make(**placed)
@@ -233,7 +221,7 @@ def test_a_cluster_placement_group_stays_in_one_zone(make, client):
     assert instance["Placement"]["GroupName"] == "tight"
     other.move("b")
     other.scale(1)
-    assert "must be launched in the us-east-1a Availability Zone" in other.activities("Failed")[0]["StatusMessage"]
+    messages.check(other.activities("Failed")[0]["StatusMessage"])
     with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.InUse"):
         client("ec2").delete_placement_group(GroupName="tight")
     one.scale(0)
@@ -241,20 +229,13 @@ def test_a_cluster_placement_group_stays_in_one_zone(make, client):
 
 
 @pytest.mark.parametrize(
-    ("operation", "values", "message"),
-    [
-        (
-            "update",
-            {"DesiredCapacity": 4},
-            "Desired capacity:4 must be between the specified min size:0 and max size:3",
-        ),
-        ("update", {"MinSize": 4}, "Max bound, 3, must be greater than or equal to min bound, 4"),
-        ("scale", {"count": 4}, "value 4 is above max value 3"),
-    ],
+    ("operation", "values"),
+    [("update", {"DesiredCapacity": 4}), ("update", {"MinSize": 4}), ("scale", {"count": 4})],
+    ids=["desired", "least", "scaled"],
 )
-def test_sizes_that_contradict_each_other_are_refused(operation, values, message, make):
+def test_sizes_that_contradict_each_other_are_refused(operation, values, make, messages):
     group = make()
-    with pytest.raises(ClientError, match=message):
+    with messages.raises(ClientError):
         getattr(group, operation)(**values)
     assert (group.described()["MinSize"], group.described()["DesiredCapacity"]) == (0, 0)
 
