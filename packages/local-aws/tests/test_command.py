@@ -58,9 +58,9 @@ def test_ctrl_c_during_a_start_reaches_the_command(monkeypatch):
     assert command.serve(("sh", "-c", "exit 7"), Mock(environment={}, ended=lambda _: False)) == 7
 
 
-def test_a_missing_command_is_named(capsys):
+def test_a_missing_command_is_named(capsys, messages):
     assert command.main(["--", "no-such-command"]) == 1
-    assert "the command no-such-command does not exist; check the command after --" in capsys.readouterr().err
+    messages.check(capsys.readouterr().err)
 
 
 def test_an_unexpected_end_of_the_emulator_is_reported(capsys):

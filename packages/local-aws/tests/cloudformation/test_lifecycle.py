@@ -69,7 +69,7 @@ def test_a_stack_can_be_deleted_completely_during_its_creation(slow, client):
     assert "CREATE_COMPLETE" not in last
 
 
-def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions(slow, client):
+def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions(slow, client, messages):
     stack = slow("changed")
     identifier = stack.start()
 
@@ -80,9 +80,10 @@ def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions
     until(lambda: "Cluster" in shown())  # CloudFormation lists the cluster shortly after EMR
     assert shown()["Cluster"] == ("CREATE_IN_PROGRESS", *stack.clusters("BOOTSTRAPPING"))
     body = json.dumps({"Resources": {"First": TOPIC}})
-    with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
+    messages.hide(identifier, "STACK")
+    with messages.raises(ClientError):
         stack.cloudformation.update_stack(StackName="changed", TemplateBody=body)
-    with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
+    with messages.raises(ClientError):
         stack.cloudformation.create_change_set(StackName="changed", ChangeSetName="changes", TemplateBody=body)
     stack.finish_boot()
     stack.until(identifier, "CREATE_COMPLETE")
@@ -91,7 +92,7 @@ def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions
     resources: dict[str, Any] = {**stack.resources, "Cluster": {**stack.cluster, "Properties": properties}}
     stack.cloudformation.update_stack(StackName="changed", TemplateBody=json.dumps({"Resources": resources}))
     until(lambda: stack.clusters("BOOTSTRAPPING"))
-    with pytest.raises(ClientError, match="cannot be deleted while in status UPDATE_IN_PROGRESS"):
+    with messages.raises(ClientError):
         stack.cloudformation.delete_stack(StackName="changed")
     stack.finish_boot()
     stack.until(identifier, "UPDATE_COMPLETE")
@@ -113,6 +114,6 @@ def test_a_stack_refuses_updates_after_a_failed_deletion(stacks, aws):
     stacks.create("stuck", {"First": TOPIC})
     with aws.faults.during(DeleteFails(logical_id="First")):
         assert stacks.delete("stuck") == "DELETE_FAILED"
-    with pytest.raises(ClientError, match="is in DELETE_FAILED state and can not be updated"):
+    with pytest.raises(ClientError, match="is in DELETE_FAILED state"):
         stacks.update("stuck", {"First": TOPIC, "Second": TOPIC})
     assert stacks.delete("stuck") == "DELETE_COMPLETE"

@@ -79,18 +79,11 @@ def test_a_carriage_return_ends_a_line(tmp_path_factory, pieces, maps):
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("file://{}/missing", "Input path does not exist: file://.*/missing"),
-        ("file://{}/*.gz", "matches 0 files"),
-        ("file://{}/above", "Not a file: .*/above/below"),
-        ("/data/reviews", "Input path does not exist: /data/reviews"),
-        ("gs://data", "does not support this file system; use s3:// or hdfs://"),
-    ],
+    "path", ["file://{}/missing", "file://{}/*.gz", "file://{}/above", "/data/reviews", "gs://data"]
 )
-def test_a_missing_input_is_named(tmp_path, path, reason):
+def test_a_missing_input_is_named(tmp_path, path, messages):
     (tmp_path / "above" / "below").mkdir(parents=True)
-    with pytest.raises(EmulatorError, match=reason):
+    with messages.raises(EmulatorError):
         input_files(FILES, path.format(tmp_path))
 
 

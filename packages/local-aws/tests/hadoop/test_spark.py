@@ -17,18 +17,10 @@ def test_options_program_and_arguments_are_parsed():
     assert (program, given) == ("s3://b/count.py", ["s3://b/in", "--deep", "s3://b/out"])
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--class", "Main", "s3://b/main.jar"], "does not support the option --class"),
-        (["s3://b/main.jar"], "runs programs of PySpark, not s3://b/main.jar"),
-        (["--master", "yarn"], "needs a program"),
-        ([], "needs a program"),
-    ],
-)
-def test_unsupported_options_and_programs_are_refused(words, reason):
-    with pytest.raises(EmulatorError, match=reason):
-        parse_arguments(words)
+@pytest.mark.parametrize("words", ["--class Main s3://b/main.jar", "s3://b/main.jar", "--master yarn", ""])
+def test_unsupported_options_and_programs_are_refused(words, messages):
+    with messages.raises(EmulatorError):
+        parse_arguments(words.split())
 
 
 class Store:
@@ -38,15 +30,15 @@ class Store:
     def get_paginator(self, _: str) -> "Store":
         return self
 
-    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, list[dict[str, str]]]]:  # noqa: N803
-        keys = [key for bucket, key in self.objects if bucket == Bucket and key.startswith(Prefix)]
+    def paginate(self, **place: str) -> list[dict[str, list[dict[str, str]]]]:
+        keys = [key for bucket, key in self.objects if bucket == place["Bucket"] and key.startswith(place["Prefix"])]
         return [{"Contents": [{"Key": key} for key in keys]}]
 
     def download_file(self, bucket: str, key: str, path: str) -> None:
         Path(path).write_bytes(self.objects[bucket, key])
 
-    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
-        del self.objects[Bucket, Key]
+    def delete_object(self, **place: str) -> None:
+        del self.objects[place["Bucket"], place["Key"]]
 
     def upload_file(self, path: str, bucket: str, key: str) -> None:
         self.objects[bucket, key] = Path(path).read_bytes()
@@ -78,19 +70,20 @@ def test_an_object_key_cannot_leave_the_folder(tmp_path):
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
-def test_a_missing_program_is_named(tmp_path):
+def test_a_missing_program_is_named(tmp_path, messages):
     (tmp_path / "mnt").mkdir()
     pytest.importorskip("pyspark", reason="requirements-bench.txt is not installed")
     environment = {**os.environ, "NODE_ROOT": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-m", "shoal_local_aws.hadoop.spark", str(tmp_path / "absent.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, f"File {tmp_path}/absent.py does not exist\n")
+    assert done.returncode == 1
+    messages.check(done.stderr)
 
 
-def test_a_file_is_copied_under_its_own_name(tmp_path):
+def test_a_file_is_copied_under_its_own_name(tmp_path, messages):
     (tmp_path / "words.py").write_bytes(b"WORDS = 1")
     copied = copy(f"file://{tmp_path}/words.py", tmp_path / "files")
     assert copied == tmp_path / "files" / "words.py"
     assert copied.read_bytes() == b"WORDS = 1"
-    with pytest.raises(EmulatorError, match=r"File .*/absent\.py does not exist"):
+    with messages.raises(EmulatorError):
         copy(str(tmp_path / "absent.py"), tmp_path / "files")

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.kinds import AttemptFaults
 from shoal_local_aws.hadoop.job_options import parse_options
@@ -16,52 +17,7 @@ from shoal_local_aws.hadoop.streaming import attempt_faults_environment
 
 PACKAGES = Path(__file__).resolve().parents[2]
 
-MAPPER = """
-import sys
-for line in sys.stdin:
-    for word in line.split():
-        print(word, 1, sep="\\t")
-"""
-REDUCER = """
-import sys
-from itertools import groupby
-for word, group in groupby((line.rstrip("\\n").split("\\t") for line in sys.stdin), key=lambda pair: pair[0]):
-    print(word, sum(int(count) for _, count in group), sep="\\t")
-"""
-FLAKY = """
-import os, sys
-from pathlib import Path
-print("attempt", os.environ["mapreduce_task_attempt_id"], file=sys.stderr)
-sys.stdin.read()
-print("out\\tof every attempt")
-if os.environ["mapreduce_task_attempt_id"].endswith(("_0", "_1")):
-    sys.exit(1)
-"""
-PRINT_ENVIRONMENT = """
-import os, sys
-sys.stdin.read()
-names = ["mapreduce_map_input_file", "mapreduce_map_input_start", "mapreduce_map_input_length",
-         "mapreduce_task_id", "mapreduce_task_attempt_id", "mapreduce_task_ismap", "mapreduce_task_partition",
-         "mapreduce_job_id", "my_own_property"]
-print("\\n".join(name + "\\t" + os.environ[name] for name in names))
-"""
-
-
-STAMPS = """
-import os, sys, time
-from pathlib import Path
-sys.stdin.read()
-name = os.environ["mapreduce_task_attempt_id"].partition("_m_")[2]
-attempt, awaited = (Path(os.environ["TRACE"]) / each for each in (name, os.environ.get("awaited", name)))
-attempt.write_text("started")
-time.sleep(float(os.environ.get("lasts", 0)))
-while name == os.environ.get("endless") or not awaited.exists():
-    time.sleep(0.05)
-attempt.write_text("ended")
-print("done")
-"""
-"""Mapper that records its attempt. It waits until the attempt `awaited` has started. The attempt `endless` never
-exits."""
+PROGRAMS = yaml.safe_load(Path(__file__).with_name("programs.yaml").read_text("utf-8"))
 
 
 class Hadoop:
@@ -69,34 +25,22 @@ class Hadoop:
         self.root = root
         self.faults = AttemptFaults()
         self.output = root / "output"
-        for name, code in {
-            "mapper.py": MAPPER,
-            "reducer.py": REDUCER,
-            "flaky.py": FLAKY,
-            "environment.py": PRINT_ENVIRONMENT,
-        }.items():
-            (root / name).write_text(code)
-        (root / "stamps.py").write_text(STAMPS)
+        for name, code in PROGRAMS.items():
+            (root / f"{name}.py").write_text(code)
         (root / "trace").mkdir()
 
     def run(self, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
         settings = [part for name, value in properties.items() for part in ("-D", f"{name.replace('_', '.')}={value}")]
-        return subprocess.run(
-            [
-                *(sys.executable, "-m", "shoal_local_aws.hadoop.streaming", *settings),
-                *(*arguments, "-output", f"file://{self.output}"),
-            ],
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": str(PACKAGES),
-                "NODE_ROOT": str(self.root),
-                "TRACE": str(self.root / "trace"),
-                **attempt_faults_environment(self.faults),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-m", "shoal_local_aws.hadoop.streaming", *settings, *arguments]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(PACKAGES),
+            "NODE_ROOT": str(self.root),
+            "TRACE": str(self.root / "trace"),
+            **attempt_faults_environment(self.faults),
+        }
+        command += ["-output", f"file://{self.output}"]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def over(self, text: str, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
         (self.root / "input.txt").write_text(text)
@@ -261,10 +205,7 @@ def test_each_small_file_is_one_map_task(hadoop):
 def test_a_value_of_megabytes_stays_intact(hadoop):
     done = hadoop.over("b\t" + "v" * 5_000_000 + "\na\t" + "w" * 6_000_000 + "\n", "-mapper", "cat", "-reducer", "cat")
     assert done.returncode == 0, done.stderr
-    assert [(key, set(value), len(value)) for key, value in hadoop.records()] == [
-        ("a", {"w"}, 6_000_000),
-        ("b", {"v"}, 5_000_000),
-    ]
+    assert hadoop.records() == [["a", "w" * 6_000_000], ["b", "v" * 5_000_000]]
 
 
 def test_the_environment_of_a_task_has_its_split_and_the_jobs_properties(hadoop):
@@ -277,37 +218,42 @@ def test_the_environment_of_a_task_has_its_split_and_the_jobs_properties(hadoop)
     )
     assert done.returncode == 0, done.stderr
     printed = dict(hadoop.records())
-    assert printed["mapreduce_map_input_file"] == f"file://{hadoop.root}/input.txt"
-    assert (printed["mapreduce_map_input_start"], printed["mapreduce_map_input_length"]) == ("0", "8")
-    assert printed["mapreduce_task_id"].endswith("_m_000000")
-    assert printed["mapreduce_task_attempt_id"] == printed["mapreduce_task_id"].replace("task_", "attempt_") + "_0"
-    assert (printed["mapreduce_task_ismap"], printed["mapreduce_task_partition"]) == ("true", "0")
-    assert printed["mapreduce_job_id"].startswith("job_")
-    assert printed["my_own_property"] == "kept"
+    number = printed["mapreduce_job_id"].removeprefix("job_")
+    assert printed == {
+        "mapreduce_map_input_file": f"file://{hadoop.root}/input.txt",
+        "mapreduce_map_input_start": "0",
+        "mapreduce_map_input_length": "8",
+        "mapreduce_task_id": f"task_{number}_m_000000",
+        "mapreduce_task_attempt_id": f"attempt_{number}_m_000000_0",
+        "mapreduce_task_ismap": "true",
+        "mapreduce_task_partition": "0",
+        "mapreduce_job_id": f"job_{number}",
+        "my_own_property": "kept",
+    }
 
 
-WHOLE = ["-mapper", "cat", "-reducer", "cat", "-input", "s3://b/i", "-output", "s3://b/o"]
+WHOLE = "-mapper cat -reducer cat -input s3://b/i -output s3://b/o"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "reason"),
+    "arguments",
     [
-        (["-mapper", "cat", "-D", "a=b"], "-D must precede"),
-        (["-D", "a"], "a.* needs a value"),
-        (["-D", "stream.num.map.output.key.fields=2"], "does not support property stream"),
-        (["-mapper", "cat", "-inputformat", "X"], "does not support streaming option -inputformat"),
-        (["-mapper"], "-mapper needs a value"),
-        (["-D", "mapreduce.job.reduces=many", *WHOLE], "mapreduce.job.reduces is 'many'; write a whole number"),
-        (["-D", "mapreduce.job.reduces=-1", *WHOLE], "mapreduce.job.reduces is '-1'; write a whole number"),
-        (["-files", "s3://b/mapper.py#../mapper.py", *WHOLE], r"'\.\./mapper\.py' cannot name a file"),
-        (["-files", "s3://b/folder/", *WHOLE], "'' cannot name a file"),
-        (["-mapper", "cat", "-output", "s3://b/o"], "-input is missing"),
-        (["-mapper", "cat", "-input", "s3://b/i", "-output", "s3://b/o"], "-reducer is missing"),
+        "-mapper cat -D a=b",
+        "-D a",
+        "-D stream.num.map.output.key.fields=2",
+        "-mapper cat -inputformat X",
+        "-mapper",
+        f"-D mapreduce.job.reduces=many {WHOLE}",
+        f"-D mapreduce.job.reduces=-1 {WHOLE}",
+        f"-files s3://b/mapper.py#../mapper.py {WHOLE}",
+        f"-files s3://b/folder/ {WHOLE}",
+        "-mapper cat -output s3://b/o",
+        "-mapper cat -input s3://b/i -output s3://b/o",
     ],
 )
-def test_a_wrong_command_line_is_explained(arguments, reason):
-    with pytest.raises(EmulatorError, match=reason):
-        parse_options(arguments)
+def test_a_wrong_command_line_is_explained(arguments, messages):
+    with messages.raises(EmulatorError):
+        parse_options(arguments.split())
 
 
 def test_a_property_may_follow_its_option_without_a_space():

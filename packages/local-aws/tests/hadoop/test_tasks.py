@@ -129,9 +129,7 @@ def test_the_order_of_a_keys_values_is_random(tmp_path):
         path.write_bytes(f"a\t{3 - number}x\na\t{number}\n".encode())
     orders = {b"".join(merge_sorted(paths, tmp_path, random.Random(seed))) for seed in range(20)}
     assert len(orders) > 4
-    assert {b"".join(sorted(order.splitlines())) for order in orders} == {
-        b"".join(sorted(next(iter(orders)).splitlines()))
-    }
+    assert len({tuple(sorted(order.splitlines())) for order in orders}) == 1
 
 
 def test_a_killed_attempt_ends_with_its_children(process):

@@ -21,10 +21,9 @@ SHOW = (
 def role(client) -> str:
     iam = client("iam")
     trust = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    arn = iam.create_role(RoleName="jobs", AssumeRolePolicyDocument=document)["Role"]["Arn"]
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [ANYTHING]})
-    iam.put_role_policy(RoleName="jobs", PolicyName="all", PolicyDocument=policy)
+    documents = (json.dumps({"Version": "2012-10-17", "Statement": [each]}) for each in (trust, ANYTHING))
+    arn = iam.create_role(RoleName="jobs", AssumeRolePolicyDocument=next(documents))["Role"]["Arn"]
+    iam.put_role_policy(RoleName="jobs", PolicyName="all", PolicyDocument=next(documents))
     client("s3").create_bucket(Bucket="jobs")
     client("s3").put_object(Bucket="jobs", Key="in/one.txt", Body=b"of a channel")
     return str(arn)
@@ -124,11 +123,10 @@ def test_requests_that_sagemaker_would_refuse_are_refused(client, role, change, 
     assert refused.value.response["Error"]["Code"] == code
 
 
-def test_other_operations_are_refused(client):
-    with pytest.raises(ClientError, match="does not support ListEndpoints of SageMaker") as refused:
+def test_other_operations_are_refused(client, messages):
+    with messages.raises(ClientError):
         client("sagemaker").list_endpoints()
-    assert refused.value.response["Error"]["Code"] == "UnknownOperationException"
-    with pytest.raises(ClientError, match="Requested resource not found"):
+    with messages.raises(ClientError):
         client("sagemaker").describe_training_job(TrainingJobName="never")
 
 

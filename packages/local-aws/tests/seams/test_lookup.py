@@ -12,7 +12,6 @@ from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, PatchPoint
 
 ROOT = Path(__file__).resolve().parents[2]
-FOR = f"it was written for ministack {re.escape(WRITTEN_FOR)}"
 
 
 def importing(seam: str, before: str) -> str:
@@ -36,15 +35,15 @@ def importing(seam: str, before: str) -> str:
         ("routing", "core.router", "SERVICE_PATTERNS"),
     ],
 )
-def test_a_missing_name_fails_the_import_with_its_name(seam, module, name):
-    said = importing(seam, f"import ministack.{module} as module; del module.{name}")
-    assert re.search(rf"has no ministack\.{module}\.{name}, .*{FOR}\b", said)
-    assert "shoal_local_aws/seams" in said
+def test_a_missing_name_fails_the_import_with_its_name(seam, module, name, messages):
+    messages.hide(WRITTEN_FOR, "VERSION")
+    messages.check(importing(seam, f"import ministack.{module} as module; del module.{name}"))
 
 
-def test_wrapping_a_missing_operation_names_it():
+def test_wrapping_a_missing_operation_names_it(messages):
+    messages.hide(WRITTEN_FOR, "VERSION")
     operations = Operations(MinistackModule("services.emr"), "_HANDLERS")
-    with pytest.raises(EmulatorError, match=rf"no ministack\.services\.emr\._HANDLERS\['RunJobFlows'\], .*{FOR}"):
+    with messages.raises(EmulatorError):
         operations.wrap("RunJobFlows", lambda operation: operation)
 
 
@@ -62,10 +61,9 @@ def test_a_patch_point_is_replaced_in_all_its_modules():
 
 
 def test_the_pinned_ministack_version_is_installed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert version("ministack") == WRITTEN_FOR
-    assert (
-        f"ministack=={WRITTEN_FOR}" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    )
+    assert f"ministack=={WRITTEN_FOR}" in project["dependencies"]
 
 
 def test_only_seams_names_modules_of_ministack():
