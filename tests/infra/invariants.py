@@ -13,21 +13,10 @@ Resources = dict[str, dict[str, Any]]
 
 # CloudFormation gives these no tags.
 _UNTAGGED = {
-    "AWS::Budgets::Budget",
-    "AWS::EC2::Route",
-    "AWS::EC2::SecurityGroupEgress",
-    "AWS::EC2::SecurityGroupIngress",
-    "AWS::EC2::SubnetRouteTableAssociation",
-    "AWS::EC2::VPCGatewayAttachment",
-    "AWS::EFS::MountTarget",
-    "AWS::EMR::SecurityConfiguration",
-    "AWS::IAM::InstanceProfile",
-    "AWS::IAM::Policy",
-    "AWS::Lambda::Permission",
-    "AWS::S3::BucketPolicy",
-    "AWS::SNS::Subscription",
-    "AWS::SNS::TopicPolicy",
-    "Custom::Cleanup",
+    *("AWS::Budgets::Budget", "AWS::EC2::Route", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress"),
+    *("AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget"),
+    *("AWS::EMR::SecurityConfiguration", "AWS::IAM::InstanceProfile", "AWS::IAM::Policy", "AWS::Lambda::Permission"),
+    *("AWS::S3::BucketPolicy", "AWS::SNS::Subscription", "AWS::SNS::TopicPolicy", "Custom::Cleanup"),
 }
 _BY_THE_HOUR = {
     "AWS::AutoScaling::AutoScalingGroup",
@@ -41,16 +30,9 @@ _MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServ
 
 
 def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
-    return [
-        *open_doors(resources),
-        *too_much_allowed(resources),
-        *untagged(resources, tags),
-        *unguarded(resources),
-        *left_behind(resources),
-        *clusters_out_of_reach(resources),
-        *networks_open_to_emr(resources),
-        *roles_without_source_account(resources),
-    ]
+    rules = (open_doors, too_much_allowed, unguarded, left_behind, clusters_out_of_reach, networks_open_to_emr)
+    found = [fault for rule in (*rules, roles_without_source_account) for fault in rule(resources)]
+    return [*found, *untagged(resources, tags)]
 
 
 def open_doors(resources: Resources) -> list[str]:
@@ -85,8 +67,8 @@ def too_much_allowed(resources: Resources) -> list[str]:
             if "*" in as_list(statement["Resource"]) and changing and not limited:
                 found.append(f"{name} allows {changing} on anything")
     for name, each in of_type(resources, "AWS::IAM::Role").items():
-        managed = {policy["Fn::Join"][1][-1].partition(":iam::aws:policy/")[2] for policy in
-                   each.get("ManagedPolicyArns", ())}  # fmt: skip
+        arns = [policy["Fn::Join"][1][-1] for policy in each.get("ManagedPolicyArns", ())]
+        managed = {arn.partition(":iam::aws:policy/")[2] for arn in arns}
         if managed - _MANAGED_POLICIES or "Policies" in each:
             found.append(f"{name} has {managed or 'policies of its own'}")
         taking = [statement["Principal"] for statement in each["AssumeRolePolicyDocument"]["Statement"]]
@@ -96,25 +78,19 @@ def too_much_allowed(resources: Resources) -> list[str]:
 
 def untagged(resources: Resources, tags: Mapping[str, str]) -> list[str]:
     """Resources that could have all of the tags and do not, and instances and volumes of launch templates."""
-    found = []
-    for name, each in resources.items():
-        if each["Type"] in _UNTAGGED:
-            continue
-        for held in _tags(each.get("Properties", {})):
-            missing = set(tags.items()) - set(held.items())
-            if missing:
-                found.append(f"{name} lacks the tags {dict(sorted(missing))}")
-    return found
+    return [
+        f"{name} lacks the tags {dict(sorted(missing))}"
+        for name, each in resources.items()
+        if each["Type"] not in _UNTAGGED
+        for held in _tags(each.get("Properties", {}))
+        if (missing := set(tags.items()) - set(held.items()))
+    ]
 
 
 def unguarded(resources: Resources) -> list[str]:
     """Resources that cost by the hour and are not created after the guard and its schedule, and deleted before."""
-    guard = {
-        name
-        for kind in ("AWS::Lambda::Function", "AWS::Events::Rule")
-        for name in of_type(resources, kind)
-        if name.startswith("Guard")
-    }
+    parts = {**of_type(resources, "AWS::Lambda::Function"), **of_type(resources, "AWS::Events::Rule")}
+    guard = {name for name in parts if name.startswith("Guard")}
     if len(guard) != 2:
         return [f"there is no guard with a clock, only {sorted(guard)}"]
     return [
@@ -230,11 +206,7 @@ def _passes(rule: Mapping[str, Any], group: str, port: int, other: str) -> bool:
 
 def _tags(properties: Mapping[str, Any]) -> list[dict[str, str]]:
     """The tags of a resource, and of each thing that a launch template makes."""
-    specifications = [
-        *properties.get("TagSpecifications", ()),
-        *properties.get("LaunchTemplateData", {}).get("TagSpecifications", ()),
-    ]
-    lists = [each["Tags"] for each in specifications] or [
-        properties.get("FileSystemTags") or properties.get("Tags", [])
-    ]
+    holders = (properties, properties.get("LaunchTemplateData", {}))
+    specified = [each["Tags"] for holder in holders for each in holder.get("TagSpecifications", ())]
+    lists = specified or [properties.get("FileSystemTags") or properties.get("Tags", [])]
     return [{tag["Key"]: tag["Value"] for tag in tags} for tags in lists]

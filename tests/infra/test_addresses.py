@@ -1,5 +1,3 @@
-"""Tests of the addresses that an input contains."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

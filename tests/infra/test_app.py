@@ -1,5 +1,3 @@
-"""Tests of the CDK app: its context, and its messages."""
-
 import json
 import os
 import subprocess

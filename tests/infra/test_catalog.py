@@ -1,5 +1,3 @@
-"""Tests of the catalogue: complete, consistent, with prices by date and messages about missing entries."""
-
 import shutil
 from collections.abc import Iterator
 from typing import Any

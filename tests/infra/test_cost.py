@@ -1,5 +1,3 @@
-"""Tests of the costs of topologies, also against the reference's table."""
-
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +11,12 @@ from tests.infra.variants import SHIPPED, of
 
 GPU_VOLUME = 150 * 0.08 / 730
 
-# The reference's table: name of the experiment, nodes, seconds, total price.
-REFERENCE = [
-    ("single g3.4xlarge", {"g3.4xlarge": 1}, 35_920, 11.38),
-    ("single p2.xlarge", {"p2.xlarge": 1}, 63_923, 15.98),
-    ("single g3.16xlarge", {"g3.16xlarge": 1}, 13_156, 16.64),
-    ("two g3.4xlarge", {"g3.4xlarge": 2}, 24_316, 15.39),
-    ("two g3.16xlarge with 2 GPU only", {"g3.16xlarge": 2}, 15_820, 20.02),
-    ("four g3.4xlarge", {"g3.4xlarge": 4}, 13_973, 17.69),
-    ("two g3.16xlarge", {"g3.16xlarge": 2}, 9_531, 24.17),
-    ("three g3.4xlarge + one p2.xlarge", {"g3.4xlarge": 3, "p2.xlarge": 1}, 24_256, 29.12),
-    ("three g3.4xlarge + one p2.xlarge, dynamic", {"g3.4xlarge": 3, "p2.xlarge": 1}, 23_007, 27.60),
-    ("one g3.4xlarge + one p2.xlarge", {"g3.4xlarge": 1, "p2.xlarge": 1}, 39_382, 22.32),
-    ("one g3.4xlarge + one p2.xlarge, dynamic", {"g3.4xlarge": 1, "p2.xlarge": 1}, 37_503, 21.26),
-]
 BY_HAND = {"p2.xlarge": 0.90, "g3.4xlarge": 1.14, "g3.16xlarge": 4.56}
 
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("costs.yaml").read_text("utf-8"))
+HERE = Path(__file__).parent
+REFERENCE: list[tuple[str, dict[str, int], int, float]] = yaml.safe_load((HERE / "reference_costs.yaml").read_text())
+CASES: list[dict[str, Any]] = yaml.safe_load((HERE / "costs.yaml").read_text("utf-8"))
 """Topologies with the rows of their plan: item, quantity, unit price, `since`, and if present `at_most`, `cheapest`."""
 
 

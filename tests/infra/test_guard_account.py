@@ -1,5 +1,3 @@
-"""Tests of the guard's account and added hours: from parameters, from their copy, or without both."""
-
 import json
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Tests of CloudWatch metrics for items charged by use, and of the alarm for a failing guard."""
-
 from datetime import timedelta
 
 import pytest

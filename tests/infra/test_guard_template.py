@@ -1,5 +1,3 @@
-"""Tests of the guard in the template: settings, permissions and warnings."""
-
 import json
 from typing import Any
 

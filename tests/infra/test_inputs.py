@@ -1,5 +1,3 @@
-"""Tests of the permissions for a topology's inputs, of roles and of the S3 gateway."""
-
 from fnmatch import fnmatchcase
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Tests of the offline preflight: the messages about topologies."""
-
 import datetime
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""Tests of each shipped topology: it is valid, has the expected shape, and follows the rules of stacks."""
-
 import datetime
 import math
 import re

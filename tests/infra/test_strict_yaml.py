@@ -1,5 +1,3 @@
-"""Tests of the YAML loader: plain values, and errors with a line for unsupported YAML."""
-
 import math
 
 import pytest

@@ -1,5 +1,3 @@
-"""Tests of reading topologies, and of the defaults of their fields."""
-
 import re
 from pathlib import Path
 from typing import Any

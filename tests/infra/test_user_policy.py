@@ -1,5 +1,3 @@
-"""Tests of the users' policy: it allows the commands' calls, and changes only Shoal's resources."""
-
 import re
 from pathlib import Path
 from typing import Any

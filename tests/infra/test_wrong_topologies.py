@@ -1,5 +1,3 @@
-"""Tests of the message for each mistake in a topology."""
-
 import json
 import tempfile
 from pathlib import Path

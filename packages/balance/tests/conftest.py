@@ -1,10 +1,12 @@
 """Fixture that runs programs on several ranks of this machine."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,3 +36,14 @@ def run_on_ranks() -> Run:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def train(run_on_ranks) -> Callable[..., dict[str, Any]]:
+    """Return a function that trains on several ranks with a program of the tests, and returns the results."""
+
+    def trained(ranks: int, output: Path, program: str = "program", **options: Any) -> dict[str, Any]:
+        run_on_ranks(ranks, f"tests/{program}.py", json.dumps({"output": str(output), **options}))
+        return dict(json.loads(output.with_suffix(".json").read_text()))
+
+    return trained

@@ -125,7 +125,7 @@ def main(options: dict[str, Any]) -> None:
     output.mkdir(exist_ok=True, parents=True)
     found = {"transformers": train_with_transformers, "lightning": train_with_lightning}[options["by"]](options)
     if RANK == 0:
-        (output / "found.json").write_text(json.dumps(found))
+        output.with_suffix(".json").write_text(json.dumps(found))
     if dist.is_initialized():
         dist.barrier()  # otherwise gloo threads may abort a rank after another rank has exited
         dist.destroy_process_group()

@@ -122,7 +122,7 @@ class Program:
         path = Path(self.options.output)
         parts = ("plain", "optimiser", "batches")
         torch.save({part: getattr(self, part).state_dict() for part in parts}, path.with_suffix(".pt"))
-        path.write_text(json.dumps({"losses": self.losses, "shares": self.shares}))
+        path.with_suffix(".json").write_text(json.dumps({"losses": self.losses, "shares": self.shares}))
 
 
 def main(options: dict[str, Any]) -> None:

@@ -1,10 +1,8 @@
-"""Balancers: splits follow changes of speed, ignore noise, and never exclude a rank permanently."""
-
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,13 +42,7 @@ class SimulatedCluster:
 
 
 def cluster_and_balancer(
-    fixed: list[float],
-    per_row: list[float],
-    rates: Sequence[float] | FloatArray,
-    *,
-    every: int = EVERY,
-    total: int = 256,
-    noise: float = 0.03,
+    fixed: list[float], per_row: list[float], rates: Any, *, every: int = EVERY, total: int = 256, noise: float = 0.03
 ) -> tuple[SimulatedCluster, StepBalancer]:
     return SimulatedCluster(fixed, per_row, noise), StepBalancer(rates=np.array(rates), every=every, total=total)
 
@@ -86,14 +78,11 @@ architectures ignore them."""
 
 def test_different_processors_compute_identical_splits():
     found = {
-        subprocess.run(
+        subprocess.check_output(
             [sys.executable, "-W", "ignore", "-c", FITS_AND_SPLITS],
             cwd=Path(__file__).parents[1],
             env={**os.environ, **processor},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        )
         for processor in UNLIKE_PROCESSORS
     }
     assert len(found) == 1
@@ -102,9 +91,8 @@ def test_different_processors_compute_identical_splits():
 @given(speeds, st.lists(st.integers(1, 600), min_size=1, max_size=40), st.integers(1, 15))
 def test_every_split_has_the_sum_of_the_batch(ranks, totals, every):
     fixed, per_row = zip(*ranks, strict=True)
-    cluster, balancer = cluster_and_balancer(
-        list(fixed), list(per_row), np.ones(len(ranks)), every=every, total=max(totals), noise=0.2
-    )
+    rates = np.ones(len(ranks))
+    cluster, balancer = cluster_and_balancer(fixed, per_row, rates, every=every, total=max(totals), noise=0.2)
     for total in totals:
         split = balancer.split(total)
         assert split.sum() == total
@@ -113,11 +101,8 @@ def test_every_split_has_the_sum_of_the_batch(ranks, totals, every):
 
 
 def test_the_first_split_follows_the_initial_rates():
-    assert StepBalancer(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY, total=256).split(256).tolist() == [
-        100,
-        56,
-        100,
-    ]
+    balancer = StepBalancer(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY, total=256)
+    assert balancer.split(256).tolist() == [100, 56, 100]
 
 
 @pytest.mark.parametrize("fixed", [0.0, 0.001, 0.01, 0.02, 0.03])
@@ -182,14 +167,14 @@ def test_a_single_rank_gets_all_rows():
         assert made(how, [3.0]).split(7).tolist() == [7]
 
 
-def test_balance_options_are_parsed_or_refused():
+def test_balance_options_are_parsed_or_refused(messages):
     assert parse_balance("steps") == parse_balance("off") == ([], None)
     assert parse_balance("epoch:0.5") == ([], 0.5)
     assert parse_balance("3,1,.5") == ([3.0, 1.0, 0.5], None)
     for text in ("", "epoch", "epoch:", "epoch:0", "epoch:-1", "epoch:x", "epoch:nan", "3,x", "0,0", "-1,2", "inf,1"):
-        with pytest.raises(ValueError, match=r"it must be steps, off, epoch:X \(every X epochs\), or a share"):
+        with messages.raises(ValueError):
             parse_balance(text)
-    with pytest.raises(ValueError, match="there are 2 shares for 3 ranks"):
+    with messages.raises(ValueError):
         made("1,2", [1.0] * 3)
 
 
@@ -248,15 +233,14 @@ def test_a_change_of_speed_is_followed_after_three_steps(factor, start):
 
 
 def test_noise_hardly_changes_a_split():
-    cluster = SimulatedCluster([0.005] * 2, [0.001] * 2, noise=0.05)
-    rows_of_first = [
-        int(split[0]) for split in cluster.run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 300)[20:]
-    ]
+    cluster, balancer = cluster_and_balancer([0.005] * 2, [0.001] * 2, np.ones(2), noise=0.05)
+    rows_of_first = [int(split[0]) for split in cluster.run(balancer, 300)[20:]]
     assert max(rows_of_first) - min(rows_of_first) <= 0.06 * 256
 
 
 def test_a_rank_gets_no_rows_only_after_a_trial_of_one_row():
-    splits = SimulatedCluster([0.0, 0.0], [1e-4, 0.5]).run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 60)
+    cluster, balancer = cluster_and_balancer([0.0, 0.0], [1e-4, 0.5], np.ones(2))
+    splits = cluster.run(balancer, 60)
     assert splits[-1].tolist() == [256, 0]
     assert [255, 1] in [split.tolist() for split in splits]
 
@@ -274,9 +258,8 @@ def test_a_rank_recovers_after_a_stall(steps, stall, every):
 
 
 def test_trials_of_a_rank_without_rows_become_rarer():
-    splits = SimulatedCluster([0.0, 0.0], [1e-3, 0.5]).run(
-        StepBalancer(rates=np.ones(2), every=EVERY, total=64), 2000, total=64
-    )
+    cluster, balancer = cluster_and_balancer([0.0, 0.0], [1e-3, 0.5], np.ones(2), total=64)
+    splits = cluster.run(balancer, 2000, total=64)
     tried = [step for step, split in enumerate(splits) if split[1] > 0]
     assert len([step for step in tried if step >= 100]) <= 5 * 4
     assert any(step >= 1000 for step in tried)

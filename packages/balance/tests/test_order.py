@@ -1,5 +1,3 @@
-"""The order of rows is a function of rows, seed, epoch and step, and has every row once per epoch."""
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

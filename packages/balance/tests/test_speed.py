@@ -1,5 +1,3 @@
-"""The time model of a rank: a line fitted to the rank's times without stalls."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""Splits: their sums, their proportions, equal finish times, and similar text lengths on all ranks."""
-
 import numpy as np
 import pytest
 from hypothesis import example, given

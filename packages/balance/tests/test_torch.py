@@ -1,10 +1,6 @@
 """A user program that is balanced over ranks of unequal speed has the same losses as on one rank, and no rank waits."""
 
-import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,23 +12,11 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 ROWS = 1000
-Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def run(run_on_ranks) -> Run:
-    def done(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
-        run_on_ranks(ranks, "tests/program.py", json.dumps({"output": str(output), **what}))
-        found: dict[str, Any] = json.loads(output.read_text())
-        return found
-
-    return done
-
-
-@pytest.fixture(scope="module")
-def single_rank_losses(run, tmp_path_factory) -> list[float]:
-    found: list[float] = run(1, tmp_path_factory.mktemp("single") / "out.json")["losses"]
-    return found
+def single_rank_losses(train, tmp_path_factory) -> list[float]:
+    return list(train(1, tmp_path_factory.mktemp("single") / "out")["losses"])
 
 
 @pytest.mark.parametrize(
@@ -43,8 +27,8 @@ def single_rank_losses(run, tmp_path_factory) -> list[float]:
         pytest.param({"slow": (1e-4, 1.79e-4), "own_all_reduce": True}, id="own-all-reduce", marks=pytest.mark.soak),
     ],
 )
-def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(run, single_rank_losses, tmp_path, what):
-    found = run(2, tmp_path / "out.json", **what)
+def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(train, single_rank_losses, tmp_path, what):
+    found = train(2, tmp_path / "out", **what)
     assert found["losses"] == pytest.approx(single_rank_losses, abs=1e-5)
     assert len(single_rank_losses) == 2 * 16
     assert found["shares"][0] == [32, 32]
@@ -57,17 +41,17 @@ def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(run, s
     [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}],
     ids=["accumulated", "clipped", "scaled"],
 )
-def test_accumulated_clipped_and_scaled_gradients_equal_those_of_one_rank(run, tmp_path, what):
-    one = run(1, tmp_path / "one.json", **what)
-    two = run(2, tmp_path / "two.json", slow=(1e-4, 3e-4), **what)
+def test_accumulated_clipped_and_scaled_gradients_equal_those_of_one_rank(train, tmp_path, what):
+    one = train(1, tmp_path / "one", **what)
+    two = train(2, tmp_path / "two", slow=(1e-4, 3e-4), **what)
     assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_a_training_continues_with_another_number_of_ranks(run, single_rank_losses, tmp_path, ranks):
-    first = run(2, tmp_path / "first.json", stop_after=21, slow=(1e-4, 3e-4))
-    second = run(ranks, tmp_path / "second.json", resume=str(tmp_path / "first.pt"))
+def test_a_training_continues_with_another_number_of_ranks(train, single_rank_losses, tmp_path, ranks):
+    first = train(2, tmp_path / "first", stop_after=21, slow=(1e-4, 3e-4))
+    second = train(ranks, tmp_path / "second", resume=str(tmp_path / "first.pt"))
     assert [*first["losses"], *second["losses"]] == pytest.approx(single_rank_losses, abs=1e-5)
 
 
@@ -86,7 +70,7 @@ def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks, total, data):
         assert found.tolist() == split.tolist()
 
 
-def test_skip_to_drops_batches_that_were_drawn():
+def test_skip_to_drops_batches_that_were_drawn(messages):
     batches, other = (BalancedBatches(ROWS, global_batch=64, seed=1) for _ in range(2))
     whole = list(other)
     drawn = iter(batches)
@@ -100,7 +84,7 @@ def test_skip_to_drops_batches_that_were_drawn():
     with batches.step() as step:
         assert step.number == 5
     for wrong in (2, 16):
-        with pytest.raises(ValueError, match=f"step {wrong} is out of range: skip_to accepts steps from 6 "):
+        with messages.raises(ValueError):
             batches.skip_to(wrong)
 
 
@@ -122,24 +106,17 @@ def test_an_interrupted_epoch_still_has_each_row_once(stops):
     assert len(set(seen)) == len(seen)
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"rows": 0}, r"rows \(0\), .* must be at least 1"),
-        ({"global_batch": 0}, r"global_batch \(0\) at least the number of ranks \(1\)"),
-        ({"max_rows": 63}, r"a global batch of 64 rows does not fit .* \(max_rows \[63\]\)"),
-    ],
-)
-def test_invalid_sizes_are_refused(given, why):
-    with pytest.raises(ValueError, match=why):
-        BalancedBatches(**{"rows": 100, "global_batch": 64, **given})
+@pytest.mark.parametrize("sizes", [{"rows": 0}, {"global_batch": 0}, {"max_rows": 63}], ids=str)
+def test_invalid_sizes_are_refused(sizes, messages):
+    with messages.raises(ValueError):
+        BalancedBatches(**{"rows": 100, "global_batch": 64, **sizes})
 
 
-def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused():
+def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused(messages):
     batches = BalancedBatches(100, global_batch=10)
-    with pytest.raises(ValueError, match="the state has seed 1, but this sampler has 0"):
+    with messages.raises(ValueError):
         batches.load_state_dict(BalancedBatches(100, global_batch=10, seed=1).state_dict())
-    with pytest.raises(RuntimeError, match="there is no batch for this step"), batches.step():
+    with messages.raises(RuntimeError), batches.step():
         pass
 
 
@@ -148,7 +125,7 @@ def test_batch_normalisation_causes_a_warning(tmp_path):
     try:
         batches = BalancedBatches(100, global_batch=10)
         model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
-        with pytest.warns(UserWarning, match="batch normalisation computes statistics over the rows of each rank"):
+        with pytest.warns(UserWarning, match="batch normalisation"):
             batches.measure(DistributedDataParallel(model))
     finally:
         dist.destroy_process_group()

@@ -1,5 +1,3 @@
-"""Ownership of load balancers, decided by tags that need a separate call."""
-
 from typing import Any
 from unittest.mock import Mock
 

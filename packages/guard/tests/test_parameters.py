@@ -1,5 +1,3 @@
-"""The guard's stored state: writing and reading it changes nothing, and invalid text is refused."""
-
 import json
 from datetime import UTC, datetime, timedelta
 

@@ -1,5 +1,3 @@
-"""Decisions of the guard: warnings, deletions, idle nodes and clusters, and the dollars spent."""
-
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from datetime import UTC, datetime, timedelta

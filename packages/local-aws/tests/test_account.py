@@ -1,5 +1,3 @@
-"""Read-only requests about an account: quotas, instance type offerings, releases, dry runs and refusals."""
-
 import time
 from typing import Any
 

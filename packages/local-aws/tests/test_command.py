@@ -1,5 +1,3 @@
-"""`shoal-local-aws`: it runs a command with an emulator, and prints messages when the emulator exits."""
-
 import re
 import signal
 import subprocess

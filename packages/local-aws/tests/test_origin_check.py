@@ -1,5 +1,3 @@
-"""The emulator serves clients on this machine, and refuses web pages."""
-
 import asyncio
 import http.client
 from types import SimpleNamespace

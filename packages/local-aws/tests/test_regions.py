@@ -1,5 +1,3 @@
-"""Resources in a second region exist and work only in this region."""
-
 import json
 from pathlib import Path
 

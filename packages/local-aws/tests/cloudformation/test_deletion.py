@@ -1,5 +1,3 @@
-"""If the deletion of a resource fails, the resources on which it depends are kept until the next attempt."""
-
 from typing import Any
 
 from shoal_local_aws.faults.kinds import DeleteFails

@@ -1,5 +1,3 @@
-"""Neither a client nor CloudFormation can delete resources that are in use."""
-
 from pathlib import Path
 
 import pytest

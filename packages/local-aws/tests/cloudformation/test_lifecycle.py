@@ -1,5 +1,3 @@
-"""Operations on a stack during another operation."""
-
 import json
 from typing import Any
 

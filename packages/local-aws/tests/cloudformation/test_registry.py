@@ -1,5 +1,3 @@
-"""Stacks with every resource type that the emulator adds, through CloudFormation's API."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Faults of stacks: failed creations and deletions, missing resources, throttling."""
-
 import boto3
 import pytest
 from botocore.config import Config

@@ -1,5 +1,3 @@
-"""Clusters that boot, run steps and terminate, through EMR's API."""
-
 import gzip
 import shlex
 from pathlib import Path
@@ -12,6 +10,7 @@ from tests.local_aws.resources import ROLES
 from tests.local_aws.waiting import until
 
 LOGS = "emr-logs"
+PRIMARY = {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}
 
 
 class Cluster:
@@ -22,9 +21,7 @@ class Cluster:
         instances = {
             "KeepJobFlowAliveWhenNoSteps": more.pop("keep", True),
             "TerminationProtected": more.pop("protected", False),
-            "InstanceGroups": more.pop(
-                "groups", [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}]
-            ),
+            "InstanceGroups": more.pop("groups", [PRIMARY]),
         }
         self.s3.create_bucket(Bucket=LOGS)
         self.id = self.emr.run_job_flow(
@@ -32,11 +29,8 @@ class Cluster:
         )["JobFlowId"]
 
     def step(self, *arguments: str, on_failure: str = "CONTINUE", jar: str = "command-runner.jar") -> str:
-        step = {
-            "Name": arguments[0],
-            "ActionOnFailure": on_failure,
-            "HadoopJarStep": {"Jar": jar, "Args": list(arguments)},
-        }
+        command = {"Jar": jar, "Args": list(arguments)}
+        step = {"Name": arguments[0], "ActionOnFailure": on_failure, "HadoopJarStep": command}
         return str(self.emr.add_job_flow_steps(JobFlowId=self.id, Steps=[step])["StepIds"][0])
 
     def shell(self, script: str, **more: Any) -> str:
@@ -81,12 +75,7 @@ def make(client):
 STEPS = [
     ("bash -c 'echo out; echo err >&2; test -d $NODE_ROOT; echo 0 >>$NODE_ROOT/order'", "COMPLETED", "out\n", "err\n"),
     ("bash -c 'cat $NODE_ROOT/order; aws s3 ls s3://emr-data/ | cut -c 32-'", "COMPLETED", "0\nhere\n", ""),
-    (
-        'python3.11 -c \'import boto3; print(*boto3.client("s3").list_objects(Bucket="emr-data"))\'',
-        "COMPLETED",
-        None,
-        "",
-    ),
+    ('python3.11 -c \'import boto3; boto3.client("s3").head_bucket(Bucket="emr-data")\'', "COMPLETED", "", ""),
     ("bash -c 'echo no such bucket >&2; exit 7'", "FAILED", "", "no such bucket\n"),
     ("no-such-command", "FAILED", "", None),
 ]
@@ -110,6 +99,10 @@ def test_steps_really_run_in_their_order_and_their_output_is_in_the_log_bucket(m
     foreign = cluster.settled(cluster.step("main", jar="s3://jars/own.jar"))
     assert "supports command-runner.jar" in foreign["FailureDetails"]["Message"]
     assert cluster.until("WAITING")
+    listed = cluster.emr.list_steps(ClusterId=cluster.id, StepStates=["COMPLETED"])["Steps"]
+    assert [step["Id"] for step in listed] == steps[2::-1]  # the newest first
+    (only,) = cluster.emr.list_steps(ClusterId=cluster.id, StepIds=steps[:1])["Steps"]
+    assert only["Id"] == steps[0]
     answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=steps[:1])["CancelStepsInfoList"][0]
     assert answer["Status"] == "FAILED"  # the step has already ended
 
@@ -148,11 +141,11 @@ def test_a_failed_bootstrap_action_terminates_the_cluster_with_its_reason(script
         assert cluster.log(f"node/{cluster.id}/bootstrap-actions/1/stderr") == "no disk\n"
 
 
-def test_requests_that_emr_would_refuse_are_refused(make):
+def test_requests_that_emr_would_refuse_are_refused(make, messages):
     cluster = make(protected=True)
     with pytest.raises(ClientError, match="termination protected"):
         cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
-    with pytest.raises(ClientError, match="IdleTimeout 30 is not between"):
+    with messages.raises(ClientError):
         make(AutoTerminationPolicy={"IdleTimeout": 30})
 
 
@@ -190,22 +183,11 @@ def test_termination_kills_running_processes(make, aws):
         cluster.shell("true")
 
 
-def test_steps_are_listed_with_the_newest_first(make):
-    cluster = make()
-    first, second = cluster.shell("true"), cluster.shell("true")
-    assert cluster.settled(second)["State"] == "COMPLETED"
-    listed = [step["Id"] for step in cluster.emr.list_steps(ClusterId=cluster.id, StepStates=["COMPLETED"])["Steps"]]
-    assert listed == [second, first]
-    (only,) = cluster.emr.list_steps(ClusterId=cluster.id, StepIds=[first])["Steps"]
-    assert only["Id"] == first
-
-
 @pytest.mark.parametrize("logs", [f"s3://{LOGS}/logs/", "s3://no-such-bucket/"])
 def test_a_transient_cluster_terminates_after_its_steps(logs, make):
     arguments = {"Jar": "command-runner.jar", "Args": ["true"]}
-    cluster = make(
-        keep=False, LogUri=logs, Steps=[{"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}]
-    )
+    step = {"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}
+    cluster = make(keep=False, LogUri=logs, Steps=[step])
     assert cluster.until("TERMINATED")["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
     states = [step["Status"]["State"] for step in cluster.emr.list_steps(ClusterId=cluster.id)["Steps"]]
     assert states == ["COMPLETED"]
@@ -246,20 +228,17 @@ def test_a_failed_streaming_job_leaves_task_logs_and_no_output(make, upload, cli
     assert client("s3").list_objects_v2(Bucket="emr-data", Prefix="nothing/")["KeyCount"] == 0
 
 
-def test_a_cluster_without_capacity_terminates_with_the_reason(make, aws):
+def test_a_cluster_without_capacity_terminates_with_the_reason(make, aws, messages):
     with aws.faults.during(NoCapacity(instance_type="m5.xlarge", market="on-demand")):
         reason = make().until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
-    assert (reason["Code"], reason["Message"]) == ("VALIDATION_ERROR", "EC2 is out of capacity for m5.xlarge.")
+    assert reason["Code"] == "VALIDATION_ERROR"
+    messages.check(reason["Message"])
 
 
 def test_a_task_group_without_spot_capacity_stays_empty(make, aws):
-    groups = [
-        {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
-        {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 1},
-        {"InstanceRole": "TASK", "InstanceType": "m5.xlarge", "InstanceCount": 2, "Market": "SPOT"},
-    ]
+    tasks = {**PRIMARY, "InstanceRole": "TASK", "InstanceCount": 2, "Market": "SPOT"}
     with aws.faults.during(NoCapacity(market="spot")):
-        cluster = make(groups=groups)
+        cluster = make(groups=[PRIMARY, {**PRIMARY, "InstanceRole": "CORE"}, tasks])
         cluster.until("WAITING")
     listed = cluster.emr.list_instance_groups(ClusterId=cluster.id)["InstanceGroups"]
     assert [group["RunningInstanceCount"] for group in listed] == [1, 1, 0]

@@ -1,5 +1,3 @@
-"""Points of EMR's metric `IsIdle`, computed from the history of a cluster."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,3 @@
-"""The emulator's server reads the faults that a test writes."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

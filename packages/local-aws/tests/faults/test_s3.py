@@ -1,5 +1,3 @@
-"""S3 with throttling, errors and broken connections, used by real clients."""
-
 import io
 import random
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""`spark-submit` on the emulated cluster: command lines, and the input and output of a program."""
-
 import os
 import subprocess
 import sys

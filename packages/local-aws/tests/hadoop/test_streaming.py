@@ -1,5 +1,3 @@
-"""Whole `hadoop-streaming` jobs, on files of this machine."""
-
 import gzip
 import os
 import random

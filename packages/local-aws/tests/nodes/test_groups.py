@@ -1,5 +1,3 @@
-"""Auto scaling groups with limited capacity: zones, markets, and activities."""
-
 import base64
 import itertools
 from typing import Any

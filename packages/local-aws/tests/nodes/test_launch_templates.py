@@ -1,5 +1,3 @@
-"""Groups with a missing template, version or image are refused, by the API and in a stack."""
-
 from contextlib import suppress
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""NFS shares between nodes, and commands on nodes."""
-
 import pytest
 from shoal_local_aws.processes import marked_processes
 from tests.local_aws.scaling import Group

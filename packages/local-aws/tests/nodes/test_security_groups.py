@@ -1,5 +1,3 @@
-"""Filters and security groups, as strict as in EC2 and EMR."""
-
 from typing import Any
 
 import boto3

@@ -1,5 +1,3 @@
-"""The emulator's systemctl: a service runs until it is stopped, and restarts after a crash."""
-
 import os
 import signal
 import subprocess

@@ -1,67 +1,42 @@
-"""Each caller of the emulator is a user or a role, and the caller's policies decide what is permitted."""
-
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.permissions.record import ALLOWED, DENIED, Check, read_checks
-from tests.local_aws.accounts import keys_of
-from tests.local_aws.resources import ROLES, VPC
+from tests.local_aws.accounts import keys_of, session_with
+from tests.local_aws.resources import ROLES, SUBNET, VPC, of_kind
 from tests.local_aws.waiting import until
 
-CLUSTER: dict[str, Any] = {
-    "Name": "passed",
-    **ROLES,
-    "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
-}
+CLUSTER: dict[str, Any] = {**ROLES, "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1}}
 
 
-def allowing(*statements: tuple[list[str], list[str]], **condition: Any) -> str:
-    found = [{"Effect": "Allow", "Action": actions, "Resource": resources} for actions, resources in statements]
-    limited = [{**each, "Condition": condition} if condition else each for each in found]
-    return json.dumps({"Version": "2012-10-17", "Statement": limited})
+def allowing(*statements: tuple[list[str], list[str]], **condition: Any) -> dict[str, Any]:
+    made = [{"Effect": "Allow", "Action": actions, "Resource": resources} for actions, resources in statements]
+    return {"Version": "2012-10-17", "Statement": [{**each, "Condition": condition} for each in made]}
 
 
-@pytest.fixture
-def person(aws) -> Iterator[Any]:
-    """Return a function that creates a user with only these policy statements, and returns a client factory."""
-    iam = boto3.client("iam")
-    made: list[str] = []
-
-    def make(*statements: tuple[list[str], list[str]], **condition: Any) -> Any:
-        name = f"person-{len(made)}"
-        iam.create_user(UserName=name)
-        iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=allowing(*statements, **condition))
-        key = iam.create_access_key(UserName=name)["AccessKey"]
-        made.append(name)
-        session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
-        return lambda service: session.client(service, endpoint_url=aws.endpoint)
-
-    yield make
-    for name in made:
-        iam.delete_user_policy(UserName=name, PolicyName="own")
-        for key in iam.list_access_keys(UserName=name)["AccessKeyMetadata"]:
-            iam.delete_access_key(UserName=name, AccessKeyId=key["AccessKeyId"])
-        iam.delete_user(UserName=name)
+def person(*statements: tuple[list[str], list[str]], **condition: Any) -> Callable[[str], Any]:
+    """Create a user with only these policy statements, and return a function that makes the user's clients."""
+    return cast(Any, session_with(allowing(*statements, **condition)).client)
 
 
 def last(aws: EmbeddedAws, action: str) -> Check:
     return [check for check in read_checks(aws.folder) if check.action == action][-1]
 
 
-def test_policies_decide_and_the_record_has_user_and_policies(aws, person):
+def test_policies_decide_and_the_record_has_user_and_policies(aws):
     s3 = person((["s3:CreateBucket"], ["arn:aws:s3:::mine-*"]))("s3")
     s3.create_bucket(Bucket="mine-1")
     found = last(aws, "s3:CreateBucket")
-    assert (found.principal, found.resource) == (f"arn:aws:iam::{ACCOUNT}:user/person-0", "arn:aws:s3:::mine-1")
-    assert found.decision == ALLOWED
+    assert found.principal.startswith(f"arn:aws:iam::{ACCOUNT}:user/person-")
+    assert (found.resource, found.decision) == ("arn:aws:s3:::mine-1", ALLOWED)
     with pytest.raises(ClientError, match="AccessDenied"):
         s3.create_bucket(Bucket="another")
     assert last(aws, "s3:CreateBucket").decision == DENIED
@@ -80,7 +55,7 @@ def test_root_and_wrong_secrets_are_refused(aws, key):
         boto3.client("s3", **keys, endpoint_url=aws.endpoint, region_name=REGION).list_buckets()
 
 
-def test_each_name_of_a_list_is_checked(aws, person):
+def test_each_name_of_a_list_is_checked(aws):
     one, two = (f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{name}" for name in ("one", "two"))
     names = ["/one", "/two"]
     person((["ssm:GetParameters"], [one, two]))("ssm").get_parameters(Names=names)
@@ -88,7 +63,7 @@ def test_each_name_of_a_list_is_checked(aws, person):
         person((["ssm:GetParameters"], [one]))("ssm").get_parameters(Names=names)
 
 
-def test_a_tag_condition_applies_to_tagged_resources(person):
+def test_a_tag_condition_applies_to_tagged_resources():
     ec2 = boto3.client("ec2")
     tagged = {"StringEquals": {"aws:ResourceTag/ours": "yes"}}
     own = person((["ec2:DeleteSecurityGroup"], ["*"]), **tagged)("ec2")
@@ -102,13 +77,13 @@ def test_a_tag_condition_applies_to_tagged_resources(person):
     ec2.delete_security_group(GroupId=others)
 
 
-def test_passing_a_role_needs_permission(aws, person):
+def test_passing_a_role_needs_permission(aws):
     run = (["elasticmapreduce:*"], ["*"])
     with pytest.raises(ClientError, match=r"iam:PassRole|AccessDenied"):
-        person(run)("emr").run_job_flow(**CLUSTER)
+        person(run)("emr").run_job_flow(Name="passed", **CLUSTER)
     roles = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("nodes", "service")]
     emr = person(run, (["iam:PassRole"], roles))("emr")
-    cluster = emr.run_job_flow(**CLUSTER)["JobFlowId"]
+    cluster = emr.run_job_flow(Name="passed", **CLUSTER)["JobFlowId"]
     passed = [each for each in read_checks(aws.folder) if (each.action, each.decision) == ("iam:PassRole", ALLOWED)]
     assert [each.context["iam:PassedToService"] for each in passed if each.who.startswith("user/person-")] == [
         "ec2.amazonaws.com",
@@ -124,7 +99,7 @@ def test_passing_a_role_needs_permission(aws, person):
         ("/golden", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/golden"),
     ],
 )
-def test_an_image_by_parameter_needs_permission_to_read_it(person, image, arn):
+def test_an_image_by_parameter_needs_permission_to_read_it(image, arn):
     boto3.client("ssm").put_parameter(Name="/golden", Value="ami-1", Type="String", Overwrite=True)
     request: dict[str, Any] = {"DryRun": True, "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
     run, read = (["ec2:RunInstances"], ["*"]), (["ssm:GetParameters"], [arn])
@@ -134,7 +109,7 @@ def test_an_image_by_parameter_needs_permission_to_read_it(person, image, arn):
     boto3.client("ssm").delete_parameter(Name="/golden")
 
 
-def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch(person):
+def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch():
     tags = [{"ResourceType": each, "Tags": [{"Key": "ours", "Value": "yes"}]} for each in ("instance", "volume")]
     data = {
         "ImageId": "resolve:ssm:/aws/service/ami",
@@ -182,36 +157,33 @@ def test_a_stack_acts_with_its_execution_role(aws, stacks):
     group = {"Group": {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}}
     assert stacks.create("denied", group, RoleARN=role) == "ROLLBACK_COMPLETE"
     assert "ec2:CreatePlacementGroup" in stacks.reasons("denied")
-    iam.put_role_policy(
-        RoleName="limited",
-        PolicyName="own",
-        PolicyDocument=allowing((["ec2:*PlacementGroup*", "ec2:CreateTags"], ["*"])),
-    )
+    grouping = json.dumps(allowing((["ec2:*PlacementGroup*", "ec2:CreateTags"], ["*"])))
+    iam.put_role_policy(RoleName="limited", PolicyName="own", PolicyDocument=grouping)
     assert stacks.create("allowed", group, RoleARN=role) == "CREATE_COMPLETE"
     assert last(aws, "ec2:CreatePlacementGroup").principal.endswith(":assumed-role/limited/AWSCloudFormation")
     stacks.delete("allowed")
     stacks.delete("denied")
 
 
-def console_of(instance: str) -> str:
-    """Wait until the user data of an instance has run, and return its output."""
+def output_of(script: str, **more: Any) -> str:
+    """Return the output of a new instance with this user data."""
+    ec2 = boto3.client("ec2")
+    (made,) = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, UserData=script, **more)["Instances"]
 
     def ended() -> str | None:
-        said = str(boto3.client("ec2").get_console_output(InstanceId=instance).get("Output", ""))
-        return said if "user data ended" in said else None
+        printed = str(ec2.get_console_output(InstanceId=made["InstanceId"]).get("Output", ""))
+        return printed if "user data ended" in printed else None
 
-    return str(until(ended))
+    printed = str(until(ended))
+    ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+    return printed
 
 
-def test_a_node_has_the_role_of_its_profile_or_no_role(aws, upload):
+def test_a_node_has_the_role_of_its_profile_or_no_role(upload):
     upload("of-nodes", "object", b"text")
-    ec2 = boto3.client("ec2")
     script = '#!/bin/bash\naws s3 cp s3://of-nodes/object - || echo "got nothing"'
-    run = {"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "UserData": script}
-    for more, said in (({"IamInstanceProfile": {"Name": "nodes"}}, "text"), ({}, "Unable to locate credentials")):
-        (made,) = ec2.run_instances(**run, **more)["Instances"]
-        assert said in console_of(made["InstanceId"])
-        ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+    assert "text" in output_of(script, IamInstanceProfile={"Name": "nodes"})
+    assert "Unable to locate credentials" in output_of(script)
 
 
 def test_an_endpoint_policy_limits_requests(stacks, upload):
@@ -219,31 +191,16 @@ def test_an_endpoint_policy_limits_requests(stacks, upload):
         upload(bucket, "object", b"text")
     allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:Get*", "Resource": "arn:aws:s3:::let-through/*"}
     service = {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"}
-    own = {"VpcId": {"Ref": "Vpc"}}
-    resources = {
-        "Vpc": VPC,
-        "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {**own, "CidrBlock": "10.0.0.0/24"}},
-        "Endpoint": {
-            "Type": "AWS::EC2::VPCEndpoint",
-            "Properties": {**own, "ServiceName": service, "PolicyDocument": {"Statement": [allowed]}},
-        },
-    }
+    policy = {"PolicyDocument": {"Statement": [allowed]}}
+    endpoint = of_kind("AWS::EC2::VPCEndpoint", ServiceName=service, **policy)
+    resources = {"Vpc": VPC, "Subnet": SUBNET, "Endpoint": endpoint}
     assert stacks.create("through", resources) == "CREATE_COMPLETE"
-    ec2 = boto3.client("ec2")
     read = [f"aws s3api get-object --bucket {name} --key object {name}.txt" for name in ("let-through", "kept-out")]
-    (made,) = ec2.run_instances(
-        ImageId="ami-1",
-        MinCount=1,
-        MaxCount=1,
-        SubnetId=stacks.physical("through", "Subnet"),
-        IamInstanceProfile={"Name": "nodes"},
-        UserData="\n".join(["#!/bin/bash", *read, "ls"]),
-    )["Instances"]
-    said = console_of(made["InstanceId"])
-    assert "let-through.txt" in said
-    assert "AccessDenied" in said
-    assert "kept-out.txt" not in said
-    ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+    place = {"SubnetId": stacks.physical("through", "Subnet"), "IamInstanceProfile": {"Name": "nodes"}}
+    printed = output_of("\n".join(["#!/bin/bash", *read, "ls"]), **place)
+    assert "let-through.txt" in printed
+    assert "AccessDenied" in printed
+    assert "kept-out.txt" not in printed
     assert stacks.delete("through") == "DELETE_COMPLETE"
 
 

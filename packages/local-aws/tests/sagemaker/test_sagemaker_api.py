@@ -1,5 +1,3 @@
-"""Training jobs through SageMaker's API: real processes in a folder with the documented layout."""
-
 import io
 import json
 import tarfile

@@ -1,5 +1,3 @@
-"""Names that ministack no longer has are reported."""
-
 import re
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""Alarms publish only to topics that permit CloudWatch."""
-
 import json
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Logs of Lambda functions, and the permission to create their log groups."""
-
 import io
 import json
 import zipfile

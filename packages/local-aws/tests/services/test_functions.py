@@ -1,5 +1,3 @@
-"""Lambda functions of a stack: calls by a client, calls by a schedule, and the deletion of the function's own stack."""
-
 import json
 from pathlib import Path
 
