@@ -5,10 +5,8 @@ CDK runs in the Node of the virtual environment, also where the environment is n
 
 import os
 import sys
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -18,9 +16,8 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 
 from shoal_guard.handlers.guard import main
 
-from infra.topology import Topology
 from tests.infra.handled import Handled
-from tests.infra.templates import Synthesise, Templates
+from tests.infra.templates import Templates
 from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded
 
 OF_REPOSITORY = (
@@ -34,7 +31,7 @@ OF_REPOSITORY = (
 )
 
 
-def fill(folder: Path) -> Path:
+def fill(folder):
     """Create a repository with files that nodes need and files that they do not need."""
     for name in OF_REPOSITORY:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -42,16 +39,7 @@ def fill(folder: Path) -> Path:
     return folder
 
 
-def stack_of(
-    root: Path,
-    spec: Topology,
-    out: Path,
-    *,
-    deployment: str = "mine",
-    generation: int = 1,
-    emulated: bool = True,
-    repository: Path | None = None,
-) -> Any:
+def stack_of(root, spec, out, *, deployment="mine", generation=1, emulated=True, repository=None):
     """Return the stack of a topology for the deployment `mine` of `ada`, with its assembly in the given folder."""
     from aws_cdk import App
 
@@ -70,24 +58,24 @@ def stack_of(
 
 
 @pytest.fixture(scope="session")
-def root(tmp_path_factory) -> Path:
+def root(tmp_path_factory):
     return fill(tmp_path_factory.mktemp("repository"))
 
 
 @pytest.fixture(scope="session")
-def synthesise(root) -> Synthesise:
+def synthesise(root):
     return partial(stack_of, root)
 
 
 @pytest.fixture(scope="session")
-def templates(synthesise, tmp_path_factory) -> Templates:
+def templates(synthesise, tmp_path_factory):
     """Templates of topologies. Parallel test processes synthesise each only once."""
     own = tmp_path_factory.getbasetemp()
     return Templates((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "templates", synthesise)
 
 
 @pytest.fixture(scope="session")
-def handled(templates) -> dict[str, Handled]:
+def handled(templates):
     """Stacks of all topologies with the permissions boundary, by the topologies' names."""
     return {
         spec.name: Handled(spec, templates(bounded(spec), deployment=spec.name))
@@ -96,14 +84,14 @@ def handled(templates) -> dict[str, Handled]:
 
 
 @pytest.fixture(scope="module")
-def clients(aws) -> Callable[[str], Any]:
+def clients(aws):
     """Return a function that returns boto3's client for a service, and makes each client once."""
     main._client.cache_clear()
     return cache(boto3.client)
 
 
 @pytest.fixture
-def deploy(clients, tmp_path) -> Callable[..., Any]:
+def deploy(clients, tmp_path):
     """Return a function that deploys a stack with a guard, see `Deployed`."""
     from tests.infra.guarded import Deployed
 

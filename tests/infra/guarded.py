@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aws_cdk import App, DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
@@ -125,9 +125,8 @@ class Deployed:
         self.created: datetime = self.becomes(becomes)["CreationTime"]
 
     def update(self, template: str) -> None:
-        self.cloudformation.update_stack(
-            StackName=self.stack_name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"]
-        )
+        named = {"StackName": self.stack_name, "Capabilities": ["CAPABILITY_IAM"]}
+        self.cloudformation.update_stack(**named, TemplateBody=template)
 
     def becomes(self, status: str) -> dict[str, Any]:
         """Wait until nothing is in progress, check the stack's status, and return the stack."""
@@ -206,10 +205,9 @@ class Deployed:
 
     def sign(self, instance: str, suffix: str) -> datetime:
         """Write a status or activity marker of a node, and return its time."""
-        s3_client, place = self.client("s3"), {"Bucket": self.bucket, "Key": f"nodes/{instance}.{suffix}"}
-        s3_client.put_object(**place, Body=b"")
-        found: datetime = s3_client.head_object(**place)["LastModified"]
-        return found
+        place = {"Bucket": self.bucket, "Key": f"nodes/{instance}.{suffix}"}
+        self.client("s3").put_object(**place, Body=b"")
+        return cast(datetime, self.client("s3").head_object(**place)["LastModified"])
 
     def want(self, *runs: object) -> None:
         queue = json.dumps({"version": 2, "runs": runs})

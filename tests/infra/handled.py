@@ -6,8 +6,10 @@ Names are those that CloudFormation generates: the stack's, the logical id, and 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+import yaml
 from shoal_local_aws.permissions.handlers import Resource, handlers_of, required_permissions
 from shoal_local_aws.permissions.record import ALLOWED, Check, Statement
 from shoal_local_aws.seams import identity
@@ -17,23 +19,8 @@ from tests.infra.invariants import Resources
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
 WHO = f"arn:aws:sts::{ACCOUNT}:assumed-role/cdk-shoal-cfn-exec-role-{ACCOUNT}-{REGION}/AWSCloudFormation"
-_PSEUDO = {
-    "AWS::AccountId": ACCOUNT,
-    "AWS::Partition": "aws",
-    "AWS::Region": REGION,
-    "AWS::URLSuffix": "amazonaws.com",
-}
-_ARNS = {
-    "AWS::CloudWatch::Alarm": "cloudwatch:{region}:{account}:alarm:{name}",
-    "AWS::EFS::FileSystem": "elasticfilesystem:{region}:{account}:file-system/fs-1",
-    "AWS::Events::Rule": "events:{region}:{account}:rule/{name}",
-    "AWS::IAM::InstanceProfile": "iam::{account}:instance-profile/{name}",
-    "AWS::IAM::Role": "iam::{account}:role/{name}",
-    "AWS::Lambda::Function": "lambda:{region}:{account}:function:{name}",
-    "AWS::Logs::LogGroup": "logs:{region}:{account}:log-group:{name}:*",
-    "AWS::S3::Bucket": "s3:::{name}",
-    "AWS::SNS::Topic": "sns:{region}:{account}:{name}",
-}
+_PSEUDO = {"AccountId": ACCOUNT, "Partition": "aws", "Region": REGION, "URLSuffix": "amazonaws.com"}
+_ARNS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("arns.yaml").read_text("utf-8"))
 
 
 def statements(document: dict[str, Any]) -> list[Statement]:
@@ -97,7 +84,7 @@ class Handled:
     def _reference(self, name: str) -> str:
         if name == "AWS::StackId":
             return f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{self.stack}/1234"
-        return _PSEUDO.get(name) or self._physical(name)
+        return _PSEUDO.get(name.removeprefix("AWS::")) or self._physical(name)
 
     def _physical(self, logical: str) -> str:
         kind = self.resources[logical]["Type"]

@@ -13,7 +13,7 @@ NAMED = st.builds(
 KEYS = st.text("ab-./*[", max_size=8)
 
 
-def inside(named: str, key: str) -> bool:
+def inside(named, key):
     """Return the same as `contains`, computed from the parts between slashes."""
     name = named.removeprefix("s3://bucket").removeprefix("/")
     if not name:

@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.infra.templates import annotations
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def built(out: Path, **context: str) -> Any:
+def built(out, **context):
     from aws_cdk import App
 
     import app

@@ -1,42 +1,38 @@
 """Tests of the permissions boundary: it allows exactly what the policies of deployments' roles allow."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from shoal_local_aws.permissions import identities
-from shoal_local_aws.permissions.record import Check
 from shoal_local_aws.seams import identity
 
 from infra import policies
-from tests.infra.handled import Handled, check, distinct, statements
-from tests.infra.replay import Policy, is_allowed, unneeded
+from tests.infra.handled import check, distinct, statements
+from tests.infra.replay import is_allowed, unneeded
 
 BOUNDARY = [statements(policies.document(policies.BOUNDARY))]
 DEFAULT_ROLES = {"arn:aws:iam::*:role/EMR_AutoScaling_DefaultRole", "arn:aws:iam::*:role/EMR_EC2_DefaultRole"}
 """Roles that EMR's policy allows its service to pass. Shoal's clusters have their own roles."""
 
 
-def granted(stack: Handled) -> Iterator[Check]:
+def granted(stack):
     for logical, role in stack.resources.items():
         if role["Type"] == "AWS::IAM::Role":
             own = [*inline(stack, logical), *managed(stack, role)]
             yield from (each for each in requests(own) if is_allowed(each, own))
 
 
-def inline(stack: Handled, role: str) -> Iterator[Policy]:
+def inline(stack, role):
     for resource in stack.resources.values():
         if resource["Type"] == "AWS::IAM::Policy" and {"Ref": role} in resource["Properties"]["Roles"]:
             yield statements(stack.resolved(resource["Properties"]["PolicyDocument"]))
 
 
-def managed(stack: Handled, role: dict[str, Any]) -> Iterator[Policy]:
+def managed(stack, role):
     for arn in stack.resolved(role["Properties"].get("ManagedPolicyArns", [])):
         record = identity.managed_policies[arn]
         yield statements(record["Versions"][record["DefaultVersionId"]]["Document"])
 
 
-def requests(own: list[Policy]) -> Iterator[Check]:
+def requests(own):
     for statement in (each for policy in own for each in policy if each["effect"] == "Allow"):
         context = {
             key: value[0] if isinstance(value, list) else value
@@ -48,7 +44,7 @@ def requests(own: list[Policy]) -> Iterator[Check]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def with_managed_policies() -> None:
+def with_managed_policies():
     identities.add_managed_policies()
 
 

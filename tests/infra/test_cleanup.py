@@ -1,10 +1,8 @@
 import http.server
 import json
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
 from xml.etree.ElementTree import fromstring
 from xml.sax.saxutils import escape
 
@@ -29,13 +27,11 @@ pytestmark = pytest.mark.usefixtures("aws")
 class CloudFormation:
     """Fake CloudFormation that sends requests to the function, and keeps the answers."""
 
-    def __init__(self) -> None:
-        self.answers: list[dict[str, Any]] = []
+    def __init__(self):
+        self.answers = []
         self.address = ""
 
-    def ask(
-        self, kind: str, properties: dict[str, Any], *, held: str | None = None, milliseconds_left: int = PLENTY
-    ) -> dict[str, Any]:
+    def ask(self, kind, properties, *, held=None, milliseconds_left=PLENTY):
         """`held` is the physical id of a resource that was created before."""
         event = {
             "RequestType": kind,
@@ -49,23 +45,23 @@ class CloudFormation:
         cleanup.handler(event, SimpleNamespace(get_remaining_time_in_millis=lambda: milliseconds_left))
         return self.answers.pop()
 
-    def delete(self, **properties: Any) -> None:
+    def delete(self, **properties):
         """Send the request to delete a resource, which must succeed."""
         assert self.ask("Delete", properties)["Status"] == "SUCCESS"
 
 
 @pytest.fixture
-def cloudformation() -> Iterator[CloudFormation]:
+def cloudformation():
     stand_in = CloudFormation()
 
     class Receiver(http.server.BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:
+        def do_PUT(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             stand_in.answers.append({**body, "content type": self.headers["Content-Type"]})
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, *args):
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
@@ -76,7 +72,7 @@ def cloudformation() -> Iterator[CloudFormation]:
 
 
 @contextmanager
-def event_of(name: str, handle: Callable[..., Any]) -> Iterator[None]:
+def event_of(name, handle):
     """Let clients that are made in this block call a function at an event."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(boto3, "DEFAULT_SESSION", session := boto3.Session())
@@ -84,7 +80,7 @@ def event_of(name: str, handle: Callable[..., Any]) -> Iterator[None]:
         yield
 
 
-def filled_bucket(name: str) -> str:
+def filled_bucket(name):
     """Create a bucket with several objects, older versions, a deletion, and an unfinished upload."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name)
@@ -98,7 +94,7 @@ def filled_bucket(name: str) -> str:
     return name
 
 
-def tied_groups() -> list[str]:
+def tied_groups():
     """Create two security groups that refer to each other and to themselves, like those of EMR."""
     ec2 = boto3.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
@@ -117,7 +113,7 @@ def tied_groups() -> list[str]:
     return [first, second]
 
 
-def buckets() -> set[str]:
+def buckets():
     return {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
@@ -163,7 +159,7 @@ def test_without_time_left_it_fails_and_says_how_to_continue(held, cloudformatio
 RUNS = {"Runs": "runs/", "Fetched": "runs_fetched/"}
 
 
-def bucket_of_runs(name: str) -> tuple[Any, str]:
+def bucket_of_runs(name):
     """Create a bucket with a completely fetched run; return its resource and the ETag of its model."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name)
@@ -224,9 +220,9 @@ def test_groups_that_refer_to_each_other_are_deletable_after_the_cleanup(cloudfo
 def test_a_missing_rule_does_not_keep_the_others(code, cloudformation):
     """Refuse the revocation of a missing rule with the error of EC2, because the emulator accepts it."""
     ec2, groups = boto3.client("ec2"), tied_groups()
-    refused: list[Any] = []
+    refused = []
 
-    def first_refused(model: Any, params: Any, **_: Any) -> Any:
+    def first_refused(model, params, **_):
         if refused or not model.name.startswith("RevokeSecurityGroup"):
             return None
         refused.append(params)
@@ -251,7 +247,7 @@ def test_a_missing_rule_does_not_keep_the_others(code, cloudformation):
         ec2.delete_security_group(GroupId=group)
 
 
-def locked_bucket(name: str) -> tuple[str, str]:
+def locked_bucket(name):
     """Create a bucket with three objects, one of them under legal hold; return bucket and version of that object."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
@@ -320,7 +316,7 @@ def test_nothing_is_cleaned_before_the_deletion(cloudformation, kind):
     assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 1
 
 
-def claimed(owner: str, made_from: str) -> dict[str, Any]:
+def claimed(owner, made_from):
     return {"Claim": {"Deployment": "mine", "Owner": owner, "Topology": made_from}}
 
 
@@ -351,7 +347,7 @@ def test_the_answer_names_the_request_and_has_the_content_type_that_was_signed(c
 
 
 def test_jobs_of_the_deployment_are_stopped(cloudformation, monkeypatch):
-    stopped: list[Any] = []
+    stopped = []
     monkeypatch.setattr(cleanup, "stop_jobs", lambda *given: stopped.append(given[:2]))
     cloudformation.delete(Jobs="shoal-demo", Tag="shoal:deployment")
     assert stopped == [("shoal-demo", "shoal:deployment")]

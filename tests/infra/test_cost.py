@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,8 +14,8 @@ BY_HAND = {"p2.xlarge": 0.90, "g3.4xlarge": 1.14, "g3.16xlarge": 4.56}
 
 
 HERE = Path(__file__).parent
-REFERENCE: list[tuple[str, dict[str, int], int, float]] = yaml.safe_load((HERE / "reference_costs.yaml").read_text())
-CASES: list[dict[str, Any]] = yaml.safe_load((HERE / "costs.yaml").read_text("utf-8"))
+REFERENCE = yaml.safe_load((HERE / "reference_costs.yaml").read_text())
+CASES = yaml.safe_load((HERE / "costs.yaml").read_text("utf-8"))
 """Topologies with the rows of their plan: item, quantity, unit price, `since`, and if present `at_most`, `cheapest`."""
 
 
@@ -26,8 +25,8 @@ def test_the_rows_of_a_topology(case):
     assert costs(spec) == case["costs"]
 
 
-def costs(spec: topology.Topology) -> dict[str, Any]:
-    def dollars(amount: float) -> float:
+def costs(spec):
+    def dollars(amount):
         return round(amount, 6)
 
     return {
@@ -44,7 +43,7 @@ def costs(spec: topology.Topology) -> dict[str, Any]:
     }
 
 
-def gpu_hourly(nodes: dict[str, int]) -> float:
+def gpu_hourly(nodes):
     """Return the dollars per hour of a cluster's GPU machines. Retired types have their last prices."""
     spec = of(training=[{"instance_type": name, "count": count} for name, count in nodes.items()])
     return sum(row.hourly for row in cost.rows(spec) if row.part == "training" and row.instance)
@@ -61,7 +60,7 @@ def test_the_rows_of_the_reference_have_its_published_costs(name, nodes, seconds
 
 @given(st.integers(1, 500), st.integers(1, 500))
 def test_each_additional_node_costs_the_same(few, more):
-    def price(count: int) -> float:
+    def price(count):
         return cost.hourly(of(training=[{"instance_type": "g6.xlarge", "count": count}]))
 
     assert price(few + more) - price(few) == pytest.approx(more * (0.8048 + GPU_VOLUME))

@@ -1,7 +1,6 @@
 """Tests of the policies of CloudFormation's execution role: they allow exactly what the templates need."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -27,7 +26,7 @@ def test_every_part_of_the_policy_is_needed_or_has_a_reason(handled):
     assert found == explained
 
 
-REFUSED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
 POLICIES = {"boundary": [statements(policies.document(policies.BOUNDARY))], "execution": POLICY}
 
 

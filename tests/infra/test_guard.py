@@ -84,7 +84,7 @@ def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(deploy, aws):
     wanted = {"run": run, "token": "0a1b2c3d", "keep": False, "stop": False, "other": [1]}
     small.want(wanted)
 
-    def has_asked() -> bool:
+    def has_asked():
         (asked,) = small.requested_runs()
         small.becomes("CREATE_COMPLETE")
         assert small.desired() == [1, 1]

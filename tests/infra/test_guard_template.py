@@ -1,25 +1,24 @@
 import json
-from typing import Any
 
 import pytest
 from shoal_guard.handlers.guard.rules import GuardSettings
 
 from infra import cost, parts, topology
-from tests.infra.invariants import Resources, of_type, references, the
+from tests.infra.invariants import of_type, references, the
 from tests.infra.templates import annotations
 from tests.infra.variants import SHIPPED
 
 
-def guarded(*, update: dict[str, Any] | None = None, **guard: Any) -> topology.Topology:
+def guarded(*, update=None, **guard):
     spec = topology.load("demo", SHIPPED)
     return spec.model_copy(update={"guard": parts.GuardSpec(**guard), **(update or {})})
 
 
-def function_of(resources: Resources) -> dict[str, Any]:
+def function_of(resources):
     return the(resources, "AWS::Lambda::Function", "GuardFunction")[1]
 
 
-def settings(resources: Resources) -> GuardSettings:
+def settings(resources):
     """Return the function's settings. Values that are unknown before the deployment are logical IDs."""
     parts = function_of(resources)["Environment"]["Variables"]["SETTINGS"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else next(iter(references(part))) for part in parts)

@@ -1,5 +1,4 @@
 from fnmatch import fnmatchcase
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,7 +6,7 @@ from hypothesis import strategies as st
 
 from infra import addresses, parts
 from tests.infra import reach
-from tests.infra.invariants import Resources, as_list, of_type, the
+from tests.infra.invariants import as_list, of_type, the
 from tests.infra.pages import demo
 
 NAMED = ("s3://theirs", "s3://ours/a/b/", "s3://ours/a/c")
@@ -18,11 +17,11 @@ KEYS = st.text("abc/", max_size=6) | st.sampled_from(["a/b", "a/c"]).flatmap(
 
 
 @pytest.fixture(scope="module")
-def resources(templates) -> Resources:
+def resources(templates):
     return templates.resources(demo(inputs=NAMED))
 
 
-def granted(resources: Resources, role: str) -> list[dict[str, Any]]:
+def granted(resources, role):
     """Return the statements of the role's policy for buckets with literal names, with plain ARNs."""
     found = []
     for statement in the(resources, "AWS::IAM::Policy", role)[1]["PolicyDocument"]["Statement"]:
@@ -33,7 +32,7 @@ def granted(resources: Resources, role: str) -> list[dict[str, Any]]:
     return found
 
 
-def may_read(statements: list[dict[str, Any]], bucket: str, key: str) -> bool:
+def may_read(statements, bucket, key):
     return any(
         statement["Action"] == "s3:GetObject"
         and any(fnmatchcase(f"{bucket}/{key}", each) for each in statement["Resource"])
@@ -41,7 +40,7 @@ def may_read(statements: list[dict[str, Any]], bucket: str, key: str) -> bool:
     )
 
 
-def may_list(statements: list[dict[str, Any]], bucket: str, prefix: str) -> bool:
+def may_list(statements, bucket, prefix):
     conditions = [
         each.get("Condition", {"StringLike": {"s3:prefix": ["*"]}})
         for each in statements
@@ -55,7 +54,7 @@ def test_an_address_is_accepted_if_the_role_may_list_and_read_it(role, resources
     statements = granted(resources, role)
 
     @given(st.sampled_from(["theirs", "ours", "others"]), KEYS)
-    def agree(bucket: str, key: str) -> None:
+    def agree(bucket, key):
         accepted = any(addresses.contains(each, f"s3://{bucket}/{key}") for each in NAMED)
         assert may_read(statements, bucket, key) is accepted
         assert may_list(statements, bucket, key) is accepted

@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ CHECKOV = Path(sys.prefix) / "checkov" / "bin" / "checkov"
 
 
 @pytest.fixture(scope="session")
-def assembly(tmp_path_factory, root) -> Path:
+def assembly(tmp_path_factory, root):
     """Return the assembly of all topologies with the report of AWS Solutions' rules."""
     from aws_cdk import App, Validations
     from cdk_nag import AwsSolutionsChecks
@@ -41,7 +40,7 @@ def assembly(tmp_path_factory, root) -> Path:
 
 
 @pytest.fixture(scope="session")
-def templates(assembly) -> list[Path]:
+def templates(assembly):
     found = sorted(assembly.glob("*.template.json"))
     assert len(found) == len(TOPOLOGIES)
     return found
@@ -64,7 +63,7 @@ def test_the_validation_of_the_cdk_finds_nothing(assembly, tmp_path):
     assert found_by_the_cdk(tmp_path) != []
 
 
-def found_by_the_cdk(assembly: Path) -> list[Any]:
+def found_by_the_cdk(assembly):
     """Return the findings in the CDK's report, which omits an empty list."""
     report = json.loads((assembly / "validation-report.json").read_text())
     found = [each for each in report["pluginReports"] if each["pluginName"] == "CloudFormation Validate"]

@@ -1,6 +1,5 @@
 import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -14,21 +13,21 @@ from infra.rules.machines import image_too_new
 from tests.infra.variants import SHIPPED
 
 TODAY = datetime.date(2026, 11, 20)
-MAIL: dict[str, Any] = {"mail": "me@example.org"}
+MAIL = {"mail": "me@example.org"}
 NODE = {"instance_type": "g5.xlarge", "count": 1}
 PRIMARY = {"instance_type": "m5.xlarge"}
 
 
-def of(**fields: Any) -> topology.Topology:
+def of(**fields):
     guard = {**MAIL, **fields.pop("guard", {})}
     return topology.Topology.model_validate({"name": "mine", "description": "x", "guard": guard, **fields})
 
 
-def found(spec: topology.Topology, hours: float | None = None) -> list[tuple[str, str, str]]:
+def found(spec, hours=None):
     return [(each.level, each.rule, each.sentence) for each in offline(spec, hours=hours, today=TODAY)]
 
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("preflight.yaml").read_text("utf-8"))
+CASES = yaml.safe_load(Path(__file__).with_name("preflight.yaml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])

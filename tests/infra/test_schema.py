@@ -1,7 +1,6 @@
 """Tests that the JSON schema for editors agrees with the models."""
 
 import json
-from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +12,7 @@ from infra.strict_yaml import StrictLoader
 from tests.infra.variants import SHIPPED
 
 
-def faults(text: str) -> list[str]:
+def faults(text):
     """Return the JSON paths that an editor underlines. In its YAML 1.2, as in Shoal's, the key `on` is text."""
     return [error.json_path for error in Draft202012Validator(schema()).iter_errors(yaml.load(text, StrictLoader))]
 
@@ -44,7 +43,7 @@ def test_a_shipped_topology_follows_the_schema(name):
     ],
 )
 def test_the_schema_refuses_mistakes_that_the_models_refuse(written, place):
-    found: list[Any] = faults(f"description: x\n{written}\n")
+    found = faults(f"description: x\n{written}\n")
     assert found == [place]
 
 

@@ -2,24 +2,22 @@ import datetime
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from infra import catalog, cost, preflight, topology
 from tests.infra import invariants, reach
-from tests.infra.invariants import Resources
 from tests.infra.variants import DEPLOYED, SHIPPED
 
 NAMES = topology.names(SHIPPED)
 A_DAY = datetime.date(2026, 11, 20)
 
-SHAPES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("shipped.yaml").read_text("utf-8"))
+SHAPES = yaml.safe_load(Path(__file__).with_name("shipped.yaml").read_text("utf-8"))
 
 
-def shape(spec: topology.Topology) -> dict[str, Any]:
-    cluster: list[list[Any]] = []
+def shape(spec):
+    cluster = []
     if spec.preprocessing:
         cluster.append(["primary", spec.preprocessing.primary.instance_type, 1])
         cluster += [[role, group.instance_type, group.count] for role, group in spec.preprocessing.workers]
@@ -40,17 +38,17 @@ def test_a_topology_has_the_expected_shape(name):
 
 
 @pytest.fixture(scope="module")
-def stacks(handled) -> dict[str, Resources]:
+def stacks(handled):
     assert len(NAMES) >= 20
     return {name: handled[name].resources for name in NAMES}
 
 
-def resting(spec: topology.Topology) -> float:
+def resting(spec):
     """Return the dollars per hour before a training run."""
     return sum(row.hourly for row in cost.rows(spec) if row.since != "train")
 
 
-def retired(spec: topology.Topology) -> list[str]:
+def retired(spec):
     return [name for name in topology.instance_types(spec) if catalog.find(name).retired]
 
 

@@ -1,13 +1,13 @@
 import pytest
 
 from tests.infra import pages
-from tests.infra.invariants import Resources, needs
+from tests.infra.invariants import needs
 
 BUCKETS = "CleanupRawBucket CleanupDataBucket CleanupLogBucket CleanupClaim NetworkVpcS3"
 
 
 @pytest.fixture(scope="module")
-def resources(templates) -> Resources:
+def resources(templates):
     return templates.resources(pages.DEMO)
 
 

@@ -1,7 +1,5 @@
 """Tests of the demo's template and of the changes by each field, against `templates.yaml` (see `tests.infra.pages`)."""
 
-from typing import Any
-
 import pytest
 
 from tests.infra import pages
@@ -10,7 +8,7 @@ CASES = pages.cases()
 
 
 @pytest.fixture(scope="module")
-def whole(templates) -> dict[str, Any]:
+def whole(templates):
     return pages.page_of(templates, {})
 
 

@@ -1,6 +1,5 @@
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ training:
 WRITING = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-topology.md"
 """The page with an example and with fragments of topologies."""
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("topologies.yaml").read_text("utf-8"))
+CASES = yaml.safe_load(Path(__file__).with_name("topologies.yaml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
@@ -30,7 +29,7 @@ def test_a_topology_is_read_with_defaults_from_its_types(tmp_path, case):
     assert topology.instance_types(found) == case["types"]
 
 
-def load(folder: Path, text: str) -> topology.Topology:
+def load(folder, text):
     (folder / "mine.yaml").write_text(text, encoding="utf-8")
     return topology.load("mine", folder)
 

@@ -1,6 +1,5 @@
 import re
 from pathlib import Path
-from typing import Any
 
 import yaml
 from shoal_local_aws.permissions.record import Check
@@ -13,12 +12,12 @@ from tools.fidelity.document import read
 
 PRINCIPAL = "arn:aws:iam::000000000000:user/person"
 POLICY = [statements(policies.document(policies.USER))]
-TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("user_policy.yaml").read_text("utf-8"))
-OWN: dict[str, list[str]] = TABLES["own"]
+TABLES = yaml.safe_load(Path(__file__).with_name("user_policy.yaml").read_text("utf-8"))
+OWN = TABLES["own"]
 READ = ("Describe", "Get", "List", "View")
 
 
-def wanted() -> set[str]:
+def wanted():
     """Return the actions of all operations of the commands, except GetCallerIdentity, which needs no permission."""
     operations = read()["operations"]
     actions = {
@@ -31,7 +30,7 @@ def wanted() -> set[str]:
     return actions - {"sts:GetCallerIdentity"}
 
 
-def requests(action: str, *, own: bool = True) -> list[Check]:
+def requests(action, *, own=True):
     """Return checks of an action on resources of a deployment, or on others."""
     name = max((each for each in OWN if action.startswith(each)), key=len, default="")
     tags = {f"{prefix}:ResourceTag/shoal:deployment": "a" for prefix in ("aws", action.partition(":")[0], "ssm") if own}

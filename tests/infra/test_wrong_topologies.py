@@ -1,7 +1,6 @@
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -11,19 +10,19 @@ from hypothesis import strategies as st
 from infra import topology
 from infra.topology_error import TopologyError
 
-WRONG: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_topologies.yaml").read_text("utf-8"))
+WRONG = yaml.safe_load(Path(__file__).with_name("wrong_topologies.yaml").read_text("utf-8"))
 
 RIGHT = Path(__file__).with_name("right_topology.yaml").read_text("utf-8")
 
 
-def write(folder: Path, text: str) -> Path:
+def write(folder, text):
     folder = folder / "topologies"
     folder.mkdir()
     (folder / "mine.yaml").write_text(text, encoding="utf-8")
     return folder
 
 
-def text_of(case: dict[str, Any]) -> str:
+def text_of(case):
     if "file" in case:
         return str(case["file"])
     lines = RIGHT.splitlines()
@@ -35,7 +34,7 @@ def test_the_base_of_the_wrong_topologies_is_right(tmp_path):
     assert topology.load("mine", write(tmp_path, RIGHT)).gpu_nodes == 3
 
 
-def label(case: dict[str, Any]) -> str:
+def label(case):
     """Return a short id of a case: what is written there."""
     text = case["written"] if "written" in case else case["file"].removeprefix("description: x")
     return " ".join(text.split())[:70] or f"without line {case.get('line')}"

@@ -3,54 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from infra import policies, topology
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
-KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-IMAGE = {"image": "ami-0a1b2c3d4e5f60718"}
-EMR = {"instance_type": "m5.xlarge"}
-P5: dict[str, Any] = {"instance_type": "p5.48xlarge", "count": 2, "reservation": "cr-0a1b2c3d4e5f60718", "efa": True}
-ALL: dict[str, Any] = {
-    "zone": "us-east-1b",
-    "kms_key": KEY,
-    "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
-    "owner": "ada",
-    "tags": {"cost-centre": "42"},
-    "preprocessing": {
-        **IMAGE,
-        "primary": EMR,
-        "core": {**EMR, "count": 1},
-        "task": {**EMR, "count": 1, "market": "spot"},
-    },
-    "training": [
-        {**P5, **IMAGE, "market": "capacity-block"},
-        {**P5, "name": "reserved", "start": "deploy"},
-        {"instance_type": "g6e.48xlarge", "count": 2, "market": "spot", "efa": True},
-        {"instance_type": "m5.xlarge", "count": 1, "role": "read"},
-    ],
-    "managed": {"instance_type": "ml.g5.xlarge", "count": 2, "market": "spot"},
-    "max_dollars": 100,
-    "share": "efs",
-    "data": {"keep": True},
-    "inputs": ["s3://theirs/2024/"],
-    "guard": {"budget": 90, "mail": "me@example.org"},
-    "network": {"egress": "nat", "shell": True},
-}
+ALL: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("with_all.yaml").read_text("utf-8"))
 DEPLOYED = (
-    "one-node",
-    "embeddings-4x1gpu",
-    "embeddings-4x1gpu-2readers",
-    "reference-2g3x16-2gpu",
-    "scaling-a10g-t4",
-    "scaling-a10g-l4-t4",
-    "starter",
-    "h100-8",
-    "reference-1g3-1p2",
-    "mixed-g5-g4dn",
-    "mixed-spot",
-    "emr-graviton",
-    "reference-emr-8",
-    "managed",
+    *("one-node", "embeddings-4x1gpu", "embeddings-4x1gpu-2readers", "reference-2g3x16-2gpu", "scaling-a10g-t4"),
+    *("scaling-a10g-l4-t4", "starter", "h100-8", "reference-1g3-1p2", "mixed-g5-g4dn", "mixed-spot", "emr-graviton"),
+    *("reference-emr-8", "managed"),
 )
 """Shipped topologies that tests/test_matrix.py deploys. Each other one has the resource types and properties of one of
 these."""

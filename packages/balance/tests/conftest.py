@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,14 +14,14 @@ Run = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def run_on_ranks() -> Run:
+def run_on_ranks():
     """Return a function that runs a program of the package on several ranks and returns the program's output.
 
     The function's arguments are the number of ranks, the path of the program, and the arguments of the program. Keyword
     arguments become environment variables.
     """
 
-    def run(ranks: int, program: str, *arguments: str, **environment: str) -> str:
+    def run(ranks, program, *arguments, **environment):
         torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}") if ranks > 1 else ()
         path = os.pathsep.join(filter(None, (str(PACKAGE), os.environ.get("PYTHONPATH"))))
         done = subprocess.run(
@@ -39,10 +38,10 @@ def run_on_ranks() -> Run:
 
 
 @pytest.fixture(scope="session")
-def train(run_on_ranks) -> Callable[..., dict[str, Any]]:
+def train(run_on_ranks):
     """Return a function that trains on several ranks with a program of the tests, and returns the results."""
 
-    def trained(ranks: int, output: Path, program: str = "program", **options: Any) -> dict[str, Any]:
+    def trained(ranks, output, program="program", **options):
         run_on_ranks(ranks, f"tests/{program}.py", json.dumps({"output": str(output), **options}))
         return dict(json.loads(output.with_suffix(".json").read_text()))
 

@@ -2,14 +2,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shoal_balance.balancers import Balancer, EpochBalancer, StepBalancer, make_balancer, parse_balance
-from shoal_balance.split import FloatArray, IntArray
+from shoal_balance.balancers import EpochBalancer, StepBalancer, make_balancer, parse_balance
 
 EVERY = 10
 
@@ -19,31 +17,29 @@ speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1
 class SimulatedCluster:
     """Simulated ranks. A step takes fixed + per_row * rows seconds, with relative noise."""
 
-    def __init__(self, fixed: list[float], per_row: list[float], noise: float = 0.03) -> None:
+    def __init__(self, fixed, per_row, noise=0.03):
         self.fixed, self.per_row = np.array(fixed), np.array(per_row)
         self.noise = noise
         self.generator = np.random.default_rng(0)
 
-    def seconds(self, rows: IntArray) -> FloatArray:
+    def seconds(self, rows):
         times = (self.fixed + self.per_row * rows) * (1 + self.noise * self.generator.standard_normal(len(rows)))
         return np.where(rows > 0, times, 0.0)
 
-    def run(self, balancer: Balancer, steps: int, total: int = 256) -> list[IntArray]:
+    def run(self, balancer, steps, total=256):
         splits = []
         for _ in range(steps):
             splits.append(balancer.split(total))
             balancer.observe(splits[-1], self.seconds(splits[-1]))
         return splits
 
-    def idle(self, split: IntArray) -> float:
+    def idle(self, split):
         """Return the fraction of the step time that ranks wait for the last rank, as a mean over the ranks."""
         times = self.fixed + self.per_row * split
         return float(1 - times.mean() / times.max())
 
 
-def cluster_and_balancer(
-    fixed: list[float], per_row: list[float], rates: Any, *, every: int = EVERY, total: int = 256, noise: float = 0.03
-) -> tuple[SimulatedCluster, StepBalancer]:
+def cluster_and_balancer(fixed, per_row, rates, *, every=EVERY, total=256, noise=0.03):
     return SimulatedCluster(fixed, per_row, noise), StepBalancer(rates=np.array(rates), every=every, total=total)
 
 
@@ -127,7 +123,7 @@ def test_steps_without_times_are_ignored():
     assert first.split(8).tolist() == [6, 2]
 
 
-def made(how: str, rates: list[float], *, every: int = EVERY, steps_per_epoch: int = 20) -> Balancer:
+def made(how, rates, *, every=EVERY, steps_per_epoch=20):
     return make_balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch, total=256)
 
 
@@ -217,7 +213,7 @@ def test_short_last_batches_do_not_hide_a_change_of_speed(short):
 def test_an_equal_slowdown_of_all_ranks_causes_no_extra_rebalances():
     cluster, balancer = cluster_and_balancer([0.0, 0.0], [1.3e-3, 1.3e-3], [1e3] * 2)
     rebalances, rebalance = [], balancer._rebalance
-    balancer._rebalance = lambda: (rebalances.append(1), rebalance())[1]  # type: ignore[method-assign]
+    balancer._rebalance = lambda: (rebalances.append(1), rebalance())[1]
     cluster.run(balancer, 300)
     assert len(rebalances) <= 300 / EVERY + 4
 

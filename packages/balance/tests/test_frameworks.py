@@ -1,8 +1,6 @@
 """The balanced Trainers for Hugging Face and Lightning have the same losses on unequal ranks as on one rank."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -13,12 +11,12 @@ KINDS = ("transformers", "lightning")
 
 
 @pytest.fixture(scope="module")
-def train(train) -> Callable[..., dict[str, Any]]:
+def train(train):
     return functools.partial(train, program="framework_program")
 
 
 @pytest.fixture(scope="module")
-def single_rank_losses(train, tmp_path_factory) -> Callable[[str], list[float]]:
+def single_rank_losses(train, tmp_path_factory):
     """Return a function that returns the losses of a run on one rank with a framework."""
     return functools.cache(lambda kind: train(1, tmp_path_factory.mktemp("single") / "one", by=kind)["losses"])
 

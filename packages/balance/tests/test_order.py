@@ -16,7 +16,7 @@ orders = st.builds(
 )
 
 
-def epoch_of(order: BatchOrder, epoch: int) -> list[int]:
+def epoch_of(order, epoch):
     return [row for step in range(order.steps) for row in order.batch(epoch, step).tolist()]
 
 
@@ -38,7 +38,7 @@ def test_any_shares_cover_every_row_exactly_once_an_epoch(order, epoch, shares, 
     lengths = generator.integers(1, 20, order.rows).astype(np.uint16)
     named = ",".join(map(str, shares)) if how == "fixed" else how
     splitting = make_balancer(named, np.array(shares), every=3, steps_per_epoch=order.steps, total=order.size(0))
-    seen: list[int] = []
+    seen = []
     for step in range(order.steps):
         rows = order.batch(epoch, step)
         split = splitting.split(len(rows))

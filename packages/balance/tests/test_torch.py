@@ -15,7 +15,7 @@ ROWS = 1000
 
 
 @pytest.fixture(scope="module")
-def single_rank_losses(train, tmp_path_factory) -> list[float]:
+def single_rank_losses(train, tmp_path_factory):
     return list(train(1, tmp_path_factory.mktemp("single") / "out")["losses"])
 
 
@@ -90,7 +90,7 @@ def test_skip_to_drops_batches_that_were_drawn(messages):
 
 @pytest.mark.parametrize("stops", [(), (0,), (3, 5), (16, 16)])
 def test_an_interrupted_epoch_still_has_each_row_once(stops):
-    batches, seen = BalancedBatches(ROWS, global_batch=64, seed=1), list[int]()
+    batches, seen = BalancedBatches(ROWS, global_batch=64, seed=1), []
     for stop in (*stops, 16):
         for number, rows in enumerate(batches):
             if number == stop or batches.epoch:

@@ -2,21 +2,20 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from shoal_guard.handlers.guard.observation import Observation, ObservedNode
 from shoal_guard.handlers.guard.rules import GuardSettings, GuardState, decide
 
 
-def shop(**options: Any) -> Any:
+def shop(**options):
     """Return an empty stack. The CDK's validation of its template would take seconds."""
     from aws_cdk import App, Stack
 
     return Stack(App(analytics_reporting=False, builtin_cloud_formation_validation=False), "Shop", **options)
 
 
-def guarded(**options: Any) -> Any:
+def guarded(**options):
     from aws_cdk import aws_sqs as sqs
     from shoal_guard import Guard
 
@@ -27,19 +26,19 @@ def guarded(**options: Any) -> Any:
     return stack
 
 
-def resources_of(stack: Any) -> dict[str, Any]:
+def resources_of(stack):
     from aws_cdk.assertions import Template
 
     return dict(Template.from_stack(stack).to_json()["Resources"])
 
 
-def settings_of(stack: Any) -> dict[str, Any]:
+def settings_of(stack):
     (function,) = (each for each in resources_of(stack).values() if each["Type"] == "AWS::Lambda::Function")
     _empty, parts = function["Properties"]["Environment"]["Variables"]["SETTINGS"]["Fn::Join"]
     return dict(json.loads("".join(part if isinstance(part, str) else "token" for part in parts)))
 
 
-def machine(stack: Any, name: str, kind: str) -> None:
+def machine(stack, name, kind):
     from aws_cdk import aws_ec2 as ec2
 
     ec2.CfnInstance(stack, name, instance_type=kind, image_id="ami-0a1b2c3d4e5f60718")
@@ -90,7 +89,7 @@ def test_resources_added_after_the_guard_are_priced():
     assert (read["budget"], read["max_hours"], "bucket" in read) == (5, 12, False)
 
 
-def errors(stack: Any) -> list[str]:
+def errors(stack):
     from aws_cdk.assertions import Annotations, Match
 
     found = Annotations.from_stack(stack).find_error("*", Match.any_value())
@@ -126,7 +125,7 @@ def test_without_a_budget_nothing_needs_a_price():
     assert errors(stack) == []
 
 
-def in_ireland() -> Any:
+def in_ireland():
     from aws_cdk import Environment
     from aws_cdk import aws_ec2 as ec2
     from shoal_guard import Guard

@@ -1,4 +1,3 @@
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -7,14 +6,14 @@ from shoal_guard.errors import OwnershipUnknownError
 from shoal_guard.sweep.listing import owns_load_balancer
 
 
-def is_owned(answer: Any) -> bool:
+def is_owned(answer):
     """Decide about a load balancer whose tags are this answer. The owner's tags are `ours`."""
     client = Mock(describe_tags=Mock(side_effect=[answer]))
     owner = Mock(account=Mock(client=lambda _: client), of=lambda tags: tags == ["ours"])
     return owns_load_balancer(owner, {"LoadBalancerArn": "x"})
 
 
-def tags(name: str) -> dict[str, Any]:
+def tags(name):
     return {"TagDescriptions": [{"Tags": [name]}]}
 
 

@@ -1,8 +1,6 @@
-from collections.abc import Iterator
 from dataclasses import astuple, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -77,14 +75,14 @@ settings = st.builds(
 )
 
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("guard_rounds.yaml").read_text("utf-8"))
+CASES = yaml.safe_load(Path(__file__).with_name("guard_rounds.yaml").read_text("utf-8"))
 """Test cases. Each has rounds, by minutes after the stack's creation, with the observation and the expected actions.
 `account` is the dollars spent and the dollars per hour."""
 PARTS = {"nodes": ObservedNode, "clusters": ObservedCluster, "jobs": ObservedJob}
 
 
-def observation(seen: dict[str, Any]) -> Observation:
-    def timed(part: dict[str, Any]) -> dict[str, Any]:
+def observation(seen):
+    def timed(part):
         return {
             key: CREATED + timedelta(minutes=each) if key in ("since", "last_report", "idle_since") else each
             for key, each in part.items()
@@ -94,7 +92,7 @@ def observation(seen: dict[str, Any]) -> Observation:
     return Observation(created=CREATED, **{**seen, **parts})
 
 
-def rounds(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def rounds(case):
     """Yield the guard's state after each round, and the actions of the round."""
     account = GuardState() if case.get("account", True) else None
     for each in case["rounds"]:
@@ -112,8 +110,8 @@ def test_each_round_of_the_table(case):
 
 @given(settings, st.lists(st.tuples(times, observations), max_size=30))
 def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(using, given_rounds):
-    account: GuardState | None = GuardState()
-    warned: list[tuple[datetime, object]] = []
+    account = GuardState()
+    warned = []
     for now, seen in sorted(given_rounds, key=lambda each: each[0]):
         account, actions = decide(using, now, account, seen)
         assert account is not None
@@ -121,7 +119,7 @@ def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(using, 
         subjects = {action.subject for action in actions}
         warned += [(now, end)] if "Guard: mine ends soon" in subjects else []
         warned += [(now, "budget")] if "Guard: mine has nearly spent its budget" in subjects else []
-        reached: list[object] = [end] if now >= end else []
+        reached = [end] if now >= end else []
         reached += ["budget"] if using.budget is not None and account.spent >= using.budget else []
         if "delete" in [each.kind for each in actions]:
             assert [limit for at, limit in warned if limit in reached and now - at >= SHORTEST_NOTICE]

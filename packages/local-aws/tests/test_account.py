@@ -1,5 +1,4 @@
 import time
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -13,7 +12,7 @@ G_ON_DEMAND = "L-DB2E81BA"
 def test_a_fault_sets_the_value_of_a_quota(client, aws):
     quotas = client("service-quotas")
 
-    def value() -> float:
+    def value():
         return float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G_ON_DEMAND)["Quota"]["Value"])
 
     usual = value()
@@ -26,7 +25,7 @@ def test_a_fault_sets_the_value_of_a_quota(client, aws):
 
 
 DAY = {"Start": "2026-01-01", "End": "2026-01-02"}
-REFUSED: list[tuple[str, str, dict[str, Any]]] = [
+REFUSED = [
     ("service-quotas", "get_service_quota", {"ServiceCode": "ec2", "QuotaCode": "L-00000000"}),
     ("emr", "run_job_flow", {"Name": "no", "ReleaseLabel": "emr-7.99.0", "Instances": {}}),
     (
@@ -53,7 +52,7 @@ def test_missing_resources_and_unsupported_operations_are_refused(service, opera
         getattr(client(service), operation)(**arguments)
 
 
-def rehearse(client, **more: str) -> str:
+def rehearse(client, **more):
     request = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", **more}
     with pytest.raises(ClientError) as answer:
         client("ec2").run_instances(DryRun=True, MinCount=1, MaxCount=1, **request)
@@ -105,7 +104,7 @@ def test_head_bucket_returns_the_region(client):
     assert s3.get_bucket_location(Bucket="abroad")["LocationConstraint"] == "eu-west-1"
 
 
-def idle(client, cluster: str, hours_ahead: float) -> list[float]:
+def idle(client, cluster, hours_ahead):
     end = time.time() + hours_ahead * 3600
     points = client("cloudwatch").get_metric_statistics(
         Namespace="AWS/ElasticMapReduce",
@@ -127,7 +126,7 @@ def test_only_a_cluster_without_work_is_idle(client):
     }
     cluster = emr.run_job_flow(Name="idle", Instances=instances, **ROLES)["JobFlowId"]
 
-    def state() -> str:
+    def state():
         return str(emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"])
 
     until(lambda: state() == "WAITING")

@@ -3,7 +3,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -47,7 +46,7 @@ def test_a_command_ended_by_a_signal_has_a_shells_status(script, status):
 def test_ctrl_c_during_a_start_reaches_the_command(monkeypatch):
     start = subprocess.Popen
 
-    def interrupted(*given: Any, **more: Any) -> Any:
+    def interrupted(*given, **more):
         running = start(*given, **more)
         signal.raise_signal(signal.SIGINT)
         return running

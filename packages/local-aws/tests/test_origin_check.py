@@ -1,20 +1,18 @@
 import asyncio
 import http.client
 from types import SimpleNamespace
-from typing import Any
 
 import boto3
 import pytest
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.origin_check import install, is_allowed
 from tests.local_aws.waiting import PATIENCE
 
 HERE = (b"host", b"127.0.0.1:4566")
 
 
-def status(aws: EmbeddedAws, method: str, path: str = "/_ministack/health", **headers: str) -> int:
+def status(aws, method, path="/_ministack/health", **headers):
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=PATIENCE)
     try:
         connection.request(method, path, headers={each.replace("_", "-"): headers[each] for each in headers})
@@ -73,12 +71,12 @@ def test_hosts_and_browser_headers_decide_about_a_request(headers, welcome):
     ids=["page", "client"],
 )
 def test_websockets_are_served_only_to_clients(headers, sent, served, monkeypatch):
-    done: tuple[list[Any], list[str]] = ([], [])
+    done = ([], [])
 
-    async def serve(scope: Any, *_: Any) -> None:
+    async def serve(scope, *_):
         done[1].append(scope["type"])
 
-    async def send(message: Any) -> None:
+    async def send(message):
         done[0].append(message)
 
     monkeypatch.setattr("shoal_local_aws.origin_check.routing.serve", seam := SimpleNamespace(now=serve))

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import boto3
@@ -33,7 +32,7 @@ def test_mrjobs_examples_run_unchanged(tmp_path, shoal_aws):
         *("most_used_word --add-steps-in-batch", "spark_wordcount", "spark_wordcount_script", "spark_most_used_word"),
     )
     for name, *options in map(str.split, commands):
-        printed = dict[str, list[str]]()
+        printed = {}
         for runner in ("emr", "local"):
             words = (sys.executable, "-m", f"mrjob.examples.mr_{name}", "-r", runner, *options, "text.txt")
             # Hadoop adds a tab to a line without a value.
@@ -41,7 +40,7 @@ def test_mrjobs_examples_run_unchanged(tmp_path, shoal_aws):
         assert printed["emr"] == printed["local"] != []
 
 
-def _printed(folder: Path, words: Sequence[str]) -> str:
+def _printed(folder, words):
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

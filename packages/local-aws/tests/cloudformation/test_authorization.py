@@ -1,7 +1,5 @@
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import boto3
 import pytest
@@ -19,18 +17,18 @@ LIMIT = f"arn:aws:iam::{ACCOUNT}:policy/limit"
 POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "*"}]}
 
 
-def allow(actions: list[str], resource: str = "*", **condition: Any) -> dict[str, Any]:
+def allow(actions, resource="*", **condition):
     statement = {"Effect": "Allow", "Action": actions, "Resource": resource}
     return {**statement, "Condition": condition} if condition else statement
 
 
 @pytest.fixture
-def role(aws) -> Iterator[Callable[..., str]]:
+def role(aws):
     """Return a function that limits the execution role `limited` to policy statements, and returns the role's ARN."""
     iam = boto3.client("iam")
     iam.create_role(RoleName="limited", AssumeRolePolicyDocument=json.dumps(TRUST))
 
-    def limited(*statements: dict[str, Any]) -> str:
+    def limited(*statements):
         document = json.dumps({"Version": "2012-10-17", "Statement": [*statements]})
         iam.put_role_policy(RoleName="limited", PolicyName="own", PolicyDocument=document)
         return f"arn:aws:iam::{ACCOUNT}:role/limited"
@@ -86,8 +84,9 @@ def test_a_boundary_can_be_required_of_roles(stacks, role, aws):
         assert ("iam:CreateRole" in stacks.reasons(name)) is (ends != "CREATE_COMPLETE")
         assert stacks.delete(name) == "DELETE_COMPLETE", stacks.reasons(name)
     put = [each for each in read_checks(aws.folder) if each.action == "iam:PutRolePolicy"]
-    bounds = {(each.decision, each.context["iam:PermissionsBoundary"]) for each in put if "bounded-" in each.resource}
-    assert bounds == {(ALLOWED, LIMIT)}
+    bounded_puts = [each for each in put if "bounded-" in each.resource]
+    assert {(each.decision, each.context["iam:PermissionsBoundary"]) for each in bounded_puts} == {(ALLOWED, LIMIT)}
+    assert {each.who for each in bounded_puts} == {"assumed-role/limited/AWSCloudFormation"}
 
 
 def test_the_parameters_that_a_template_names_are_read_with_the_role(stacks, role, client, messages):

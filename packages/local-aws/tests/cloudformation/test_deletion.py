@@ -1,8 +1,6 @@
-from typing import Any
-
 from shoal_local_aws.faults.kinds import DeleteFails
 
-RESOURCES: dict[str, Any] = {
+RESOURCES = {
     "Bucket": {"Type": "AWS::S3::Bucket"},
     "Guard": {"Type": "AWS::SNS::Topic", "DependsOn": "Bucket"},
     "Costly": {"Type": "AWS::SQS::Queue", "DependsOn": "Guard"},
@@ -10,7 +8,7 @@ RESOURCES: dict[str, Any] = {
 }
 
 
-def left(stacks, name: str) -> set[str]:
+def left(stacks, name):
     found = stacks.cloudformation.list_stack_resources(StackName=name)["StackResourceSummaries"]
     return {each["LogicalResourceId"] for each in found if each["ResourceStatus"] != "DELETE_COMPLETE"}
 
@@ -18,8 +16,9 @@ def left(stacks, name: str) -> set[str]:
 def test_dependencies_are_not_deleted_before_their_dependents(stacks, client, aws):
     stacks.create("order", RESOURCES)
     topic = stacks.physical("order", "Guard")
-    with aws.faults.during(DeleteFails(logical_id="Costly", times=1)):
+    with aws.faults.during(DeleteFails(logical_id="Costly", reason="in use", times=1)):
         assert stacks.delete("order") == "DELETE_FAILED"
+    assert "in use" in stacks.reasons("order")
     assert left(stacks, "order") == {"Bucket", "Guard", "Costly"}
     assert client("sns").get_topic_attributes(TopicArn=topic)
     assert stacks.delete("order") == "DELETE_COMPLETE"

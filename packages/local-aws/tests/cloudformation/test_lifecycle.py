@@ -1,5 +1,4 @@
 import json
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -11,7 +10,7 @@ from tests.local_aws.waiting import until
 class SlowStack:
     """Stack with a cluster that waits in its bootstrap action until the test continues it."""
 
-    def __init__(self, stacks, client, upload, name: str) -> None:
+    def __init__(self, stacks, client, upload, name):
         self.name, self.client, self._upload = name, client, upload
         self.stacks, self.cloudformation = stacks, client("cloudformation")
         script = upload("slow", f"{name}.sh", f"until aws s3 ls s3://slow/{name}.go; do sleep 0.2; done")
@@ -19,28 +18,28 @@ class SlowStack:
         self.cluster = {**cluster(Name=name, BootstrapActions=[action]), "DependsOn": "First"}
         self.resources = {"First": TOPIC, "Cluster": self.cluster, "Last": {**TOPIC, "DependsOn": "Cluster"}}
 
-    def start(self) -> str:
+    def start(self):
         """Start the creation, wait until the cluster boots, and return the stack's id."""
         template = json.dumps({"Resources": self.resources})
         identifier = self.cloudformation.create_stack(StackName=self.name, TemplateBody=template)["StackId"]
         until(lambda: self.clusters("BOOTSTRAPPING"))
         return str(identifier)
 
-    def finish_boot(self) -> None:
+    def finish_boot(self):
         self._upload("slow", f"{self.name}.go", "")
 
-    def clusters(self, *states: str) -> list[str]:
+    def clusters(self, *states):
         found = self.client("emr").list_clusters(ClusterStates=list(states))["Clusters"]
         return [cluster["Id"] for cluster in found if cluster["Name"] == self.name]
 
-    def status(self, identifier: str) -> str:
+    def status(self, identifier):
         return str(self.cloudformation.describe_stacks(StackName=identifier)["Stacks"][0]["StackStatus"])
 
-    def until(self, identifier: str, *statuses: str) -> list[str]:
+    def until(self, identifier, *statuses):
         """Wait until the stack has one of these statuses. Return all statuses that it had during the wait."""
-        seen: list[str] = []
+        seen = []
 
-        def settled() -> bool:
+        def settled():
             seen.append(self.status(identifier))
             return seen[-1] in statuses
 
@@ -71,7 +70,7 @@ def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions
     stack = slow("changed")
     identifier = stack.start()
 
-    def shown() -> dict[str, tuple[str, ...]]:
+    def shown():
         found = stack.cloudformation.describe_stack_resources(StackName="changed")["StackResources"]
         return {each["LogicalResourceId"]: (each["ResourceStatus"], each["PhysicalResourceId"]) for each in found}
 
@@ -87,7 +86,7 @@ def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions
     stack.until(identifier, "CREATE_COMPLETE")
     client("s3").delete_object(Bucket="slow", Key="changed.go")
     properties = {**stack.cluster["Properties"], "ServiceRole": "other"}
-    resources: dict[str, Any] = {**stack.resources, "Cluster": {**stack.cluster, "Properties": properties}}
+    resources = {**stack.resources, "Cluster": {**stack.cluster, "Properties": properties}}
     stack.cloudformation.update_stack(StackName="changed", TemplateBody=json.dumps({"Resources": resources}))
     until(lambda: stack.clusters("BOOTSTRAPPING"))
     with messages.raises(ClientError):

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 from botocore.exceptions import ClientError
 from tests.local_aws.resources import GROUP, KINDS, NETWORK, ONE_NODE, RESOURCES, VPC, cluster, of_kind
@@ -7,7 +5,7 @@ from tests.local_aws.resources import GROUP, KINDS, NETWORK, ONE_NODE, RESOURCES
 ADDED = [kind for kind, row in KINDS.items() if "list" in row]
 
 
-def listed(client, kind: str) -> set[str]:
+def listed(client, kind):
     service, operation, items, identifier = KINDS[kind]["list"]
     account = {"AccountId": "000000000000"} if service == "budgets" else {}
     found = getattr(client(service), operation)(**account).get(items) or []
@@ -64,7 +62,7 @@ def test_the_stacks_tags_reach_all_taggable_resources(stacks, client):
 
 
 def test_tags_of_flow_logs_and_addresses_change_in_place(stacks, client):
-    def resources(**tags: str) -> dict[str, Any]:
+    def resources(**tags):
         listed = [{"Key": key, "Value": value} for key, value in tags.items()]
         kinds = {"Log": "AWS::EC2::FlowLog", "Address": "AWS::EC2::EIP"}
         return {"Vpc": VPC, **{name: of_kind(kind, Tags=listed) for name, kind in kinds.items()}}
@@ -77,7 +75,7 @@ def test_tags_of_flow_logs_and_addresses_change_in_place(stacks, client):
     assert stacks.update("changing", resources(kept="1", changed="2", new="2")) == "UPDATE_COMPLETE"
     assert (stacks.physical("changing", "Log"), stacks.physical("changing", "Address")) == (log, address)
 
-    def tags(identifier: str) -> dict[str, str]:
+    def tags(identifier):
         found = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [identifier]}])["Tags"]
         return {tag["Key"]: tag["Value"] for tag in found if not tag["Key"].startswith("aws:")}
 
@@ -109,7 +107,7 @@ def test_a_rule_has_its_source_in_ec2s_format(source, kind, stored, stacks, clie
     stacks.delete("source")
 
 
-def sized(core: int, task: int) -> dict[str, Any]:
+def sized(core, task):
     nodes = {"InstanceType": "m5.xlarge"}
     tasks = [{**nodes, "InstanceCount": task, "Market": "SPOT"}]
     return {**ONE_NODE, "CoreInstanceGroup": {**nodes, "InstanceCount": core}, "TaskInstanceGroups": tasks}
@@ -179,7 +177,7 @@ def test_a_bucket_that_holds_an_object_or_an_old_version_is_not_deleted(stacks, 
 
 
 def test_a_budget_changes_in_place(stacks, client):
-    def budget(amount: int) -> dict[str, Any]:
+    def budget(amount):
         limit = {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": amount, "Unit": "USD"}}
         return {"Budget": {"Type": "AWS::Budgets::Budget", "Properties": {"Budget": limit}}}
 
@@ -190,7 +188,7 @@ def test_a_budget_changes_in_place(stacks, client):
     stacks.delete("budget")
 
 
-def states(client, *clusters: str) -> list[str]:
+def states(client, *clusters):
     found = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
     return [found[each] for each in clusters]
 

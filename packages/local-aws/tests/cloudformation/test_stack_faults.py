@@ -21,20 +21,6 @@ def test_a_failed_creation_is_rolled_back_with_its_reason(stacks, client, aws):
     stacks.delete("midway")
 
 
-def test_a_second_deletion_continues_after_a_failure(stacks, client, aws):
-    def buckets() -> set[str]:
-        return {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
-
-    stacks.create("stuck", TWO)
-    bucket = stacks.physical("stuck", "Bucket")
-    with aws.faults.during(DeleteFails(logical_id="Bucket", reason="in use", times=1)):
-        assert stacks.delete("stuck") == "DELETE_FAILED"
-        assert "in use" in stacks.reasons("stuck")
-        assert bucket in buckets()
-        assert stacks.delete("stuck") == "DELETE_COMPLETE"
-    assert bucket not in buckets()
-
-
 def test_a_failed_rollback_has_its_own_status(stacks, aws):
     with aws.faults.during(CreateFails(logical_id="Topic"), DeleteFails(logical_id="Bucket")):
         assert stacks.create("halfway", TWO) == "ROLLBACK_FAILED"

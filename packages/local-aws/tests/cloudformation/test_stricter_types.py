@@ -4,7 +4,7 @@ import json
 
 
 def test_a_log_group_keeps_a_generated_name_with_the_stacks_prefix(stacks, client):
-    def group(days: int):
+    def group(days):
         return {"Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": days}}}
 
     assert stacks.create("logging", group(7)) == "CREATE_COMPLETE"

@@ -1,7 +1,6 @@
 import gzip
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -16,7 +15,7 @@ PRIMARY = {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount
 class Cluster:
     """Cluster with only a primary node."""
 
-    def __init__(self, client, **more: Any) -> None:
+    def __init__(self, client, **more):
         self.emr, self.s3 = client("emr"), client("s3")
         instances = {
             "KeepJobFlowAliveWhenNoSteps": more.pop("keep", True),
@@ -28,41 +27,41 @@ class Cluster:
             Name="tests", Instances=instances, **{"LogUri": f"s3://{LOGS}/logs/", **ROLES, **more}
         )["JobFlowId"]
 
-    def step(self, *arguments: str, on_failure: str = "CONTINUE", jar: str = "command-runner.jar") -> str:
+    def step(self, *arguments, on_failure="CONTINUE", jar="command-runner.jar"):
         command = {"Jar": jar, "Args": list(arguments)}
         step = {"Name": arguments[0], "ActionOnFailure": on_failure, "HadoopJarStep": command}
         return str(self.emr.add_job_flow_steps(JobFlowId=self.id, Steps=[step])["StepIds"][0])
 
-    def shell(self, script: str, **more: Any) -> str:
+    def shell(self, script, **more):
         return self.step("bash", "-c", script, **more)
 
-    def status(self, step: str) -> dict[str, Any]:
+    def status(self, step):
         return dict(self.emr.describe_step(ClusterId=self.id, StepId=step)["Step"]["Status"])
 
-    def settled(self, step: str) -> dict[str, Any]:
+    def settled(self, step):
         ends = ("COMPLETED", "FAILED", "CANCELLED")
         return dict(until(lambda: (s := self.status(step))["State"] in ends and s))
 
-    def state(self) -> str:
+    def state(self):
         return str(self.cluster()["Status"]["State"])
 
-    def cluster(self) -> dict[str, Any]:
+    def cluster(self):
         return dict(self.emr.describe_cluster(ClusterId=self.id)["Cluster"])
 
-    def until(self, *states: str) -> dict[str, Any]:
+    def until(self, *states):
         until(lambda: self.state() in states)
         return self.cluster()
 
-    def log(self, place: str) -> str:
+    def log(self, place):
         body = self.s3.get_object(Bucket=LOGS, Key=f"logs/{self.id}/{place}.gz")["Body"].read()
         return gzip.decompress(body).decode()
 
 
 @pytest.fixture
 def make(client):
-    made: list[Cluster] = []
+    made = []
 
-    def cluster(**more: Any) -> Cluster:
+    def cluster(**more):
         made.append(Cluster(client, **more))
         return made[-1]
 

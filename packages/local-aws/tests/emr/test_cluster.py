@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from typing import Any
 
 import pytest
 from shoal_local_aws.emr import cluster as cluster_module
@@ -12,7 +11,7 @@ from shoal_local_aws.nodes.machine import Machine
 from shoal_local_aws.seams import identity
 
 
-def step_of(*command: str, on_failure: str = "CONTINUE") -> dict[str, Any]:
+def step_of(*command, on_failure="CONTINUE"):
     return {
         "Id": f"s-{command[-1]}",
         "Config": {"Jar": "command-runner.jar", "Args": [*command]},
@@ -28,8 +27,8 @@ ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*",
 def make(tmp_path):
     identity.roles["service"] = {"InlinePolicies": {"all": json.dumps(ALL)}}
 
-    def cluster(**more: Any) -> EmulatedCluster:
-        record: dict[str, Any] = {
+    def cluster(**more):
+        record = {
             "Id": "j-1",
             "Status": {"State": "WAITING", "Timeline": {}},
             "Ec2InstanceAttributes": {

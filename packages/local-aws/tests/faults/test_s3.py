@@ -1,8 +1,6 @@
 import io
 import random
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import boto3
 import pytest
@@ -17,7 +15,7 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
 
 
 @pytest.fixture(scope="module")
-def clients(aws, upload) -> tuple[Any, Any]:
+def clients(aws, upload):
     """One client without retries, and one with retries. The object `pile/object` exists."""
     upload("pile", "object", BODY)
     place = {"endpoint_url": aws.endpoint, "region_name": "us-east-1", **keys_of(aws)}
@@ -27,21 +25,21 @@ def clients(aws, upload) -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def s3(clients) -> Any:
+def s3(clients):
     return clients[0]
 
 
 @pytest.fixture
-def patient(clients) -> Any:
+def patient(clients):
     return clients[1]
 
 
 @contextmanager
-def statuses(client: Any) -> Iterator[list[int]]:
+def statuses(client):
     """Record the status of every response that botocore receives, before botocore decides on a retry."""
-    seen: list[int] = []
+    seen = []
 
-    def look(response: Any = None, **_: Any) -> None:
+    def look(response=None, **_):
         if response is not None:
             seen.append(response[0].status_code)
 

@@ -3,7 +3,6 @@ import gzip
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import boto3
@@ -20,7 +19,7 @@ from tests.local_aws.waiting import PATIENCE
 FILES = Files()
 
 
-def read(path: Path, maps: int, *, only_newline: bool = False) -> list[bytes]:
+def read(path, maps, *, only_newline=False):
     entries = input_files(FILES, f"file://{path}")
     cut = compute_splits(entries, {"mapreduce.job.maps": str(maps)})
     return [b"".join(read_lines(FILES, split, only_newline=only_newline)) for split in cut]
@@ -107,7 +106,7 @@ def test_an_object_is_downloaded_once_until_it_is_written_or_removed(aws, tmp_pa
     s3.put_object(Bucket="rewritten", Key="key", Body=b"first")
     (tmp_path / "second").write_bytes(b"second")
 
-    def content() -> bytes:
+    def content():
         with files.open(path) as stream:
             return stream.read()
 
@@ -124,7 +123,7 @@ def test_an_object_is_downloaded_once_until_it_is_written_or_removed(aws, tmp_pa
 def test_downloads_do_not_block_each_other(monkeypatch):
     slow, resume = threading.Event(), threading.Event()
 
-    def download(_bucket: str, key: str, target: str, **_: Any) -> None:
+    def download(_bucket, key, target, **_):
         if key == "slow":
             slow.set()
             assert resume.wait(PATIENCE)

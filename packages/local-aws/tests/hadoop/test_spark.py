@@ -22,23 +22,23 @@ def test_unsupported_options_and_programs_are_refused(words, messages):
 
 
 class Store:
-    def __init__(self, **objects: bytes) -> None:
+    def __init__(self, **objects):
         self.objects = {("b", key.replace("__", "/")): body for key, body in objects.items()}
 
-    def get_paginator(self, _: str) -> "Store":
+    def get_paginator(self, _):
         return self
 
-    def paginate(self, **place: str) -> list[dict[str, list[dict[str, str]]]]:
+    def paginate(self, **place):
         keys = [key for bucket, key in self.objects if bucket == place["Bucket"] and key.startswith(place["Prefix"])]
         return [{"Contents": [{"Key": key} for key in keys]}]
 
-    def download_file(self, bucket: str, key: str, path: str) -> None:
+    def download_file(self, bucket, key, path):
         Path(path).write_bytes(self.objects[bucket, key])
 
-    def delete_object(self, **place: str) -> None:
+    def delete_object(self, **place):
         del self.objects[place["Bucket"], place["Key"]]
 
-    def upload_file(self, path: str, bucket: str, key: str) -> None:
+    def upload_file(self, path, bucket, key):
         self.objects[bucket, key] = Path(path).read_bytes()
 
 

@@ -19,7 +19,7 @@ PROGRAMS = yaml.safe_load(Path(__file__).with_name("programs.yaml").read_text("u
 
 
 class Hadoop:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root = root
         self.faults = AttemptFaults()
         self.output = root / "output"
@@ -27,7 +27,7 @@ class Hadoop:
             (root / f"{name}.py").write_text(code)
         (root / "trace").mkdir()
 
-    def run(self, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments, **properties):
         settings = [part for name, value in properties.items() for part in ("-D", f"{name.replace('_', '.')}={value}")]
         command = [sys.executable, "-m", "shoal_local_aws.hadoop.streaming", *settings, *arguments]
         environment = {
@@ -40,14 +40,14 @@ class Hadoop:
         command += ["-output", f"file://{self.output}"]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
-    def over(self, text: str, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
+    def over(self, text, *arguments, **properties):
         (self.root / "input.txt").write_text(text)
         return self.run(*arguments, "-input", f"file://{self.root}/input.txt", **properties)
 
-    def program(self, name: str) -> str:
+    def program(self, name):
         return f"{sys.executable} {name}"
 
-    def count_words(self, words: list[str], *options: str, **properties: str) -> None:
+    def count_words(self, words, *options, **properties):
         """Run a job that counts the words in a folder with a plain and a compressed file."""
         lines = [" ".join(words[i : i + 9]) + "\n" for i in range(0, len(words), 9)]
         (self.root / "input").mkdir()
@@ -60,13 +60,13 @@ class Hadoop:
             **properties,
         )
         assert done.returncode == 0, done.stderr
-        counts = Counter[str]()
+        counts = Counter()
         for key, value in self.records():
             counts[key] += int(value)
         assert counts == Counter(words)
         assert (self.output / "_SUCCESS").exists()
 
-    def records(self) -> list[list[str]]:
+    def records(self):
         parts = sorted(self.output.glob("part-*"))
         return [line.split("\t") for part in parts for line in part.read_text().splitlines()]
 
@@ -146,7 +146,7 @@ def test_a_failed_combiner_fails_a_job_with_reducers(hadoop):
     assert hadoop.records() == [["a b", ""]]
 
 
-def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[str]":
+def stamped(hadoop, **properties):
     """Run a job with one map task, which records its attempts in `trace`."""
     return hadoop.over(
         "x\n",
@@ -157,7 +157,7 @@ def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[s
     )
 
 
-def trace(hadoop: Hadoop) -> dict[str, str]:
+def trace(hadoop):
     return {path.name: path.read_text() for path in sorted((hadoop.root / "trace").iterdir())}
 
 

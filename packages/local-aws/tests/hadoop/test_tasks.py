@@ -1,7 +1,6 @@
 import random
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -56,12 +55,12 @@ def test_parts_are_merged_in_byte_order_of_keys(tmp_path_factory, parts, seed):
 class Attempt:
     """Runs Python code as the process of a task with the given input blocks, and returns the output."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.log = folder / "log"
         self.control = AttemptControl()
 
-    def run(self, code: str, blocks: list[bytes], partitions: int = 1) -> list[bytes]:
+    def run(self, code, blocks, partitions=1):
         (self.folder / "code.py").write_text(code)
         task = HadoopTask(
             name="task_1_m_000000",
@@ -111,7 +110,7 @@ def test_the_output_of_a_failed_process_is_only_in_its_log(process):
 def test_a_task_finds_shipped_files_or_names_a_missing_program(tmp_path):
     (tmp_path / "words").write_text("hello")
 
-    def run(command: str) -> bytes:
+    def run(command):
         shipped, folder = {"stopwords.txt": tmp_path / "words"}, tmp_path / command.replace(" ", "-")
         folder.mkdir()
         task = HadoopTask(name="task_1_m_000000", command=command, environment={"PATH": "/bin"}, shipped=shipped)

@@ -1,8 +1,5 @@
 """Describe calls with filters that ministack ignores."""
 
-from collections.abc import Callable
-from typing import Any
-
 from shoal_local_aws.nodes import filters
 from shoal_local_aws.seams import ec2
 
@@ -12,10 +9,10 @@ NODE = "i-0a1b2c3d4e5f60718"
 class Wrapped:
     """Collects the wrappers of operations without installing them in ministack."""
 
-    def __init__(self) -> None:
-        self.operations: dict[str, Callable[[Any], Any]] = {}
+    def __init__(self):
+        self.operations = {}
 
-    def wrap(self, name: str, around: Callable[[Any], Any]) -> None:
+    def wrap(self, name, around):
         self.operations[name] = around(OPERATIONS.now(name))
 
 

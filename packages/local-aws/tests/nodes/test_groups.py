@@ -1,6 +1,5 @@
 import base64
 import itertools
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -16,29 +15,29 @@ OPTIMIZED = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy":
 class Zoned(Group):
     """Group with subnets in the zones a, b and c."""
 
-    def __init__(self, aws, client, subnets: dict[str, str], **more: Any) -> None:
+    def __init__(self, aws, client, subnets, **more):
         super().__init__(aws, client, next(_names), VPCZoneIdentifier=subnets["a"], **more)
         self._subnets = subnets
 
-    def move(self, *zones: str) -> None:
+    def move(self, *zones):
         self.update(VPCZoneIdentifier=",".join(self._subnets[zone] for zone in zones))
 
-    def serving_instances(self, count: int) -> list[dict[str, Any]]:
+    def serving_instances(self, count):
         return [self.instance(each) for each in self.serving(count)]
 
-    def activities(self, status: str) -> list[dict[str, Any]]:
+    def activities(self, status):
         found = self.asg.describe_scaling_activities(AutoScalingGroupName=self.name)["Activities"]
         return [activity for activity in found if activity["StatusCode"] == status]
 
-    def types(self, count: int) -> list[str]:
+    def types(self, count):
         return sorted(instance["InstanceType"] for instance in self.serving_instances(count))
 
-    def zones(self) -> list[str]:
+    def zones(self):
         return sorted(member["AvailabilityZone"][-1] for member in self.described()["Instances"])
 
 
 @pytest.fixture(scope="module")
-def subnets(client) -> dict[str, str]:
+def subnets(client):
     ec2 = client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     return {
@@ -51,9 +50,9 @@ def subnets(client) -> dict[str, str]:
 
 @pytest.fixture
 def make(aws, client, subnets):
-    made: list[Zoned] = []
+    made = []
 
-    def group(**more: Any) -> Zoned:
+    def group(**more):
         made.append(Zoned(aws, client, subnets, **more))
         return made[-1]
 

@@ -35,7 +35,7 @@ def two(group):
     return group.serving(2)
 
 
-def output_on(group: Group, node: str, script: str) -> str:
+def output_on(group, node, script):
     """Run a script on a node, and return its standard output and standard error together."""
     return group.run(node, f"exec 2>&1; {script}").stdout
 
@@ -69,7 +69,7 @@ def test_a_node_has_the_tags_of_its_group_and_template(group, two):
 
 
 def test_groups_are_found_by_their_tags(group):
-    def found(*filters: tuple[str, str]) -> list[str]:
+    def found(*filters):
         conditions = [{"Name": name, "Values": [value]} for name, value in filters]
         groups = group.asg.describe_auto_scaling_groups(Filters=conditions)["AutoScalingGroups"]
         return [entry["AutoScalingGroupName"] for entry in groups]

@@ -1,5 +1,4 @@
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -9,21 +8,21 @@ IMAGE = "resolve:ssm:/aws/service/deeplearning/ami"
 
 @pytest.fixture(scope="module")
 def template(client):
-    def make(name: str, image: str) -> str:
+    def make(name, image):
         made = client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
         return str(made["LaunchTemplate"]["LaunchTemplateId"])
 
     return make
 
 
-def create(client, name: str, **more: Any) -> None:
+def create(client, name, **more):
     zones = ["us-east-1a"]
     client("autoscaling").create_auto_scaling_group(
         AutoScalingGroupName=name, MinSize=0, MaxSize=2, AvailabilityZones=zones, **more
     )
 
 
-def image_of_the_first(client, name: str) -> str:
+def image_of_the_first(client, name):
     """Scale a group to one instance, and return the image of this instance."""
     asg, ec2 = client("autoscaling"), client("ec2")
     asg.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)

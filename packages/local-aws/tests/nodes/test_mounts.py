@@ -16,10 +16,10 @@ SHARE = 'share=$NODE_ROOT/mnt/share; mkdir -p "$share"; '
 
 
 class Nodes(Group):
-    def address(self, node: str) -> str:
+    def address(self, node):
         return str(self.instance(node)["PrivateIpAddress"])
 
-    def execute(self, node: str, script: str) -> tuple[int, str, str]:
+    def execute(self, node, script):
         """Run a command on a node. Return its exit code, standard output and standard error."""
         done = self.run(node, SHARE + script)
         return done.returncode, done.stdout, done.stderr
@@ -37,14 +37,14 @@ def pair(nodes):
     nodes.scale(0)
 
 
-def serve(nodes: Nodes, server: str, to: str) -> None:
+def serve(nodes, server, to):
     code, _, error = nodes.execute(
         server, f"systemctl start nfs-server && exportfs -o rw,no_root_squash {to}:/mnt/share"
     )
     assert (code, error) == (0, "")
 
 
-def mount(nodes: Nodes, server: str, client: str) -> tuple[int, str, str]:
+def mount(nodes, server, client):
     return nodes.execute(client, f'mount -t nfs4 -o hard,nconnect=8 {nodes.address(server)}:/mnt/share "$share"')
 
 

@@ -1,5 +1,3 @@
-from typing import Any
-
 import boto3
 import pytest
 from botocore.exceptions import ClientError
@@ -26,7 +24,7 @@ def made(client):
     return found
 
 
-def listed(client, **arguments) -> list[str]:
+def listed(client, **arguments):
     ec2 = client("ec2")
     instances = ec2.describe_instances(**arguments)["Reservations"]
     return [
@@ -62,7 +60,7 @@ def test_a_rule_with_two_sources_becomes_two_separate_rules(client):
     assert [permission["IpRanges"] for permission in left] == [ranges[1:]]
 
 
-def in_groups(**instances: Any) -> dict[str, Any]:
+def in_groups(**instances):
     """Return the resources of a template: a cluster with its own security groups in a separate VPC."""
     managed = {
         **ONE_NODE,
@@ -73,10 +71,10 @@ def in_groups(**instances: Any) -> dict[str, Any]:
     return {"Vpc": VPC, "Primary": GROUP, "Core": GROUP, "Cluster": cluster(Instances=managed)}
 
 
-def service_group(*, reported: str = "Primary", managed: tuple[str, ...] = ("Primary", "Core")) -> dict[str, Any]:
+def service_group(*, reported="Primary", managed=("Primary", "Core")):
     """Return a service access group for a cluster, with its ingress and egress rules."""
 
-    def rule(port: int, **other: Any) -> dict[str, Any]:
+    def rule(port, **other):
         return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, **other}
 
     outwards = [rule(8443, DestinationSecurityGroupId={"Ref": name}) for name in managed]
@@ -126,7 +124,7 @@ def test_get_azs_returns_zones_with_a_default_subnet_or_all(aws):
     stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint))
     ec2 = stacks.client("ec2")
 
-    def third_zone_after_deletion(*letters: str) -> str:
+    def third_zone_after_deletion(*letters):
         for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
             if subnet["AvailabilityZone"][-1] in letters:
                 ec2.delete_subnet(SubnetId=subnet["SubnetId"])

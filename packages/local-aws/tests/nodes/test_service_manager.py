@@ -12,12 +12,12 @@ def test_a_service_is_started_restarted_and_stopped(tmp_path):
     process.parent.mkdir()
     unit.write_text(f"[Service]\nExecStart=bash -c 'echo $$ >>{said}; exec sleep 600'\nRestart=always\nRestartSec=0\n")
 
-    def systemctl(verb: str) -> int:
+    def systemctl(verb):
         command = [sys.executable, "-m", "shoal_local_aws.nodes.service_manager", verb, str(unit)]
         environment = {**os.environ, "NODE_ROOT": str(tmp_path)}
         return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
 
-    def starts(number: int) -> int:
+    def starts(number):
         until(lambda: said.exists() and len(said.read_text().split()) == number)
         return int(said.read_text().split()[-1])
 

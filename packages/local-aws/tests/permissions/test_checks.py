@@ -1,33 +1,30 @@
-import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
-from shoal_local_aws.permissions.record import ALLOWED, DENIED, Check, read_checks
+from shoal_local_aws.aws import ACCOUNT, REGION
+from shoal_local_aws.permissions.record import ALLOWED, DENIED, read_checks
 from tests.local_aws.accounts import keys_of, session_with
 from tests.local_aws.resources import ROLES, SUBNET, VPC, of_kind
 from tests.local_aws.waiting import until
 
-CLUSTER: dict[str, Any] = {**ROLES, "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1}}
+CLUSTER = {**ROLES, "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1}}
 
 
-def allowing(*statements: tuple[list[str], list[str]], **condition: Any) -> dict[str, Any]:
+def allowing(*statements, **condition):
     made = [{"Effect": "Allow", "Action": actions, "Resource": resources} for actions, resources in statements]
     return {"Version": "2012-10-17", "Statement": [{**each, "Condition": condition} for each in made]}
 
 
-def person(*statements: tuple[list[str], list[str]], **condition: Any) -> Callable[[str], Any]:
+def person(*statements, **condition):
     """Create a user with only these policy statements, and return a function that makes the user's clients."""
-    return cast(Any, session_with(allowing(*statements, **condition)).client)
+    return session_with(allowing(*statements, **condition)).client
 
 
-def last(aws: EmbeddedAws, action: str) -> Check:
+def last(aws, action):
     return [check for check in read_checks(aws.folder) if check.action == action][-1]
 
 
@@ -101,7 +98,7 @@ def test_passing_a_role_needs_permission(aws):
 )
 def test_an_image_by_parameter_needs_permission_to_read_it(image, arn):
     boto3.client("ssm").put_parameter(Name="/golden", Value="ami-1", Type="String", Overwrite=True)
-    request: dict[str, Any] = {"DryRun": True, "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
+    request = {"DryRun": True, "InstanceType": "g5.xlarge", "MinCount": 1, "MaxCount": 1}
     run, read = (["ec2:RunInstances"], ["*"]), (["ssm:GetParameters"], [arn])
     for statements, answer in (((run,), "perform: ssm:GetParameters on"), ((run, read), "DryRunOperation")):
         with pytest.raises(ClientError, match=answer):
@@ -117,7 +114,7 @@ def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch():
         "TagSpecifications": tags,
     }
     boto3.client("ec2").create_launch_template(LaunchTemplateName="tried", LaunchTemplateData=data)
-    named: Any = {"AutoScalingGroupName": "tried", "MinSize": 0, "MaxSize": 1, "AvailabilityZones": ["us-east-1a"]}
+    named = {"AutoScalingGroupName": "tried", "MinSize": 0, "MaxSize": 1, "AvailabilityZones": ["us-east-1a"]}
     boto3.client("autoscaling").create_auto_scaling_group(**named, LaunchTemplate={"LaunchTemplateName": "tried"})
     profile = f"arn:aws:iam::{ACCOUNT}:instance-profile/nodes"
     own, run = (["autoscaling:*"], ["*"]), (["ec2:RunInstances"], ["*"])
@@ -147,30 +144,12 @@ def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch():
     boto3.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName="tried")
 
 
-def test_a_stack_acts_with_its_execution_role(aws, stacks):
-    iam = boto3.client("iam")
-    trust = {"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    iam.create_role(
-        RoleName="limited", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    )
-    role = f"arn:aws:iam::{ACCOUNT}:role/limited"
-    group = {"Group": {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}}
-    assert stacks.create("denied", group, RoleARN=role) == "ROLLBACK_COMPLETE"
-    assert "ec2:CreatePlacementGroup" in stacks.reasons("denied")
-    grouping = json.dumps(allowing((["ec2:*PlacementGroup*", "ec2:CreateTags"], ["*"])))
-    iam.put_role_policy(RoleName="limited", PolicyName="own", PolicyDocument=grouping)
-    assert stacks.create("allowed", group, RoleARN=role) == "CREATE_COMPLETE"
-    assert last(aws, "ec2:CreatePlacementGroup").principal.endswith(":assumed-role/limited/AWSCloudFormation")
-    stacks.delete("allowed")
-    stacks.delete("denied")
-
-
-def output_of(script: str, **more: Any) -> str:
+def output_of(script, **more):
     """Return the output of a new instance with this user data."""
     ec2 = boto3.client("ec2")
     (made,) = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, UserData=script, **more)["Instances"]
 
-    def ended() -> str | None:
+    def ended():
         printed = str(ec2.get_console_output(InstanceId=made["InstanceId"]).get("Output", ""))
         return printed if "user data ended" in printed else None
 

@@ -1,7 +1,5 @@
 """The permissions in `handlers.yaml` agree with the schemas of the resource types."""
 
-from typing import Any
-
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from shoal_local_aws.aws import REGION
@@ -24,7 +22,7 @@ def test_handler_permissions_match_their_schemas(kind):
         assert not [action for action in missing if handlers.READS.match(action)]
 
 
-def schema_of(kind: str) -> dict[str, Any]:
+def schema_of(kind):
     """Return the permissions of each handler in a type's schema, or an empty dictionary if the schema has no
     handlers."""
     if kind == "Custom":

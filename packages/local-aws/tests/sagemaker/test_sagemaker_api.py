@@ -1,7 +1,6 @@
 import io
 import json
 import tarfile
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -10,13 +9,11 @@ from tests.local_aws.waiting import until
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
 ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-SHOW = (
-    "cd $SAGEMAKER_BASE_DIR; cat input/config/*.json; cat input/data/one/*; echo 'loss=0.5 loss=0.25'; echo x > model/m"
-)
+SHOW = "cd $SAGEMAKER_BASE_DIR; cat input/config/*.json input/data/one/*; echo 'loss=0.5 loss=0.25'; echo x > model/m"
 
 
 @pytest.fixture(scope="module")
-def role(client) -> str:
+def role(client):
     iam = client("iam")
     trust = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
     documents = (json.dumps({"Version": "2012-10-17", "Statement": [each]}) for each in (trust, ANYTHING))
@@ -27,9 +24,9 @@ def role(client) -> str:
     return str(arn)
 
 
-def request(name: str, role: str, script: str = "true", **more: Any) -> dict[str, Any]:
+def request(name, role, script="true", **more):
     source = {"S3DataType": "S3Prefix", "S3Uri": "s3://jobs/in/one.txt"}
-    asked: dict[str, Any] = {
+    asked = {
         "TrainingJobName": name,
         "AlgorithmSpecification": {
             "TrainingImage": IMAGE,
@@ -47,9 +44,9 @@ def request(name: str, role: str, script: str = "true", **more: Any) -> dict[str
     return {**asked, **more}
 
 
-def ended(client, name: str) -> dict[str, Any]:
-    def job() -> dict[str, Any] | None:
-        found: dict[str, Any] = client("sagemaker").describe_training_job(TrainingJobName=name)
+def ended(client, name):
+    def job():
+        found = client("sagemaker").describe_training_job(TrainingJobName=name)
         return found if found["TrainingJobStatus"] in ("Completed", "Failed", "Stopped") else None
 
     return dict(until(job))
@@ -67,10 +64,8 @@ def test_a_container_has_the_documented_layout_and_leaves_model_log_and_metrics(
     logs, group = client("logs"), "/aws/sagemaker/TrainingJobs"
     (stream,) = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix="one/")["logStreams"]
     assert stream["logStreamName"].startswith("one/algo-1-")
-    printed = "\n".join(
-        each["message"]
-        for each in logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"])["events"]
-    )
+    events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"])["events"]
+    printed = "\n".join(each["message"] for each in events)
     for text in ('"epochs": "3"', '"current_host": "algo-1"', '"hosts": ["algo-1"]', '"one": {', "of a channel"):
         assert text in printed
 
@@ -129,13 +124,13 @@ def test_other_operations_are_refused(client, messages):
 
 
 def test_each_type_has_a_separate_quota(client, aws):
-    def value() -> float:
+    def value():
         quotas = client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
         (found,) = (each for each in quotas if each["QuotaName"] == "ml.g5.xlarge for spot training job usage")
         code.append(found["QuotaCode"])
         return float(found["Value"])
 
-    code: list[str] = []
+    code = []
     assert value() > 1
     with aws.faults.during(QuotaLimit(code=code[0], value=0)):
         assert value() == 0

@@ -12,7 +12,7 @@ from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operation
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def importing(seam: str, before: str) -> str:
+def importing(seam, before):
     """Run statements, import a module of `shoal_local_aws.seams`, and return the last line of the error."""
     run = subprocess.run(
         [sys.executable, "-c", f"{before}\nimport shoal_local_aws.seams.{seam}"],
@@ -47,7 +47,7 @@ def test_wrapping_a_missing_operation_names_it(messages):
 
 def test_a_patch_point_is_replaced_in_all_its_modules():
     stacks, handlers = (MinistackModule(f"services.cloudformation.{name}") for name in ("stacks", "handlers"))
-    seam: PatchPoint[object] = PatchPoint("_delete_stack_async", stacks, handlers)
+    seam = PatchPoint("_delete_stack_async", stacks, handlers)
     before = seam.now
     try:
         seam.put("another")

@@ -1,10 +1,9 @@
 import json
-from typing import Any
 
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION
 
-METRIC: dict[str, Any] = {
+METRIC = {
     "Namespace": "AWS/Lambda",
     "MetricName": "Errors",
     "Statistic": "Sum",
@@ -16,7 +15,7 @@ METRIC: dict[str, Any] = {
 ALARM = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:"
 
 
-def policy(principal: Any, source: str) -> str:
+def policy(principal, source):
     condition = {"ArnLike": {"aws:SourceArn": source}}
     may = {"Effect": "Allow", "Principal": principal, "Action": "sns:Publish", "Resource": "*", "Condition": condition}
     return json.dumps({"Version": "2012-10-17", "Statement": [may]})

@@ -11,14 +11,14 @@ ASSUME = {
 WRITE = ["logs:CreateLogStream", "logs:PutLogEvents"]
 
 
-def allow(client, *actions: str) -> None:
+def allow(client, *actions):
     statement = {"Effect": "Allow", "Action": actions, "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     client("iam").put_role_policy(RoleName="silent", PolicyName="logs", PolicyDocument=document)
 
 
 @pytest.fixture(scope="module")
-def function(client) -> str:
+def function(client):
     """Lambda function with a log group, and with a role without permissions."""
     role = client("iam").create_role(RoleName="silent", AssumeRolePolicyDocument=json.dumps(ASSUME))["Role"]["Arn"]
     body = io.BytesIO()
@@ -36,7 +36,7 @@ def function(client) -> str:
     return "silent"
 
 
-def groups(client) -> list[str]:
+def groups(client):
     return [group["logGroupName"] for group in client("logs").describe_log_groups()["logGroups"]]
 
 

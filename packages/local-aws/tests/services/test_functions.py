@@ -34,7 +34,7 @@ def test_a_scheduled_function_deletes_its_own_stack(function, client):
     identifier = client("cloudformation").describe_stacks(StackName="functions")["Stacks"][0]["StackId"]
     client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps({"delete": "functions"}))
 
-    def gone() -> bool:
+    def gone():
         stack = client("cloudformation").describe_stacks(StackName=identifier)["Stacks"][0]
         assert stack["StackStatus"] != "DELETE_FAILED"
         return bool(stack["StackStatus"] == "DELETE_COMPLETE")
