@@ -39,22 +39,16 @@ def fill(folder):
     return folder
 
 
-def stack_of(root, spec, out, *, deployment="mine", generation=1, emulated=True, repository=None):
+def stack_of(checkout, spec, out, **options):
     """Return the stack of a topology for the deployment `mine` of `ada`, with its assembly in the given folder."""
     from aws_cdk import App
 
     from app import flags
     from infra.stack import ShoalStack
 
-    return ShoalStack(
-        App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
-        spec=spec,
-        deployment=deployment,
-        owner="ada",
-        generation=generation,
-        root=repository or root,
-        emulated=emulated,
-    )
+    quick = {"analytics_reporting": False, "builtin_cloud_formation_validation": False}
+    usual = {"deployment": "mine", "owner": "ada", "generation": 1, "root": checkout, "emulated": True}
+    return ShoalStack(App(outdir=str(out), context=flags(), **quick), spec=spec, **{**usual, **options})
 
 
 @pytest.fixture(scope="session")

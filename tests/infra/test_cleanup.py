@@ -247,26 +247,16 @@ def test_a_missing_rule_does_not_keep_the_others(code, cloudformation):
         ec2.delete_security_group(GroupId=group)
 
 
-def locked_bucket(name):
-    """Create a bucket with three objects, one of them under legal hold; return bucket and version of that object."""
-    s3 = boto3.client("s3")
-    s3.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
-    for key in ("a", "held", "z"):
-        version = s3.put_object(Bucket=name, Key=key, Body=b"x")["VersionId"]
-        if key == "held":
-            s3.put_object_legal_hold(Bucket=name, Key=key, LegalHold={"Status": "ON"})
-            held = version
-    return name, held
-
-
 def test_an_object_under_legal_hold_is_a_failure_that_names_it(cloudformation):
-    bucket, held = locked_bucket("locked")
+    s3, bucket = boto3.client("s3"), "locked"
+    s3.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    versions = {key: s3.put_object(Bucket=bucket, Key=key, Body=b"x")["VersionId"] for key in ("a", "held", "z")}
+    s3.put_object_legal_hold(Bucket=bucket, Key="held", LegalHold={"Status": "ON"})
     answer = cloudformation.ask("Delete", {"Bucket": bucket})
     assert answer["Status"] == "FAILED"
     assert "s3://locked/held" in answer["Reason"]
-    s3 = boto3.client("s3")
     assert [each["Key"] for each in s3.list_object_versions(Bucket=bucket)["Versions"]] == ["held"]
-    s3.put_object_legal_hold(Bucket=bucket, Key="held", VersionId=held, LegalHold={"Status": "OFF"})
+    s3.put_object_legal_hold(Bucket=bucket, Key="held", VersionId=versions["held"], LegalHold={"Status": "OFF"})
     cloudformation.delete(Bucket=bucket)
 
 

@@ -44,7 +44,7 @@ def test_missing_libraries_stop_a_deployment_but_not_the_synthesis(synthesise, t
         if path.name != "gpu.zip" or not inputs:
             path.unlink()
     spec = DEMO.model_copy(update={"preprocessing": None, "inputs": inputs})
-    stack = synthesise(spec, tmp_path / "out", repository=bare)
+    stack = synthesise(spec, tmp_path / "out", root=bare)
     (error,) = annotations(stack)
     assert f"{archive}.zip" in error
     messages.check(error)
@@ -54,13 +54,13 @@ def test_nodes_get_the_whole_code_of_an_installed_shoal(synthesise, tmp_path, me
     site = fill(tmp_path / "site")
     spec = DEMO.model_copy(update={"preprocessing": None})
     (site / "packages" / "balance" / "shoal_balance").rename(site / "shoal_balance")
-    stack = synthesise(spec, tmp_path / "out", repository=site)
+    stack = synthesise(spec, tmp_path / "out", root=site)
     stack.node.root.synth()
     (code,) = (path.parent for path in (tmp_path / "out").glob("asset.*/trainer"))
     assert (code / "shoal_balance" / "order.py").exists()
     assert not annotations(stack)
     shutil.rmtree(site / "shoal_balance")
-    stack = synthesise(spec, tmp_path / "part", repository=site)
+    stack = synthesise(spec, tmp_path / "part", root=site)
     (error,) = annotations(stack)
     messages.check(error)
 

@@ -8,28 +8,35 @@ from shoal_guard.handlers.guard.observation import Observation, ObservedNode
 from shoal_guard.handlers.guard.rules import GuardSettings, GuardState, decide
 
 
+def cdk():
+    """Return the CDK. Its import starts Node, so files do not import it."""
+    import aws_cdk.assertions
+    import aws_cdk.aws_autoscaling
+    import aws_cdk.aws_ec2
+    import aws_cdk.aws_sqs
+
+    return aws_cdk
+
+
 def shop(**options):
     """Return an empty stack. The CDK's validation of its template would take seconds."""
-    from aws_cdk import App, Stack
-
-    return Stack(App(analytics_reporting=False, builtin_cloud_formation_validation=False), "Shop", **options)
+    return cdk().Stack(
+        cdk().App(analytics_reporting=False, builtin_cloud_formation_validation=False), "Shop", **options
+    )
 
 
 def guarded(**options):
-    from aws_cdk import aws_sqs as sqs
     from shoal_guard import Guard
 
     stack = shop()
-    sqs.Queue(stack, "Before")
+    cdk().aws_sqs.Queue(stack, "Before")
     Guard(stack, "Guard", **options)
-    sqs.Queue(stack, "After")
+    cdk().aws_sqs.Queue(stack, "After")
     return stack
 
 
 def resources_of(stack):
-    from aws_cdk.assertions import Template
-
-    return dict(Template.from_stack(stack).to_json()["Resources"])
+    return dict(cdk().assertions.Template.from_stack(stack).to_json()["Resources"])
 
 
 def settings_of(stack):
@@ -39,9 +46,11 @@ def settings_of(stack):
 
 
 def machine(stack, name, kind):
-    from aws_cdk import aws_ec2 as ec2
+    cdk().aws_ec2.CfnInstance(stack, name, instance_type=kind, image_id="ami-0a1b2c3d4e5f60718")
 
-    ec2.CfnInstance(stack, name, instance_type=kind, image_id="ami-0a1b2c3d4e5f60718")
+
+def group(stack, **machines):
+    cdk().aws_autoscaling.CfnAutoScalingGroup(stack, "Group", min_size="0", max_size="1", **machines)
 
 
 def test_other_resources_depend_on_the_guard_and_have_its_tag():
@@ -60,29 +69,13 @@ def test_other_resources_depend_on_the_guard_and_have_its_tag():
 
 
 def test_resources_added_after_the_guard_are_priced():
-    from aws_cdk import aws_autoscaling as autoscaling
-    from aws_cdk import aws_ec2 as ec2
-
     stack = guarded(budget=5)
     machine(stack, "Alone", "m5.xlarge")
-    data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(instance_type="g5.xlarge")
-    template = ec2.CfnLaunchTemplate(stack, "Template", launch_template_data=data)
-    kinds = [autoscaling.CfnAutoScalingGroup.LaunchTemplateOverridesProperty(instance_type="g4dn.xlarge")]
-    named = autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty(
-        launch_template_id=template.ref, version="1"
-    )
-    autoscaling.CfnAutoScalingGroup(
-        stack,
-        "Mixed",
-        min_size="0",
-        max_size="1",
-        mixed_instances_policy=autoscaling.CfnAutoScalingGroup.MixedInstancesPolicyProperty(
-            launch_template=autoscaling.CfnAutoScalingGroup.LaunchTemplateProperty(
-                launch_template_specification=named, overrides=kinds
-            )
-        ),
-    )
-    ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
+    template = cdk().aws_ec2.CfnLaunchTemplate(stack, "Template", launch_template_data={"instanceType": "g5.xlarge"})
+    named = {"launchTemplateId": template.ref, "version": "1"}
+    mixed = {"launchTemplate": {"launchTemplateSpecification": named, "overrides": [{"instanceType": "g4dn.xlarge"}]}}
+    group(stack, mixed_instances_policy=mixed)
+    cdk().aws_ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
     read = settings_of(stack)
     assert read["gpu"] == pytest.approx({"m5.xlarge": 0.197, "g5.xlarge": 1.011, "g4dn.xlarge": 0.531})
     assert (read["standing"], read["unpriced"]) == (0.045, "")
@@ -90,27 +83,18 @@ def test_resources_added_after_the_guard_are_priced():
 
 
 def errors(stack):
-    from aws_cdk.assertions import Annotations, Match
-
-    found = Annotations.from_stack(stack).find_error("*", Match.any_value())
+    found = cdk().assertions.Annotations.from_stack(stack).find_error("*", cdk().assertions.Match.any_value())
     return sorted(str(each.entry.data) for each in found)
 
 
 @pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack", "a group of any machines"])
 def test_a_budget_needs_the_price_of_everything(kind, messages):
-    from aws_cdk import NestedStack
-    from aws_cdk import aws_autoscaling as autoscaling
-    from aws_cdk import aws_sqs as sqs
-
     for dollars, refusals in ((None, 1), (0.1, 0)):
         stack = guarded(budget=5, dollars_an_hour=dollars)
         if kind == "a nested stack":
-            sqs.Queue(NestedStack(stack, "Nested"), "Queue")
+            cdk().aws_sqs.Queue(cdk().NestedStack(stack, "Nested"), "Queue")
         elif kind == "a group of any machines":
-            template = autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty(
-                launch_template_id="lt-0a1b2c3d4e5f60718", version="1"
-            )
-            autoscaling.CfnAutoScalingGroup(stack, "Group", min_size="0", max_size="1", launch_template=template)
+            group(stack, launch_template={"launchTemplateId": "lt-0a1b2c3d4e5f60718", "version": "1"})
         else:
             machine(stack, "Alone", "x9.huge")
         found = errors(stack)
@@ -126,15 +110,23 @@ def test_without_a_budget_nothing_needs_a_price():
 
 
 def in_ireland():
-    from aws_cdk import Environment
-    from aws_cdk import aws_ec2 as ec2
     from shoal_guard import Guard
 
-    stack = shop(env=Environment(account="1" * 12, region="eu-west-1"))
+    stack = shop(env=cdk().Environment(account="1" * 12, region="eu-west-1"))
     Guard(stack, "Guard", budget=5)
     machine(stack, "Alone", "g5.xlarge")
-    ec2.CfnEIP(stack, "Address")
+    cdk().aws_ec2.CfnEIP(stack, "Address")
     return stack
+
+
+def test_an_interface_endpoint_has_a_price_in_each_of_its_subnets():
+    def standing(subnets):
+        stack = guarded(budget=5)
+        door = {"vpc_id": "vpc-0a1b2c3d", "service_name": "s", "vpc_endpoint_type": "Interface"}
+        cdk().aws_ec2.CfnVPCEndpoint(stack, "Door", **door, subnet_ids=subnets)
+        return settings_of(stack)["standing"]
+
+    assert standing(["subnet-0a1b2c3d", "subnet-1a1b2c3d"]) == pytest.approx(2 * standing(["subnet-0a1b2c3d"]))
 
 
 def test_a_public_address_has_a_price_in_every_region():
@@ -143,11 +135,9 @@ def test_a_public_address_has_a_price_in_every_region():
 
 
 def test_a_budget_error_names_the_types_without_a_price_in_the_region(messages):
-    from aws_cdk import aws_ec2 as ec2
-
     stack = in_ireland()
-    ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
-    ec2.CfnVPCEndpoint(stack, "Door", vpc_id="vpc-0a1b2c3d", service_name="s", vpc_endpoint_type="Interface")
+    cdk().aws_ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
+    cdk().aws_ec2.CfnVPCEndpoint(stack, "Door", vpc_id="vpc-0a1b2c3d", service_name="s", vpc_endpoint_type="Interface")
     (error,) = errors(stack)
     messages.check(error)
 

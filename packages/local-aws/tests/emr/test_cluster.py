@@ -28,22 +28,11 @@ def make(tmp_path):
     identity.roles["service"] = {"InlinePolicies": {"all": json.dumps(ALL)}}
 
     def cluster(**more):
-        record = {
-            "Id": "j-1",
-            "Status": {"State": "WAITING", "Timeline": {}},
-            "Ec2InstanceAttributes": {
-                "EmrManagedMasterSecurityGroup": "",
-                "EmrManagedSlaveSecurityGroup": "",
-                "IamInstanceProfile": "nodes",
-            },
-            "ServiceRole": "service",
-            "BootstrapActions": [],
-            "InstanceGroups": [],
-            "LogUri": "",
-            "AutoTerminate": False,
-        }
-        environment = {"PATH": os.environ["PATH"], "NODE_ROOT": str(tmp_path)}
-        machine = Machine(root=tmp_path, environment=environment)
+        groups = dict.fromkeys(("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup"), "")
+        record = {"Id": "j-1", "Status": {"State": "WAITING", "Timeline": {}}, "ServiceRole": "service", "LogUri": ""}
+        record |= {"BootstrapActions": [], "InstanceGroups": [], "AutoTerminate": False}
+        record["Ec2InstanceAttributes"] = {**groups, "IamInstanceProfile": "nodes"}
+        machine = Machine(root=tmp_path, environment={"PATH": os.environ["PATH"], "NODE_ROOT": str(tmp_path)})
         return EmulatedCluster(record=record, steps=[], machine=machine, attempt_faults=lambda: None, **more)
 
     return cluster

@@ -11,27 +11,23 @@ from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 from tests.local_aws.accounts import keys_of
 
 BODY = random.Random(3).randbytes(1 << 20)
-PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
+
+
+def client_of(aws, **retries):
+    config = Config(retries=retries)
+    return boto3.client("s3", endpoint_url=aws.endpoint, region_name="us-east-1", **keys_of(aws), config=config)
 
 
 @pytest.fixture(scope="module")
-def clients(aws, upload):
-    """One client without retries, and one with retries. The object `pile/object` exists."""
+def s3(aws, upload):
+    """Client without retries. The object `pile/object` exists."""
     upload("pile", "object", BODY)
-    place = {"endpoint_url": aws.endpoint, "region_name": "us-east-1", **keys_of(aws)}
-    return boto3.client("s3", **place, config=Config(retries={"total_max_attempts": 1})), boto3.client(
-        "s3", **place, config=PATIENT
-    )
+    return client_of(aws, total_max_attempts=1)
 
 
-@pytest.fixture
-def s3(clients):
-    return clients[0]
-
-
-@pytest.fixture
-def patient(clients):
-    return clients[1]
+@pytest.fixture(scope="module")
+def patient(aws, s3):
+    return client_of(aws, mode="standard", total_max_attempts=12)
 
 
 @contextmanager

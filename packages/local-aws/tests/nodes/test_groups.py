@@ -40,12 +40,9 @@ class Zoned(Group):
 def subnets(client):
     ec2 = client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    return {
-        zone: ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=f"us-east-1{zone}")[
-            "Subnet"
-        ]["SubnetId"]
-        for number, zone in enumerate("abc")
-    }
+    blocks = {zone: {"CidrBlock": f"10.0.{number}.0/24"} for number, zone in enumerate("abc")}
+    made = {zone: ec2.create_subnet(VpcId=vpc, AvailabilityZone=f"us-east-1{zone}", **blocks[zone]) for zone in blocks}
+    return {zone: each["Subnet"]["SubnetId"] for zone, each in made.items()}
 
 
 @pytest.fixture
