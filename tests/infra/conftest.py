@@ -20,15 +20,7 @@ from tests.infra.handled import Handled
 from tests.infra.templates import Templates
 from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded
 
-OF_REPOSITORY = (
-    *("corpus/text.py", "corpus/__pycache__/text.cpython-311.pyc", "jobs/encode.py", "jobs/words.txt"),
-    *("trainer/loop.py", "trainer/classification/models/lstm.py", "trainer/.cache/x", "infra/stack.py", "app.py"),
-    *("tests/corpus/test_text.py", "node_modules/corpus/x.js", "bootstrap/preprocessing/emr/install.sh"),
-    *("bootstrap/nodes/gpu/boot.sh", "bootstrap/nodes/managed/start.sh", "bootstrap/__init__.py"),
-    *("bootstrap/agent/host.py", "common/errors.py", "packages/balance/shoal_balance/order.py"),
-    *("packages/balance/README.md", "packages/guard/shoal_guard/left.py"),
-    *(f"build/wheels/{name}.zip" for name in ("emr-x86_64", "emr-arm64", "gpu", "gpu-inputs")),
-)
+OF_REPOSITORY = Path(__file__).with_name("repository.txt").read_text().split()
 
 
 def fill(folder):

@@ -1,10 +1,7 @@
 """Compares the grants of a stack's roles with the recorded checks."""
 
 import re
-from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
-from pathlib import Path
-from typing import Any
 
 from shoal_guard.grants import UNEXERCISED
 from shoal_local_aws.permissions.record import read_checks
@@ -14,9 +11,7 @@ from tests.infra.replay import read_policies, unneeded
 _OWN = re.compile(r"\bg[0-9]+\b|-[0-9a-f]{8,}\b|[0-9a-f]{8}-[0-9a-f]{8,}")
 
 
-def mistaken_grants(
-    template: dict[str, Any], folder: Path, *, stack: str, roles: set[str], by_speed: Sequence[tuple[str, str]] = ()
-) -> Iterator[str]:
+def mistaken_grants(template, folder, *, stack, roles, by_speed=()):
     """The grants of these roles, by their logical ids, that no recorded check needs and no reason explains, and reasons
     for grants that were needed. AWS's own policies are not held against anything.
 
@@ -37,7 +32,7 @@ def mistaken_grants(
                 yield f"{role} has a reason for {pattern}, which is needed"
 
 
-def needed_by_none(folder: Path, role: str) -> set[tuple[str, ...]]:
+def needed_by_none(folder, role):
     """Return the grants of a role that it has in several deployments and needed in no deployment.
 
     A grant has the actions of its statement, and the action or resource, without names of deployments and resources.
@@ -52,7 +47,7 @@ def needed_by_none(folder: Path, role: str) -> set[tuple[str, ...]]:
     return set.intersection(*found)
 
 
-def _reasons(template: dict[str, Any]) -> dict[str, dict[str, str]]:
+def _reasons(template):
     return {
         resource["Properties"]["Roles"][0]["Ref"]: resource.get("Metadata", {}).get(UNEXERCISED, {})
         for resource in template["Resources"].values()

@@ -4,10 +4,7 @@ import io
 import itertools
 import json
 import zipfile
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, cast
+from datetime import UTC, timedelta
 
 import pytest
 from aws_cdk import App, DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
@@ -29,46 +26,37 @@ names = (f"g{number}" for number in itertools.count(1))
 
 
 class Guarded(Stack):
-    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
+    def __init__(self, scope, deployment, spec):
         name = topology.stack_name(deployment)
         synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
         super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
         Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
         self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.data_bucket(spec.data))
 
-    def data_bucket(self, spec: parts.DataSpec) -> s3.Bucket:
+    def data_bucket(self, spec):
         return s3.Bucket(self, "Data", removal_policy=RemovalPolicy.RETAIN if spec.keep else RemovalPolicy.DESTROY)
 
 
 class Storing(Guarded):
-    def data_bucket(self, spec: parts.DataSpec) -> s3.Bucket:
+    def data_bucket(self, spec):
         return Buckets(self, "Buckets", spec=spec, key=None).data
 
 
 class Small(Guarded):
     """Stack with a guard, its data bucket, and one resource of each kind that costs by the hour."""
 
-    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
+    def __init__(self, scope, deployment, spec):
         super().__init__(scope, deployment, spec)
         subnets = [ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)]
         vpc = ec2.Vpc(self, "Vpc", max_azs=1, subnet_configuration=subnets, restrict_default_security_group=False)
-        costly: list[Any] = [
-            autoscaling.AutoScalingGroup(
-                self,
-                group.name,
-                vpc=vpc,
-                vpc_subnets=ec2.SubnetSelection(subnets=vpc.isolated_subnets),
-                launch_template=ec2.LaunchTemplate(
-                    self,
-                    f"{group.name}-Template",
-                    instance_type=ec2.InstanceType(group.instance_type),
-                    machine_image=ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f60718"}),
-                ),
-                max_capacity=2,
-                min_capacity=0,
-            )
-            for group in spec.training
-        ]
+        image = ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f60718"})
+        place = {"vpc": vpc, "vpc_subnets": ec2.SubnetSelection(subnets=vpc.isolated_subnets)}
+        costly = []
+        for group in spec.training:
+            kind = ec2.InstanceType(group.instance_type)
+            template = ec2.LaunchTemplate(self, f"{group.name}-Template", instance_type=kind, machine_image=image)
+            limits = {"min_capacity": 0, "max_capacity": 2}
+            costly.append(autoscaling.AutoScalingGroup(self, group.name, launch_template=template, **place, **limits))
         primary = {"instanceType": "m5.xlarge", "instanceCount": 1}
         costly.append(
             emr.CfnCluster(
@@ -86,7 +74,7 @@ class Small(Guarded):
 
 
 class Sharing(Guarded):
-    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
+    def __init__(self, scope, deployment, spec):
         super().__init__(scope, deployment, spec)
         efs.CfnFileSystem(self, "Share", throughput_mode="elastic")
         ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
@@ -95,17 +83,7 @@ class Sharing(Guarded):
 class Deployed:
     """Stack with a guard in the embedded AWS. `kind` names its class."""
 
-    def __init__(
-        self,
-        client: Callable[[str], Any],
-        out: Path,
-        *,
-        becomes: str = "CREATE_COMPLETE",
-        kind: str = "Small",
-        name: str = "",
-        keep: bool | None = True,
-        **guard: Any,
-    ) -> None:
+    def __init__(self, client, out, *, becomes="CREATE_COMPLETE", kind="Small", name="", keep=True, **guard):
         self.client, self.name, self._out, self._kind = client, name or next(names), out, globals()[kind]
         spec = topology.load("demo", SHIPPED)
         limits = parts.GuardSpec(mail="ada@example.org", **guard)
@@ -114,7 +92,7 @@ class Deployed:
         self.create(becomes)
         self.queue, self.function = self._subscribe(), self.named("GuardFunction")
 
-    def create(self, becomes: str = "CREATE_COMPLETE") -> None:
+    def create(self, becomes="CREATE_COMPLETE"):
         self.stack = self.cloudformation.create_stack(
             StackName=self.stack_name,
             TemplateBody=self.template(),
@@ -122,16 +100,16 @@ class Deployed:
             Capabilities=["CAPABILITY_IAM"],
             RoleARN="arn:aws:iam::000000000000:role/execution",
         )["StackId"]
-        self.created: datetime = self.becomes(becomes)["CreationTime"]
+        self.created = self.becomes(becomes)["CreationTime"]
 
-    def update(self, template: str) -> None:
+    def update(self, template):
         named = {"StackName": self.stack_name, "Capabilities": ["CAPABILITY_IAM"]}
         self.cloudformation.update_stack(**named, TemplateBody=template)
 
-    def becomes(self, status: str) -> dict[str, Any]:
+    def becomes(self, status):
         """Wait until nothing is in progress, check the stack's status, and return the stack."""
 
-        def stack() -> dict[str, Any] | None:
+        def stack():
             (found,) = self.cloudformation.describe_stacks(StackName=self.stack)["Stacks"]
             return None if found["StackStatus"].endswith("IN_PROGRESS") else found
 
@@ -141,14 +119,14 @@ class Deployed:
         return settled
 
     @property
-    def stack_name(self) -> str:
+    def stack_name(self):
         return topology.stack_name(self.name)
 
     @property
-    def prices(self) -> dict[str, Any]:
+    def prices(self):
         return prices(self.spec)
 
-    def template(self) -> str:
+    def template(self):
         """The template; its assets are in the bucket where CDK would have put them."""
         app = App(outdir=str(self._out), analytics_reporting=False, builtin_cloud_formation_validation=False)
         self._kind(app, self.name, self.spec)
@@ -163,30 +141,30 @@ class Deployed:
             self.client("s3").put_object(Bucket=_ASSETS, Key=key, Body=body.getvalue())
         return (self._out / f"{self.stack_name}.template.json").read_text()
 
-    def _resources(self) -> list[dict[str, Any]]:
+    def _resources(self):
         return list(self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"])
 
-    def physical(self, part: str) -> str:
+    def physical(self, part):
         """Return the one resource with a type that ends with `part`."""
         (name,) = (each["PhysicalResourceId"] for each in self._resources() if each["ResourceType"].endswith(part))
         return str(name)
 
-    def named(self, start: str) -> str:
+    def named(self, start):
         """Return the one resource with a logical ID of `start` and the digits that the CDK adds."""
         ids = {each["LogicalResourceId"].rstrip("0123456789ABCDEF"): each for each in self._resources()}
         return str(ids[start]["PhysicalResourceId"])
 
-    def groups(self) -> list[str]:
+    def groups(self):
         kind = "AWS::AutoScaling::AutoScalingGroup"
         return [each["PhysicalResourceId"] for each in self._resources() if each["ResourceType"] == kind]
 
-    def raise_groups(self) -> dict[str, datetime]:
+    def raise_groups(self):
         """Start one node in each group, and return the launch times by instance."""
         scaling = self.client("autoscaling")
         for group in self.groups():
             scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
 
-        def serving() -> list[str]:
+        def serving():
             found = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=self.groups())["AutoScalingGroups"]
             states = {each["InstanceId"]: each["LifecycleState"] for group in found for each in group["Instances"]}
             return [*states] if list(states.values()) == ["InService"] * len(found) else []
@@ -195,57 +173,57 @@ class Deployed:
         instances = [each for reservation in described["Reservations"] for each in reservation["Instances"]]
         return {each["InstanceId"]: each["LaunchTime"] for each in instances}
 
-    def desired(self) -> list[int]:
+    def desired(self):
         found = self.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=self.groups())
         return [group["DesiredCapacity"] for group in found["AutoScalingGroups"]]
 
-    def cluster_state(self) -> str:
+    def cluster_state(self):
         cluster = self.client("emr").describe_cluster(ClusterId=self.physical("EMR::Cluster"))["Cluster"]
         return str(cluster["Status"]["State"]).replace("TERMINATING", "TERMINATED")
 
-    def sign(self, instance: str, suffix: str) -> datetime:
+    def sign(self, instance, suffix):
         """Write a status or activity marker of a node, and return its time."""
         place = {"Bucket": self.bucket, "Key": f"nodes/{instance}.{suffix}"}
         self.client("s3").put_object(**place, Body=b"")
-        return cast(datetime, self.client("s3").head_object(**place)["LastModified"])
+        return self.client("s3").head_object(**place)["LastModified"]
 
-    def want(self, *runs: object) -> None:
+    def want(self, *runs):
         queue = json.dumps({"version": 2, "runs": runs})
         self.client("s3").put_object(Bucket=self.bucket, Key=f"requests/{self.name}.json", Body=queue.encode())
 
-    def requested_runs(self) -> list[dict[str, Any]]:
+    def requested_runs(self):
         found = self.client("s3").get_object(Bucket=self.bucket, Key=f"requests/{self.name}.json")
         return list(json.loads(found["Body"].read())["runs"])
 
-    def end(self, run: str, token: str) -> None:
+    def end(self, run, token):
         """Write the end of a launch, like its nodes."""
         end = json.dumps({"version": 2, "token": token, "outcome": "stopped", "error": ""})
         self.client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
 
     @property
-    def bucket(self) -> str:
+    def bucket(self):
         return self.physical("S3::Bucket")
 
-    def invoke(self, now: datetime) -> dict[str, Any]:
+    def invoke(self, now):
         event = json.dumps({"time": now.astimezone(UTC).isoformat()})
         answer = self.client("lambda").invoke(FunctionName=self.function, Payload=event)
         body = answer["Payload"].read()
         return dict(json.loads(body)) if "FunctionError" in answer else {}
 
-    def wake(self, now: datetime) -> None:
+    def wake(self, now):
         """Like `invoke`, but in this process, which is cheaper. The emulator's faults apply only to such a round."""
         function = self.client("lambda").get_function_configuration(FunctionName=self.function)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
             main.handler({"time": now.astimezone(UTC).isoformat()}, None)
 
-    def age(self, hours: float) -> datetime:
+    def age(self, hours):
         return self.created + timedelta(hours=hours)
 
-    def after(self, hours: float) -> None:
+    def after(self, hours):
         self.wake(self.age(hours))
 
-    def mails(self) -> list[str]:
+    def mails(self):
         """Return the subjects of the emails since the last call."""
         sqs, found = self.client("sqs"), []
         while messages := sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages", []):
@@ -254,15 +232,15 @@ class Deployed:
                 sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
         return found
 
-    def log(self) -> str:
+    def log(self):
         logs, group = self.client("logs"), self.physical("Logs::LogGroup")
         return "\n".join(event["message"] for event in logs.filter_log_events(logGroupName=group)["events"])
 
-    def account(self) -> dict[str, Any]:
+    def account(self):
         parameter = self.client("ssm").get_parameter(Name=topology.guard_parameter(self.name))["Parameter"]
         return dict(json.loads(parameter["Value"]))
 
-    def _subscribe(self) -> str:
+    def _subscribe(self):
         """Create a queue that receives the messages of the topic, and return its URL."""
         sqs = self.client("sqs")
         queue = str(sqs.create_queue(QueueName=self.name)["QueueUrl"])

@@ -6,7 +6,6 @@ has is asked for by type, and its absence is a fault too. Encryption and the met
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 Resources = dict[str, dict[str, Any]]
@@ -29,13 +28,13 @@ _READING = re.compile(r"[a-z0-9-]+:(Describe|Get|List)[A-Za-z]+")
 _MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServicePolicy_v2"}
 
 
-def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
+def broken(resources, tags):
     rules = (open_doors, too_much_allowed, unguarded, left_behind, clusters_out_of_reach, networks_open_to_emr)
     found = [fault for rule in (*rules, roles_without_source_account) for fault in rule(resources)]
     return [*found, *untagged(resources, tags)]
 
 
-def open_doors(resources: Resources) -> list[str]:
+def open_doors(resources):
     """Return rules that allow connections from addresses, and resources with a public address."""
     found = []
     for name, each in of_type(resources, "AWS::EC2::SecurityGroup").items():
@@ -54,7 +53,7 @@ def open_doors(resources: Resources) -> list[str]:
     return found
 
 
-def too_much_allowed(resources: Resources) -> list[str]:
+def too_much_allowed(resources):
     """Policies with a wildcard in an action, or that change any resource; roles with other policies of AWS than two."""
     found = []
     for name, each in of_type(resources, "AWS::IAM::Policy").items():
@@ -76,7 +75,7 @@ def too_much_allowed(resources: Resources) -> list[str]:
     return found
 
 
-def untagged(resources: Resources, tags: Mapping[str, str]) -> list[str]:
+def untagged(resources, tags):
     """Resources that could have all of the tags and do not, and instances and volumes of launch templates."""
     return [
         f"{name} lacks the tags {dict(sorted(missing))}"
@@ -87,7 +86,7 @@ def untagged(resources: Resources, tags: Mapping[str, str]) -> list[str]:
     ]
 
 
-def unguarded(resources: Resources) -> list[str]:
+def unguarded(resources):
     """Resources that cost by the hour and are not created after the guard and its schedule, and deleted before."""
     parts = {**of_type(resources, "AWS::Lambda::Function"), **of_type(resources, "AWS::Events::Rule")}
     guard = {name for name in parts if name.startswith("Guard")}
@@ -101,7 +100,7 @@ def unguarded(resources: Resources) -> list[str]:
     ]
 
 
-def left_behind(resources: Resources) -> list[str]:
+def left_behind(resources):
     """Return resources that outlive the stack, except a data bucket with its policy."""
     found = []
     for name, each in resources.items():
@@ -112,7 +111,7 @@ def left_behind(resources: Resources) -> list[str]:
     return found
 
 
-def clusters_out_of_reach(resources: Resources) -> list[str]:
+def clusters_out_of_reach(resources):
     """Clusters that lack a rule that EMR requires and does not add itself, or that may start before it exists."""
     found = []
     for name, cluster in of_type(resources, "AWS::EMR::Cluster").items():
@@ -128,7 +127,7 @@ def clusters_out_of_reach(resources: Resources) -> list[str]:
     return found
 
 
-def networks_open_to_emr(resources: Resources) -> list[str]:
+def networks_open_to_emr(resources):
     """Return VPCs with the tag with which EMR may create security groups, which would block the VPC's deletion."""
     return [
         f"{name} lets EMR make security groups of its own"
@@ -137,7 +136,7 @@ def networks_open_to_emr(resources: Resources) -> list[str]:
     ]
 
 
-def roles_without_source_account(resources: Resources) -> list[str]:
+def roles_without_source_account(resources):
     """Roles that a service may assume for a resource of another account, although it sends the resource's account.
 
     EC2 and Lambda are not documented to send it; only users of the account can give its roles to them.
@@ -155,18 +154,18 @@ def roles_without_source_account(resources: Resources) -> list[str]:
 # Reading a template
 
 
-def of_type(resources: Resources, kind: str) -> dict[str, Any]:
+def of_type(resources, kind):
     """Return the properties of all resources of a type, by logical ID."""
     return {name: each.get("Properties", {}) for name, each in resources.items() if each["Type"] == kind}
 
 
-def the(resources: Resources, kind: str, part: str = "") -> tuple[str, dict[str, Any]]:
+def the(resources, kind, part=""):
     """Return the one resource of a type with `part` in its logical ID."""
     (found,) = ((name, each) for name, each in of_type(resources, kind).items() if part in name)
     return found
 
 
-def references(value: Any) -> Iterator[str]:
+def references(value):
     """Yield the logical IDs to which a part of the template refers."""
     if isinstance(value, dict):
         if "Ref" in value:
@@ -180,9 +179,9 @@ def references(value: Any) -> Iterator[str]:
             yield from references(each)
 
 
-def needs(resources: Resources, name: str) -> set[str]:
+def needs(resources, name):
     """Return the resources that are created before a resource, and deleted after it."""
-    found: set[str] = set()
+    found = set()
     waiting = [name]
     while waiting:
         each = resources[waiting.pop()]
@@ -192,19 +191,19 @@ def needs(resources: Resources, name: str) -> set[str]:
     return found
 
 
-def as_list(value: Any) -> list[Any]:
+def as_list(value):
     """Return the value as a list. CloudFormation may write a list of one value without brackets."""
     return value if isinstance(value, list) else [value]
 
 
-def _passes(rule: Mapping[str, Any], group: str, port: int, other: str) -> bool:
+def _passes(rule, group, port, other):
     """Return whether a rule allows TCP only on this port, from or to the other group."""
     others = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
     ports = rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")
     return (*references(rule["GroupId"]), *references(others), ports) == (group, other, ("tcp", port, port))
 
 
-def _tags(properties: Mapping[str, Any]) -> list[dict[str, str]]:
+def _tags(properties):
     """The tags of a resource, and of each thing that a launch template makes."""
     holders = (properties, properties.get("LaunchTemplateData", {}))
     specified = [each["Tags"] for holder in holders for each in holder.get("TagSpecifications", ())]

@@ -11,12 +11,11 @@ import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import yaml
 
 from infra import topology
-from tests.infra.invariants import Resources, as_list, needs, references
+from tests.infra.invariants import as_list, needs, references
 from tests.infra.templates import Templates
 from tests.infra.variants import SHIPPED
 
@@ -24,10 +23,10 @@ FILE = Path(__file__).with_name("templates.yaml")
 DEMO = topology.load("demo", SHIPPED)
 _SUFFIX = re.compile(r"(?<=\w)[0-9A-F]{8}\b")
 _ON_EVERYTHING = {topology.TAG_DEPLOYMENT, topology.TAG_TOPOLOGY, topology.TAG_OWNER, "Name"}
-_USUAL: dict[str, Any] = {"UpdateReplacePolicy": "Delete", "DeletionPolicy": "Delete", "Version": "2012-10-17"}
+_USUAL = {"UpdateReplacePolicy": "Delete", "DeletionPolicy": "Delete", "Version": "2012-10-17"}
 
 
-def page(assembly: Path) -> dict[str, Any]:
+def page(assembly):
     """Return outputs and resources of an assembly's template; `twins` of a resource differ only in numbers."""
     (path,) = assembly.glob("*.template.json")
     template = json.loads(
@@ -36,21 +35,21 @@ def page(assembly: Path) -> dict[str, Any]:
     resources = template["Resources"]
     named = {name_of(name): _readable(_flat(resources, name)) for name in resources}
     assert len(named) == len(resources)
-    seen: dict[str, list[str]] = {}
+    seen = {}
     for name, each in named.items():
         seen.setdefault(re.sub(r"[0-9]+", "", json.dumps([name, each])), []).append(name)
     alike = {first: {**named[first], **({"twins": twins} if twins else {})} for first, *twins in seen.values()}
     return {"Resources": alike, "Outputs": _readable(template.get("Outputs", {}))}
 
 
-def _files(assembly: Path, digest: str) -> str:
+def _files(assembly, digest):
     """Return the files of an asset. A file of the test repository contains its own path."""
     (asset,) = (path for path in assembly.glob(f"asset.{digest}*") if path.is_dir() or path.stat().st_size < 100)
     files = sorted(str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file())
     return f"[{' '.join(files) or asset.read_text()}]"
 
 
-def _flat(resources: Resources, name: str) -> dict[str, Any]:
+def _flat(resources, name):
     """Return a resource with its properties next to its type, and only with dependencies that no other one implies."""
     kept = {key: each for key, each in resources[name].items() if key not in ("Properties", "Metadata", "DependsOn")}
     waits = set(as_list(resources[name].get("DependsOn", []))) - set(references(resources[name]))
@@ -62,11 +61,11 @@ def _flat(resources: Resources, name: str) -> dict[str, Any]:
     }
 
 
-def name_of(logical: str) -> str:
+def name_of(logical):
     return _SUFFIX.sub("", _SUFFIX.sub("", logical))
 
 
-def _readable(value: Any) -> Any:
+def _readable(value):
     if isinstance(value, list):
         if value and all(isinstance(each, dict) and {"Key", "Value"} <= set(each) for each in value):
             return {each["Key"]: _readable(each["Value"]) for each in value if each["Key"] not in _ON_EVERYTHING}
@@ -92,7 +91,7 @@ def _readable(value: Any) -> Any:
     return {name: each for name, each in read.items() if (name, each) not in (("Tags", {}), ("Tags", []))}
 
 
-def changes(before: Any, after: Any) -> Any:
+def changes(before, after):
     """Return the differences: removed parts have the value None, and lists name removed and new members."""
     if isinstance(before, dict) and isinstance(after, dict):
         names = [*before, *(name for name in after if name not in before)]
@@ -104,33 +103,33 @@ def changes(before: Any, after: Any) -> Any:
     return after
 
 
-def page_of(templates: Templates, fields: dict[str, Any]) -> dict[str, Any]:
+def page_of(templates, fields):
     """Return the page of the demo with these fields; `generation` is that of the stack."""
     options = {name: value for name, value in fields.items() if name == "generation"}
     spec = demo(**{name: value for name, value in fields.items() if name not in options})
     return page(templates.assembly(spec, **options))
 
 
-def demo(**fields: Any) -> topology.Topology:
+def demo(**fields):
     return topology.Topology.model_validate({**DEMO.model_dump(mode="json"), **fields})
 
 
-def cases() -> list[dict[str, Any]]:
+def cases():
     """Return the cases. The first has the whole page of the demo, each other one the changes by its fields."""
     return list(yaml.safe_load(FILE.read_text("utf-8")))
 
 
-def seen(templates: Templates, case: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+def seen(templates, case, whole):
     found = page_of(templates, case["fields"])
-    return found if not case["fields"] else changes(whole, found)  # type: ignore[no-any-return]
+    return found if not case["fields"] else changes(whole, found)
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, _data: Any) -> bool:
+    def ignore_aliases(self, _data):
         return True
 
 
-def main() -> None:
+def main():
     sys.path.append(str(SHIPPED.parent / "packages" / "local-aws"))  # helpers of its tests, which conftest.py uses
     from tests.infra.conftest import fill, stack_of
 

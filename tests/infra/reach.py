@@ -4,15 +4,13 @@ A gateway without a policy allows everything. Do not confuse it with a gateway t
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from tests.infra.invariants import Resources, as_list, of_type
+from tests.infra.invariants import as_list, of_type
 
 OURS, THEIRS, AWS = "111111111111", "222222222222", "333333333333"
 _ACCOUNTS = {"us": OURS, "them": THEIRS, "AWS": AWS, "nobody": ""}
@@ -30,12 +28,12 @@ class Request:
     key: str = "/some/key"
 
     @property
-    def arn(self) -> str:
+    def arn(self):
         """ARN of the resource: the bucket for an action on buckets, else an object."""
         return f"arn:aws:s3:::{self.bucket}{self.key if 'Object' in self.action or 'Upload' in self.action else ''}"
 
 
-def passes(resources: Resources, request: Request) -> bool | None:
+def passes(resources, request):
     """Return whether the gateway allows the request; None without a gateway or without its policy."""
     gateways = [each for each in of_type(resources, "AWS::EC2::VPCEndpoint").values() if _is_gateway(each)]
     if not gateways or "PolicyDocument" not in gateways[0]:
@@ -44,7 +42,7 @@ def passes(resources: Resources, request: Request) -> bool | None:
     return any(_allows(statement, request) for statement in _resolved(gateway["PolicyDocument"])["Statement"])
 
 
-def wrong(resources: Resources, region: str) -> list[Request]:
+def wrong(resources, region):
     with_shell = not all(map(_is_gateway, of_type(resources, "AWS::EC2::VPCEndpoint").values()))
     with_emr = bool(of_type(resources, "AWS::EMR::Cluster"))
     right = {"always": True, "with a shell": with_shell, "with EMR": with_emr, "never": False}
@@ -52,7 +50,7 @@ def wrong(resources: Resources, region: str) -> list[Request]:
     return [request for request, passing in expected.items() if passes(resources, request) is not passing]
 
 
-def requests(region: str) -> Iterator[tuple[str, Request]]:
+def requests(region):
     """Yield pairs of the condition under which a request should pass, and the request."""
     log = "aws157-logs-prod" if region == "us-east-1" else f"aws157-logs-prod-{region}"
     for row in yaml.safe_load(Path(__file__).with_name("reach.yaml").read_text("utf-8")):
@@ -61,11 +59,11 @@ def requests(region: str) -> Iterator[tuple[str, Request]]:
             yield row["passes"], Request(action=action, bucket=name, of=_ACCOUNTS[row["of"]], by=_ACCOUNTS[by])
 
 
-def _is_gateway(endpoint: Mapping[str, Any]) -> bool:
+def _is_gateway(endpoint):
     return bool(endpoint["VpcEndpointType"] == "Gateway")
 
 
-def _allows(statement: Mapping[str, Any], request: Request) -> bool:
+def _allows(statement, request):
     assert statement["Effect"] == "Allow"
     assert statement["Principal"] == {"AWS": "*"}
     known = {"aws:ResourceAccount": request.of, "aws:PrincipalAccount": request.by}
@@ -78,7 +76,7 @@ def _allows(statement: Mapping[str, Any], request: Request) -> bool:
     )
 
 
-def _resolved(value: Any) -> Any:
+def _resolved(value):
     if isinstance(value, list):
         return [_resolved(each) for each in value]
     if not isinstance(value, dict):

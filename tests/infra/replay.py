@@ -1,12 +1,10 @@
 """Replays recorded checks against other policies, and finds which parts of a policy no check needs."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from shoal_local_aws.permissions.checks import request_of
-from shoal_local_aws.permissions.record import FILE, Check, Statement
+from shoal_local_aws.permissions.record import FILE, Statement
 from shoal_local_aws.seams import identity
 
 Policy = list[Statement]
@@ -20,24 +18,24 @@ class Grant(NamedTuple):
     value: str
 
 
-def read_policies(folder: Path) -> dict[str, list[Policy]]:
+def read_policies(folder):
     """Return the last policies of each user and role with checks, by `Check.who`.
 
     They include those of a role with checks during the deletion of its stack and policies.
     """
-    found: dict[str, list[Policy]] = {}
+    found = {}
     for line in map(json.loads, (folder / FILE).read_text().splitlines()):
         if "policies" in line and (any(line["policies"]) or line["who"] not in found):
             found[line["who"]] = line["policies"]
     return found
 
 
-def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
+def is_allowed(check, policies):
     parsed = [[identity.statement(**each) for each in policy] for policy in policies]
     return bool(identity.evaluate(request_of(check), parsed).decision == "Allow")
 
 
-def unneeded(checks: Iterable[Check], policies: Sequence[Policy]) -> Iterator[Grant]:
+def unneeded(checks, policies):
     """Yield the grants without which the policies would still allow all checks."""
     every = {(each.action, each.resource, repr(each.context)): each for each in checks}
     asked = [each for each in every.values() if is_allowed(each, policies)]

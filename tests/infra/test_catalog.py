@@ -1,4 +1,5 @@
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,6 +15,9 @@ TYPES = catalog.catalog().types
 CURRENT = [row for row in TYPES.values() if not row.retired]
 RETIRED = [row for row in TYPES.values() if row.retired]
 CAPABILITIES = sorted({row.gpu.capability for row in TYPES.values() if row.gpu})
+
+
+GPU_TYPES = yaml.safe_load(Path(__file__).with_name("gpu_types.yaml").read_text())
 
 
 def gpu(name):
@@ -32,21 +36,7 @@ def named(node):
 
 
 @pytest.mark.parametrize(
-    ("name", "vcpu", "memory", "gpus", "kind", "dollars"),
-    [
-        ("g5.xlarge", 4, 16, 1, "A10G", 1.006),
-        ("g4dn.12xlarge", 48, 192, 4, "T4", 3.912),
-        ("g5.24xlarge", 96, 384, 4, "A10G", 8.144),
-        ("g6.16xlarge", 64, 256, 1, "L4", 3.3968),
-        ("g6e.48xlarge", 192, 1536, 8, "L40S", 30.13118),
-        ("p4d.24xlarge", 96, 1152, 8, "A100", 21.957642),
-        ("p5.4xlarge", 16, 256, 1, "H100", 6.88),
-        ("p5.48xlarge", 192, 2048, 8, "H100", 55.04),
-        ("g3.16xlarge", 64, 488, 4, "M60", 4.56),
-        ("p2.16xlarge", 64, 732, 16, "K80", 14.40),
-        ("p3.2xlarge", 8, 61, 1, "V100", 3.06),
-        ("p3.8xlarge", 32, 244, 4, "V100", 12.24),
-    ],
+    ("name", "vcpu", "memory", "gpus", "kind", "dollars"), GPU_TYPES, ids=[row[0] for row in GPU_TYPES]
 )
 def test_gpu_types_are_those_of_aws(name, vcpu, memory, gpus, kind, dollars):
     found = catalog.find(name)

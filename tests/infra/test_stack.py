@@ -1,36 +1,18 @@
+"""Tests of the order in which a stack's resources are created and deleted."""
+
+from pathlib import Path
+
 import pytest
+import yaml
 
 from tests.infra import pages
 from tests.infra.invariants import needs
 
-BUCKETS = "CleanupRawBucket CleanupDataBucket CleanupLogBucket CleanupClaim NetworkVpcS3"
+LASTING = yaml.safe_load(Path(__file__).with_name("lasting.yaml").read_text("utf-8"))
 
 
-@pytest.fixture(scope="module")
-def resources(templates):
-    return templates.resources(pages.DEMO)
-
-
-@pytest.mark.parametrize(
-    ("name", "lasting"),
-    [
-        (
-            "PreprocessingCluster",
-            f"{BUCKETS} CleanupGroups PreprocessingNodeRole PreprocessingNodeRoleDefaultPolicy "
-            "PreprocessingNodeProfile PreprocessingServiceRole PreprocessingServiceRoleDefaultPolicy",
-        ),
-        *(
-            (
-                f"Training{group}ASG",
-                f"{BUCKETS} TrainingNodeRole TrainingNodeRoleDefaultPolicy TrainingNodeProfile",
-            )
-            for group in ("fast", "slow")
-        ),
-        ("CleanupGroups", "PreprocessingPrimary PreprocessingCore PreprocessingServiceAccess"),
-        ("ShareFiles", "CleanupClaim"),
-        ("GuardFunction", "CleanupParameters"),
-    ],
-)
-def test_a_dependency_outlives_its_resource(name, lasting, resources):
+@pytest.mark.parametrize("name", LASTING)
+def test_a_dependency_outlives_its_resource(name, templates):
+    resources = templates.resources(pages.DEMO)
     (logical,) = (each for each in resources if pages.name_of(each) == name)
-    assert set(lasting.split()) <= {pages.name_of(each) for each in needs(resources, logical)}
+    assert {*LASTING[name]} <= {pages.name_of(each) for each in needs(resources, logical)}

@@ -1,14 +1,13 @@
 """Shipped topologies, and topologies with options that no shipped one has."""
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from infra import policies, topology
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
-ALL: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("with_all.yaml").read_text("utf-8"))
+ALL = yaml.safe_load(Path(__file__).with_name("with_all.yaml").read_text("utf-8"))
 DEPLOYED = (
     *("one-node", "embeddings-4x1gpu", "embeddings-4x1gpu-2readers", "reference-2g3x16-2gpu", "scaling-a10g-t4"),
     *("scaling-a10g-l4-t4", "starter", "h100-8", "reference-1g3-1p2", "mixed-g5-g4dn", "mixed-spot", "emr-graviton"),
@@ -18,7 +17,7 @@ DEPLOYED = (
 these."""
 
 
-def of(**fields: object) -> topology.Topology:
+def of(**fields):
     return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
 
 
@@ -39,5 +38,5 @@ IN_OTHER_NETWORKS = [
 ]
 
 
-def bounded(spec: topology.Topology) -> topology.Topology:
+def bounded(spec):
     return spec.model_copy(update={"permissions_boundary": f"arn:aws:iam::111122223333:policy/{policies.BOUNDARY}"})

@@ -15,11 +15,8 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def run_on_ranks():
-    """Return a function that runs a program of the package on several ranks and returns the program's output.
-
-    The function's arguments are the number of ranks, the path of the program, and the arguments of the program. Keyword
-    arguments become environment variables.
-    """
+    """Return a function that runs a program of the package on several ranks, with arguments and environment variables,
+    and returns the program's output."""
 
     def run(ranks, program, *arguments, **environment):
         torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}") if ranks > 1 else ()

@@ -7,34 +7,33 @@ program writes the losses of all steps into this folder.
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from program import CLOCK, RANK, WORLD
 from shoal_balance.torch import BalancedBatches
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 ROWS, GLOBAL_BATCH, WORDS, LENGTH = 121, 16, 40, 6
 
 
-def advance_clock(model: nn.Module, slow: list[float], argument: str = "") -> None:
-    def wait(_: nn.Module, given: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
+def advance_clock(model, slow, argument=""):
+    def wait(_, given, named):
         rows = len(named[argument] if argument else given[0])
         CLOCK.now += slow[RANK] * rows if slow else 0.0
 
     model.register_forward_pre_hook(wait, with_kwargs=True)
 
 
-def words() -> tuple[Tensor, Tensor]:
+def words():
     """Return texts, (rows, words), and labels, (rows,): 1 if the first word id is in the upper half."""
     found = torch.randint(WORDS, (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
     return found, (found[:, 0] >= WORDS // 2).long()
 
 
-def train_with_transformers(options: dict[str, Any]) -> dict[str, Any]:
+def train_with_transformers(options):
     from shoal_balance.transformers import BalancedTrainer
     from transformers import GPT2Config, GPT2LMHeadModel, TrainingArguments
 
@@ -66,18 +65,18 @@ def train_with_transformers(options: dict[str, Any]) -> dict[str, Any]:
     return {"losses": losses, "shares": trainer.batches.shares}
 
 
-def train_with_lightning(options: dict[str, Any]) -> dict[str, Any]:
+def train_with_lightning(options):
     import lightning.pytorch as pl
     from lightning.pytorch.callbacks import ModelCheckpoint
     from shoal_balance.lightning import Balance
 
-    class Module(pl.LightningModule):  # type: ignore[misc]
-        def __init__(self) -> None:
+    class Module(pl.LightningModule):
+        def __init__(self):
             super().__init__()
             self.layers = nn.Sequential(nn.EmbeddingBag(WORDS, 16), nn.Linear(16, 2))
-            self.lengths: list[float] = []
+            self.lengths = []
 
-        def train_dataloader(self) -> DataLoader[Any]:
+        def train_dataloader(self):
             self.batches = BalancedBatches(ROWS, global_batch=GLOBAL_BATCH, rebalance_every=4)
             workers = options.get("workers", 0)
             return DataLoader(
@@ -87,15 +86,15 @@ def train_with_lightning(options: dict[str, Any]) -> dict[str, Any]:
                 multiprocessing_context="spawn" if workers else None,  # a fork of a process with gloo threads may hang
             )
 
-        def configure_optimizers(self) -> torch.optim.Optimizer:
+        def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.5)
 
-        def training_step(self, batch: list[Tensor], _: int) -> Tensor:
+        def training_step(self, batch, _):
             texts, labels = batch
             CLOCK.now += options["slow"][RANK] * len(texts) if options.get("slow") else 0.0
             return cross_entropy(self.layers(texts), labels)
 
-        def on_before_optimizer_step(self, _: torch.optim.Optimizer) -> None:
+        def on_before_optimizer_step(self, _):
             """Record the norm of the gradients, which are the same on all ranks. The loss differs between ranks."""
             self.lengths.append(sum(float(each.grad.norm()) for each in self.parameters() if each.grad is not None))
 
@@ -119,7 +118,7 @@ def train_with_lightning(options: dict[str, Any]) -> dict[str, Any]:
     return {"losses": module.lengths, "shares": module.batches.shares}
 
 
-def main(options: dict[str, Any]) -> None:
+def main(options):
     torch.set_num_threads(1)
     output = Path(options["output"])
     output.mkdir(exist_ok=True, parents=True)

@@ -10,13 +10,12 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import shoal_balance.torch
 import torch
 import torch.distributed as dist
-from shoal_balance.torch import BalancedBatches, Step
-from torch import Tensor, nn
+from shoal_balance.torch import BalancedBatches
+from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
@@ -30,7 +29,7 @@ class FakeClock:
 
     now = 0.0
 
-    def perf_counter(self) -> float:
+    def perf_counter(self):
         return self.now
 
 
@@ -55,7 +54,7 @@ class Options:
 
 
 class Program:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options):
         self.options = options
         torch.manual_seed(0)
         inputs = torch.randn(ROWS, 12)
@@ -65,18 +64,18 @@ class Program:
         self.loader = DataLoader(TensorDataset(inputs, labels), batch_sampler=self.batches, num_workers=options.workers)
         self.optimiser = torch.optim.SGD(self.plain.parameters(), lr=0.5, momentum=0.5)
         self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, enabled=options.scaled)
-        self.losses: list[float] = []
-        self.shares: list[list[int]] = []
+        self.losses = []
+        self.shares = []
         if options.resume:
             saved = torch.load(options.resume)
             for part, state in saved.items():
                 getattr(self, part).load_state_dict(state)
-        self.model: nn.Module = self.plain
+        self.model = self.plain
         if WORLD > 1 and not options.own_all_reduce:
             self.model = summed = DistributedDataParallel(self.plain)
             self.batches.measure(summed)
 
-    def train(self) -> None:
+    def train(self):
         while self.batches.epoch < self.options.epochs and len(self.losses) < self.options.stop_after:
             for number, (inputs, labels) in enumerate(self.loader, 1):
                 sends = number % self.options.accumulate == 0 or number == len(self.batches)
@@ -88,14 +87,14 @@ class Program:
                 if len(self.losses) == self.options.stop_after:
                     return
 
-    def compute(self, step: Step, inputs: Tensor, labels: Tensor, *, sends: bool) -> Tensor:
+    def compute(self, step, inputs, labels, *, sends):
         waits = isinstance(self.model, DistributedDataParallel) and not sends
-        with self.model.no_sync() if waits else nullcontext():  # type: ignore[operator]
+        with self.model.no_sync() if waits else nullcontext():
             loss = binary_cross_entropy_with_logits(self.model(inputs), labels)
             CLOCK.now += self.options.slow[RANK] * step.rows if self.options.slow else 0.0
             scaled = self.scaler.scale(loss * step.loss_scale / self.options.accumulate)
             overflows = self.options.scaled and step.number == 2 and RANK == WORLD - 1
-            (scaled * float("inf") if overflows else scaled).backward()  # type: ignore[no-untyped-call]
+            (scaled * float("inf") if overflows else scaled).backward()
         if self.options.own_all_reduce:
             step.computed()
             for each in self.plain.parameters():
@@ -103,7 +102,7 @@ class Program:
                 each.grad /= WORLD
         return loss
 
-    def update(self) -> None:
+    def update(self):
         self.scaler.unscale_(self.optimiser)
         if self.options.clip:
             nn.utils.clip_grad_norm_(self.plain.parameters(), self.options.clip)
@@ -111,21 +110,21 @@ class Program:
         self.scaler.update()
         self.optimiser.zero_grad()
 
-    def record(self, part: float) -> None:
+    def record(self, part):
         loss = torch.tensor(part)
         if WORLD > 1:
             dist.all_reduce(loss)
         self.losses.append(loss.item())
         self.shares.append(self.batches.shares)
 
-    def write(self) -> None:
+    def write(self):
         path = Path(self.options.output)
         parts = ("plain", "optimiser", "batches")
         torch.save({part: getattr(self, part).state_dict() for part in parts}, path.with_suffix(".pt"))
         path.with_suffix(".json").write_text(json.dumps({"losses": self.losses, "shares": self.shares}))
 
 
-def main(options: dict[str, Any]) -> None:
+def main(options):
     torch.set_num_threads(1)
     if WORLD > 1:
         dist.init_process_group("gloo")

@@ -10,13 +10,10 @@ def both(tmp_path):
     return FaultFile(tmp_path), Faults(tmp_path)
 
 
-def test_without_a_file_there_is_no_fault(both):
-    assert both[1].find(NoCapacity) is None
-    assert not both[1].has_any(NoCapacity)
-
-
 def test_a_fault_is_active_until_it_is_lifted(both):
     file, faults = both
+    assert faults.find(NoCapacity) is None
+    assert not faults.has_any(NoCapacity)
     name = file.add(NoCapacity(zone="us-east-1a"))
     assert faults.find(NoCapacity, zone="us-east-1a", instance_type="g5.xlarge", market="spot")
     assert faults.find(NoCapacity, zone="us-east-1b", instance_type="g5.xlarge", market="spot") is None

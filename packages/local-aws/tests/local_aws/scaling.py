@@ -3,13 +3,9 @@
 import base64
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.processes import marked_processes
-from tests.local_aws.stacks import Client
 from tests.local_aws.waiting import until
 
 IMAGE = "ami-0a1b2c3d4e5f60718"
@@ -18,66 +14,51 @@ IMAGE = "ami-0a1b2c3d4e5f60718"
 class Group:
     """Auto scaling group with its own launch template.
 
-    Args:
-        data: Data of the launch template, in addition to an image and an instance type.
-        user_data: Script that nodes run when they boot. It creates the file `ready` after it has started all processes.
-        spot: Distribution over spot and on-demand, for a group with a mixed-instances policy.
-        types: Instance types in the overrides of a mixed-instances policy.
-        more: Additional arguments of CreateAutoScalingGroup. By default the group is in one zone.
+    `data` is added to the template, and nodes run `user_data`, which creates the file `ready`. With `spot` (an
+    InstancesDistribution) and `types` it has a mixed-instances policy. `more` are arguments of CreateAutoScalingGroup.
     """
 
-    def __init__(
-        self,
-        aws: EmbeddedAws,
-        client: Client,
-        name: str,
-        *,
-        data: dict[str, Any] | None = None,
-        user_data: str = "",
-        spot: dict[str, Any] | None = None,
-        types: Sequence[str] = (),
-        **more: Any,
-    ) -> None:
+    def __init__(self, aws, client, name, *, data=None, user_data="", spot=None, types=(), **more):
         self.name, self._nodes, self._boots = name, aws.folder / "nodes", bool(user_data)
         self.asg, self.ec2 = client("autoscaling"), client("ec2")
         script = {"UserData": base64.b64encode(user_data.encode()).decode()} if user_data else {}
         whole = {"ImageId": IMAGE, "InstanceType": "g5.xlarge", **script, **(data or {})}
         self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=whole)
-        template: dict[str, Any] = {"LaunchTemplateName": name, "Version": "$Latest"}
-        source: dict[str, Any] = {"LaunchTemplate": template}
+        template = {"LaunchTemplateName": name, "Version": "$Latest"}
+        source = {"LaunchTemplate": template}
         if spot is not None:
             named = {"LaunchTemplateSpecification": template, "Overrides": [{"InstanceType": each} for each in types]}
             source = {"MixedInstancesPolicy": {"LaunchTemplate": named, "InstancesDistribution": spot}}
         place = {} if "VPCZoneIdentifier" in more else {"AvailabilityZones": ["us-east-1a"]}
         self.asg.create_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, MaxSize=3, **place, **source, **more)
 
-    def scale(self, count: int) -> None:
+    def scale(self, count):
         self.asg.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
 
-    def update(self, **values: Any) -> None:
+    def update(self, **values):
         self.asg.update_auto_scaling_group(AutoScalingGroupName=self.name, **values)
 
-    def described(self) -> dict[str, Any]:
+    def described(self):
         found = self.asg.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])["AutoScalingGroups"]
         return dict(found[0])
 
-    def serving(self, count: int) -> list[str]:
+    def serving(self, count):
         """Wait until `count` instances are in service and have run their user data. Return the ids of the instances."""
 
-        def ready() -> list[str] | None:
+        def ready():
             states = {each["InstanceId"]: each["LifecycleState"] for each in self.described()["Instances"]}
             run = all(not self._boots or (self.root(each) / "ready").exists() for each in states)
             return [*states, "all"] if list(states.values()) == ["InService"] * count and run else None
 
         return list(until(ready))[:-1]
 
-    def instance(self, identifier: str) -> dict[str, Any]:
+    def instance(self, identifier):
         return dict(self.ec2.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"][0])
 
-    def root(self, identifier: str) -> Path:
+    def root(self, identifier):
         return self._nodes / identifier
 
-    def run(self, identifier: str, script: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, identifier, script):
         """Run a script on a node, in the environment of a running process of the node."""
         root = self.root(identifier)
         process = marked_processes("NODE_ROOT", str(root))[0]
