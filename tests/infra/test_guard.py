@@ -38,17 +38,12 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy):
     assert (small.desired(), small.cluster_state(), small.mails()) == ([1, 1], "WAITING", [])
     assert small.invoke(newest + timedelta(minutes=31)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
-    assert sorted(small.mails()) == [
-        f"Guard: the idle cluster of {small.name} is being terminated",
-        f"Guard: the idle training nodes of {small.name} are being terminated",
-    ]
+    subjects = sorted(subject.partition(f" of {small.name} ")[0] for subject in small.mails())
+    assert subjects == ["Guard: the idle cluster", "Guard: the idle training nodes"]
     small.wake(newest + timedelta(minutes=36))
     assert small.mails() == []
-    for line in (
-        *(f"scale to zero {group}" for group in small.groups()),
-        f"terminate {small.physical('EMR::Cluster')}",
-    ):
-        assert line in small.log()
+    for name in (*small.groups(), small.physical("EMR::Cluster")):
+        assert name in small.log()
     small.becomes("CREATE_COMPLETE")
     assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=topology.NODES_PREFIX)["KeyCount"] == 2
 
@@ -139,9 +134,8 @@ def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy):
     assert small.invoke(small.age(12)) == {}
     small.becomes("DELETE_COMPLETE")
     assert small.mails() == [f"Guard: {small.name} is being deleted"]
-    found = small.client("ec2").describe_instances(
-        Filters=[{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [small.name]}]
-    )["Reservations"]
+    tagged = [{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [small.name]}]
+    found = small.client("ec2").describe_instances(Filters=tagged)["Reservations"]
     assert {each["State"]["Name"] for reservation in found for each in reservation["Instances"]} == {"terminated"}
     assert small.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"] == "TERMINATED"
     assert small.client("s3").head_bucket(Bucket=bucket)
@@ -288,10 +282,14 @@ def test_a_service_that_refuses_does_not_prevent_other_savings(service, operatio
 
 def test_a_deleted_stack_is_ignored(deploy, monkeypatch):
     gone = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-gone/0"
-    settings = {"deployment": "gone", "stack": gone, "bucket": "b", "keep": False, "nodes_prefix": "nodes/"}
-    settings |= {"requests": "requests/gone.json", "start_tag": "shoal:start"}
-    settings |= {"account": "/shoal/gone/guard", "extension": "/shoal/gone/extension", "max_hours": 1}
-    monkeypatch.setenv("SETTINGS", json.dumps({**settings, "idle_minutes": 5, "gpu": {}, "emr": {}, "standing": 1}))
+    settings = {
+        "deployment": "gone",
+        "stack": gone,
+        "account": "/shoal/gone/guard",
+        "extension": "/shoal/gone/extension",
+    }
+    settings |= {"max_hours": 1, "idle_minutes": 5, "gpu": {}, "emr": {}, "standing": 1}
+    monkeypatch.setenv("SETTINGS", json.dumps(settings))
     main.handler({"time": "2030-01-01T00:00:00Z"}, None)
     with pytest.raises(ClientError, match="ParameterNotFound"):
         boto3.client("ssm").get_parameter(Name="/shoal/gone/guard")

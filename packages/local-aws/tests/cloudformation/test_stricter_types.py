@@ -16,13 +16,13 @@ def test_a_log_group_keeps_a_generated_name_with_the_stacks_prefix(stacks, clien
     assert stacks.delete("logging") == "DELETE_COMPLETE"
 
 
-def test_a_boundary_limits_a_role_and_must_exist(stacks, client):
+def test_a_boundary_limits_a_role_and_must_exist(stacks, client, messages):
     trust = {"Version": "2012-10-17", "Statement": []}
     role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}
     limits = [f"arn:aws:iam::000000000000:policy/{name}" for name in ("first", "second")]
     bound = [{"Role": {**role, "Properties": {**role["Properties"], "PermissionsBoundary": arn}}} for arn in limits]
     assert stacks.create("unbound", bound[0]) == "ROLLBACK_COMPLETE"
-    assert "does not exist or is not attachable" in stacks.reasons("unbound")
+    messages.check(stacks.reason("unbound", "Role"))
     stacks.delete("unbound")
     anything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     for name in ("first", "second"):

@@ -17,11 +17,9 @@ echo ready > $NODE_ROOT/ready
 
 @pytest.fixture(scope="module")
 def group(client, aws):
-    data = {
-        "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
-        "IamInstanceProfile": {"Name": "nodes"},
-        "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "workers"}]}],
-    }
+    named = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "workers"}]}]
+    data = {"ImageId": "resolve:ssm:/aws/service/deeplearning/ami", "IamInstanceProfile": {"Name": "nodes"}}
+    data["TagSpecifications"] = named
     tags = [
         {"Key": "shoal:group", "Value": "workers", "PropagateAtLaunch": True},
         {"Key": "kept", "Value": "here", "PropagateAtLaunch": False},

@@ -38,10 +38,8 @@ def pair(nodes):
 
 
 def serve(nodes, server, to):
-    code, _, error = nodes.execute(
-        server, f"systemctl start nfs-server && exportfs -o rw,no_root_squash {to}:/mnt/share"
-    )
-    assert (code, error) == (0, "")
+    start = f"systemctl start nfs-server && exportfs -o rw,no_root_squash {to}:/mnt/share"
+    assert nodes.execute(server, start) == (0, "", "")
 
 
 def mount(nodes, server, client):
@@ -112,9 +110,7 @@ def test_processes_of_user_data_end_with_their_machine(nodes, pair, aws):
     until(lambda: "user data ended with exit code 0" in (aws.folder / "logs" / f"{node}.log").read_text())
     assert process in marked_processes(*mark)
     assert not (root / "ticks").exists()
-    code = nodes.execute(
-        node, 'exec 9<"$NODE_ROOT/busy.lock"; flock -s 9; until [ -s "$NODE_ROOT/ticks" ]; do sleep 0.05; done'
-    )
-    assert code[0] == 0
+    waiting = 'exec 9<"$NODE_ROOT/busy.lock"; flock -s 9; until [ -s "$NODE_ROOT/ticks" ]; do sleep 0.05; done'
+    assert nodes.execute(node, waiting)[0] == 0
     nodes.scale(0)
     until(lambda: not marked_processes(*mark))
