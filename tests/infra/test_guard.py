@@ -90,10 +90,7 @@ def test_at_the_end_of_life_a_run_is_stopped_before_the_deletion(deploy, aws):
     small.after(0.8)
     assert not has_asked()
     for service, operation in (("cloudformation", "ListStackResources"), ("autoscaling", "*"), ("ec2", "*")):
-        with (
-            aws.faults.during(Denied(service=service, operation=operation)),
-            pytest.raises(main.GuardRoundError),
-        ):
+        with aws.faults.during(Denied(service=service, operation=operation)), pytest.raises(main.GuardRoundError):
             small.after(1.01)
         assert has_asked()
     assert small.invoke(small.age(1.05)) == {}

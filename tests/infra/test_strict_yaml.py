@@ -62,8 +62,7 @@ simple = st.none() | st.booleans() | st.integers(-(10**17), 10**17) | words
 
 @given(
     st.dictionaries(
-        words,
-        st.recursive(simple, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner)),
+        words, st.recursive(simple, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner))
     )
 )
 def test_dumped_data_is_loaded_unchanged(data):

@@ -133,8 +133,7 @@ def test_batch_normalisation_causes_a_warning(tmp_path):
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("example", "last"),
-    [("unequal_gpus.py", r"epoch 4: loss [\d.]+, "), ("transformers_trainer.py", "")],
+    ("example", "last"), [("unequal_gpus.py", r"epoch 4: loss [\d.]+, "), ("transformers_trainer.py", "")]
 )
 def test_the_example_learns_and_prints_the_rows_of_each_rank(run_on_ranks, example, last, tmp_path):
     printed = run_on_ranks(2, f"examples/{example}", str(tmp_path / "results"), SLOW_RANK="1")
