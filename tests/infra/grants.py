@@ -12,11 +12,9 @@ _OWN = re.compile(r"\bg[0-9]+\b|-[0-9a-f]{8,}\b|[0-9a-f]{8}-[0-9a-f]{8,}")
 
 
 def mistaken_grants(template, folder, *, stack, roles, by_speed=()):
-    """The grants of these roles, by their logical ids, that no recorded check needs and no reason explains, and reasons
-    for grants that were needed. AWS's own policies are not held against anything.
-
-    by_speed: roles and grants with a reason that may be needed or not, as fast as the machine is.
-    """
+    """Yield grants of these roles, by their logical ids, that no recorded check needs and no reason explains, and
+    reasons for needed grants. Grants `by_speed` may be needed or not, as fast as the machine is. AWS's own policies are
+    left out."""
     checks, policies = list(read_checks(folder)), read_policies(folder)
     reasons = _reasons(template)
     for role in roles:
@@ -33,10 +31,8 @@ def mistaken_grants(template, folder, *, stack, roles, by_speed=()):
 
 
 def needed_by_none(folder, role):
-    """Return the grants of a role that it has in several deployments and needed in no deployment.
-
-    A grant has the actions of its statement, and the action or resource, without names of deployments and resources.
-    """
+    """Return the grants that a role has in several deployments and needed in none. A grant has the actions of its
+    statement, and the action or resource, without names of deployments and resources."""
     checks, policies = list(read_checks(folder)), read_policies(folder)
     found = [
         {(*grant.statement["actions"], _OWN.sub("", grant.value)) for grant in unneeded(asked, own)}

@@ -29,7 +29,6 @@ class Templates:
         whole = json.dumps([spec.model_dump(mode="json"), options])
         out = self._folder / hashlib.sha256(whole.encode()).hexdigest()[:16]
         handle = lock(out.with_suffix(".lock"), wait=True)
-        assert handle is not None
         try:
             if not (out / "manifest.json").exists():
                 self._synthesise(spec, out, **options).node.root.synth()

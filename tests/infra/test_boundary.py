@@ -1,5 +1,3 @@
-"""Tests of the permissions boundary: it allows exactly what the policies of deployments' roles allow."""
-
 import pytest
 from shoal_local_aws.permissions import identities
 from shoal_local_aws.seams import identity

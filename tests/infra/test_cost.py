@@ -26,32 +26,24 @@ def test_the_rows_of_a_topology(case):
 
 
 def costs(spec):
-    def dollars(amount):
-        return round(amount, 6)
-
     return {
         "rows": [
-            [row.part, row.item, row.quantity, row.unit_price and dollars(row.unit_price), row.since]
+            [row.part, row.item, row.quantity, row.unit_price and round(row.unit_price, 6), row.since]
             + (["at most"] if row.at_most else [])
             + ([row.cheapest] if row.cheapest is not None else [])
             for row in cost.rows(spec)
         ],
         "by_use": [[use.item, use.price, use.unit] for use in cost.by_use(spec)],
-        "hourly": dollars(cost.hourly(spec)),
-        "fixed": dollars(cost.hourly_fixed(spec)),
+        "hourly": round(cost.hourly(spec), 6),
+        "fixed": round(cost.hourly_fixed(spec), 6),
         "unknown": cost.unknown(spec),
     }
 
 
-def gpu_hourly(nodes):
-    """Return the dollars per hour of a cluster's GPU machines. Retired types have their last prices."""
-    spec = of(training=[{"instance_type": name, "count": count} for name, count in nodes.items()])
-    return sum(row.hourly for row in cost.rows(spec) if row.part == "training" and row.instance)
-
-
 @pytest.mark.parametrize(("name", "nodes", "seconds", "total"), REFERENCE, ids=[row[0] for row in REFERENCE])
 def test_the_rows_of_the_reference_have_its_published_costs(name, nodes, seconds, total):
-    hourly = gpu_hourly(nodes)
+    spec = of(training=[{"instance_type": kind, "count": count} for kind, count in nodes.items()])
+    hourly = sum(row.hourly for row in cost.rows(spec) if row.part == "training" and row.instance)
     assert hourly == pytest.approx(sum(count * BY_HAND[kind] for kind, count in nodes.items()))
     # The totals are hours, rounded to a hundredth, times the rate; this row counts one machine of two.
     counted = hourly / 2 if name == "two g3.16xlarge with 2 GPU only" else hourly

@@ -1,5 +1,3 @@
-"""Tests of the policies of CloudFormation's execution role: they allow exactly what the templates need."""
-
 from pathlib import Path
 
 import pytest

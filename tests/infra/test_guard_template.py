@@ -14,13 +14,11 @@ def guarded(*, update=None, **guard):
     return spec.model_copy(update={"guard": parts.GuardSpec(**guard), **(update or {})})
 
 
-def function_of(resources):
-    return the(resources, "AWS::Lambda::Function", "GuardFunction")[1]
-
-
 def settings(resources):
     """Return the function's settings. Values that are unknown before the deployment are logical IDs."""
-    parts = function_of(resources)["Environment"]["Variables"]["SETTINGS"]["Fn::Join"][1]
+    parts = the(resources, "AWS::Lambda::Function", "GuardFunction")[1]["Environment"]["Variables"]["SETTINGS"][
+        "Fn::Join"
+    ][1]
     text = "".join(part if isinstance(part, str) else next(iter(references(part))) for part in parts)
     return GuardSettings(**json.loads(text))
 
@@ -34,7 +32,6 @@ def test_the_settings_have_limits_and_prices(templates):
     assert values.bucket in of_type(resources, "AWS::S3::Bucket")
     assert values.topic in of_type(resources, "AWS::SNS::Topic")
     assert (values.account, values.extension) == ("/shoal/mine/guard", "/shoal/mine/extension")
-    assert spec.preprocessing is not None
     workers = sum(group.count for _, group in spec.preprocessing.workers)
     running = sum(values.gpu[group.instance_type] * group.count for group in spec.training)
     running += values.emr["m5.xlarge"] * (1 + workers) + values.standing

@@ -58,7 +58,6 @@ def test_only_shipped_topologies_with_retired_types_are_refused(name):
     assert {each.rule for each in errors} == ({"retired_type"} if retired else set())
     for kind in retired:
         successor = catalog.find(kind).retired
-        assert successor is not None
         assert any(kind in each.sentence and successor.successor in each.sentence for each in errors)
 
 

@@ -1,5 +1,3 @@
-"""Tests that the JSON schema for editors agrees with the models."""
-
 import json
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Tests of the order in which a stack's resources are created and deleted."""
-
 from pathlib import Path
 
 import pytest

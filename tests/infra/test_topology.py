@@ -87,9 +87,8 @@ def test_a_deployment_is_refused_or_its_stack_name_is_valid(name):
     try:
         stack = topology.stack_name(name)
     except TopologyError as error:
-        nearest = re.search(r"such as '(.*)'\.$", str(error))
-        assert nearest is not None
-        assert topology.check_deployment(nearest[1])
+        (nearest,) = re.findall(r"such as '(.*)'\.$", str(error))
+        assert topology.check_deployment(nearest)
     else:
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,127}", stack)
 

@@ -60,7 +60,6 @@ def train_with_transformers(options):
     )
     trainer = BalancedTrainer(model=model, args=arguments, train_dataset=rows, rebalance_every=4)
     trainer.train(resume_from_checkpoint=options.get("resume"))
-    assert trainer.batches is not None
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     return {"losses": losses, "shares": trainer.batches.shares}
 

@@ -1,15 +1,15 @@
 """Example user program that trains with `shoal_balance`, either with DDP or with its own all-reduce.
 
-The argument is a JSON object with the fields of `Options`. The program writes the losses of all steps, and a state from
-which it can continue.
+The argument is a JSON object with OPTIONS and the file for results (`output`). The program writes the losses of all
+steps, and a state from which it can continue.
 """
 
 import json
 import os
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import shoal_balance.torch
 import torch
@@ -37,20 +37,10 @@ CLOCK = FakeClock()
 shoal_balance.torch.time = CLOCK
 
 
-@dataclass(kw_only=True)
-class Options:
-    output: str
-    epochs: int = 2
-    slow: list[float] = field(default_factory=list)
-    """Compute time per row of each rank, in seconds. If empty, no time passes."""
-    workers: int = 0
-    own_all_reduce: bool = False
-    accumulate: int = 1
-    clip: float = 0.0
-    scaled: bool = False
-    """Whether to use a GradScaler. If so, the gradients of the third step overflow on the last rank."""
-    resume: str = ""
-    stop_after: int = 10**9
+# `slow` is the compute time per row of each rank, in seconds; if it is empty, no time passes. With `scaled` the program
+# uses a GradScaler, and the gradients of the third step overflow on the last rank.
+OPTIONS = {"epochs": 2, "slow": [], "workers": 0, "own_all_reduce": False, "accumulate": 1, "clip": 0.0}
+OPTIONS |= {"scaled": False, "resume": "", "stop_after": 10**9}
 
 
 class Program:
@@ -128,7 +118,7 @@ def main(options):
     torch.set_num_threads(1)
     if WORLD > 1:
         dist.init_process_group("gloo")
-    program = Program(Options(**options))
+    program = Program(SimpleNamespace(**{**OPTIONS, **options}))
     program.train()
     if RANK == 0:
         program.write()

@@ -159,32 +159,20 @@ def test_an_argument_out_of_range_is_refused_by_name(options, messages):
 
 
 def test_the_age_of_a_stack_outside_shoal_counts_from_the_guards_first_round():
-    settings = GuardSettings(
-        deployment="n" * 128,
-        stack="s",
-        account="a",
-        extension="e",
-        max_hours=1,
-        idle_minutes=5,
-        gpu={"small": 1.0, "large": 8.0},
-        emr={},
-        standing=0.5,
-        budget=100,
-    )
+    known = {"gpu": {"small": 1.0, "large": 8.0}, "emr": {}, "standing": 0.5}
+    limits = {"max_hours": 1, "idle_minutes": 5, "budget": 100}
+    settings = GuardSettings(deployment="n" * 128, stack="s", account="a", extension="e", **known, **limits)
     assert (settings.price(settings.gpu, "small"), settings.price(settings.gpu, "unforeseen")) == (1.0, 8.0)
     first = datetime(2026, 1, 31, tzinfo=UTC)
     long_ago = first - timedelta(days=30)
-    observed = Observation(
-        created=long_ago, groups=["g"], nodes=[ObservedNode(price=1.0, since=long_ago, last_report=None)]
-    )
+    node = ObservedNode(price=1.0, since=long_ago, last_report=None)
+    observed = Observation(created=long_ago, groups=["g"], nodes=[node])
     account, actions = decide(settings, first, GuardState(), observed)
-    assert account is not None
     assert (account.since, account.spent, actions) == (first, 0.0, [])
     account, actions = decide(settings, first + timedelta(minutes=50), account, observed)
     (warning,) = actions
     assert (warning.kind, len(warning.subject) <= 100) == ("notify", True)
     assert "aws ssm put-parameter --overwrite --name e --value HOURS_TO_ADD_IN_ALL" in warning.text
-    assert account is not None
     assert account.spent == pytest.approx(1.5 * 50 / 60)
     _account, actions = decide(settings, first + timedelta(minutes=61), account, observed)
     assert [action.kind for action in actions] == ["notify", "scale to zero", "delete"]

@@ -1,5 +1,3 @@
-"""Price lists as the sweep reads them."""
-
 from shoal_guard import SweepError
 from shoal_guard.price_lists import PriceList
 from shoal_guard.sweep import monthly_prices

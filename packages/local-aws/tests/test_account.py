@@ -120,10 +120,7 @@ def idle(client, cluster, hours_ahead):
 
 def test_only_a_cluster_without_work_is_idle(client):
     emr = client("emr")
-    instances = {
-        "KeepJobFlowAliveWhenNoSteps": True,
-        "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
-    }
+    instances = {"KeepJobFlowAliveWhenNoSteps": True, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1}
     cluster = emr.run_job_flow(Name="idle", Instances=instances, **ROLES)["JobFlowId"]
 
     def state():

@@ -99,13 +99,10 @@ def test_no_code_is_imported_from_the_working_folder(folder, monkeypatch):
 
 @pytest.mark.parametrize("victim", ["parent", "server"])
 def test_no_process_outlives_a_killed(victim, folder):
-    parent = subprocess.Popen(
-        [sys.executable, "-c", STARTS_A_NODE_THAT_SLEEPS, str(folder)],
-        stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(PACKAGES)},
-    )
+    command = [sys.executable, "-c", STARTS_A_NODE_THAT_SLEEPS, str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
     try:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == b"ready\n"
         running = marked_processes(MARK, str(folder))
         assert len(running) >= 4  # the server, the node's shell and its two sleeps

@@ -15,13 +15,9 @@ from tests.local_aws.waiting import PATIENCE
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, 128 + signal.SIGHUP)])
 def test_without_a_command_it_prints_the_environment_and_runs_until_a_signal(sent, status):
-    running = subprocess.Popen(  # the tests may run under nohup
-        ["env", "--default-signal=HUP", sys.executable, "-m", "shoal_local_aws.command"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stderr is not None
+    unignored = ("env", "--default-signal=HUP")  # the tests may run under nohup
+    command = [*unignored, sys.executable, "-m", "shoal_local_aws.command"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr.readline().startswith("ready; ")
     running.send_signal(sent)
     printed, said = running.communicate(timeout=PATIENCE)

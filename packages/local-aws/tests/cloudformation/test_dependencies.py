@@ -59,16 +59,9 @@ def test_a_cluster_blocks_the_deletion_of_its_subnet_and_groups(stacks, client):
     stacks.create("clustered", {name: NETWORK[name] for name in ("Vpc", "One", "Group")})
     place, group = stacks.physical("clustered", "One"), stacks.physical("clustered", "Group")
     emr, ec2 = client("emr"), client("ec2")
-    cluster = emr.run_job_flow(
-        Name="cluster",
-        **ROLES,
-        Instances={
-            "KeepJobFlowAliveWhenNoSteps": True,
-            "Ec2SubnetId": place,
-            "ServiceAccessSecurityGroup": group,
-            "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
-        },
-    )["JobFlowId"]
+    instances = {"KeepJobFlowAliveWhenNoSteps": True, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1}
+    network = {"Ec2SubnetId": place, "ServiceAccessSecurityGroup": group}
+    cluster = emr.run_job_flow(Name="cluster", **ROLES, Instances={**instances, **network})["JobFlowId"]
     attributes = emr.describe_cluster(ClusterId=cluster)["Cluster"]["Ec2InstanceAttributes"]
     assert attributes["Ec2AvailabilityZone"] == "us-east-1a"
     for delete in (lambda: ec2.delete_subnet(SubnetId=place), lambda: ec2.delete_security_group(GroupId=group)):

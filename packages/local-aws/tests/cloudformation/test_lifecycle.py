@@ -38,12 +38,7 @@ class SlowStack:
     def until(self, identifier, *statuses):
         """Wait until the stack has one of these statuses. Return all statuses that it had during the wait."""
         seen = []
-
-        def settled():
-            seen.append(self.status(identifier))
-            return seen[-1] in statuses
-
-        until(settled)
+        until(lambda: seen.append(self.status(identifier)) or seen[-1] in statuses)
         return seen
 
 

@@ -6,20 +6,15 @@ from botocore.exceptions import ClientError
 IMAGE = "resolve:ssm:/aws/service/deeplearning/ami"
 
 
-@pytest.fixture(scope="module")
-def template(client):
-    def make(name, image):
-        made = client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
-        return str(made["LaunchTemplate"]["LaunchTemplateId"])
-
-    return make
+def template(client, name, image):
+    """Create a launch template for an image, and return its id."""
+    made = client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
+    return made["LaunchTemplate"]["LaunchTemplateId"]
 
 
 def create(client, name, **more):
-    zones = ["us-east-1a"]
-    client("autoscaling").create_auto_scaling_group(
-        AutoScalingGroupName=name, MinSize=0, MaxSize=2, AvailabilityZones=zones, **more
-    )
+    size = {"MinSize": 0, "MaxSize": 2, "AvailabilityZones": ["us-east-1a"]}
+    client("autoscaling").create_auto_scaling_group(AutoScalingGroupName=name, **size, **more)
 
 
 def image_of_the_first(client, name):
@@ -45,7 +40,7 @@ def image_of_the_first(client, name):
 def test_a_group_that_could_not_start_is_refused_and_fails_its_stack(reference, client, stacks, messages):
     for name, image in (("versions", IMAGE), ("no-parameter", "resolve:ssm:/mine/image")):
         with suppress(ClientError):  # the template may exist since the previous case
-            client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
+            template(client, name, image)
     named = {"LaunchTemplate": reference} if reference else {}
     with messages.raises(ClientError):
         create(client, "refused", **named)
@@ -63,9 +58,9 @@ def test_an_image_by_a_missing_parameter_is_refused(client, messages):
         client("ec2").run_instances(ImageId="resolve:ssm:/mine/image", MinCount=1, MaxCount=1)
 
 
-def test_a_group_starts_from_an_image_by_a_parameter(client, template):
+def test_a_group_starts_from_an_image_by_a_parameter(client):
     client("ssm").put_parameter(Name="/ours/image", Value="ami-0a1b2c3d4e5f60718", Type="String")
-    template("stored", "resolve:ssm:/ours/image")
+    template(client, "stored", "resolve:ssm:/ours/image")
     create(client, "stored", LaunchTemplate={"LaunchTemplateName": "stored"})
     assert image_of_the_first(client, "stored") == "ami-0a1b2c3d4e5f60718"
 
@@ -82,8 +77,8 @@ def test_a_stack_may_name_an_image_by_a_public_parameter(client, stacks):
     assert image_of_the_first(client, "by-reference") == image
 
 
-def test_a_group_without_its_template_starts_no_instance(client, template):
-    asg, identifier = client("autoscaling"), template("gone", IMAGE)
+def test_a_group_without_its_template_starts_no_instance(client):
+    asg, identifier = client("autoscaling"), template(client, "gone", IMAGE)
     create(client, "gone", LaunchTemplate={"LaunchTemplateId": identifier})
     client("ec2").delete_launch_template(LaunchTemplateId=identifier)
     asg.set_desired_capacity(AutoScalingGroupName="gone", DesiredCapacity=1)

@@ -1,13 +1,14 @@
 import io
 import json
 import tarfile
+from pathlib import Path
 
 import pytest
+import yaml
 from botocore.exceptions import ClientError
 from shoal_local_aws.faults.kinds import QuotaLimit
 from tests.local_aws.waiting import until
 
-IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
 ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 SHOW = "cd $SAGEMAKER_BASE_DIR; cat input/config/*.json input/data/one/*; echo 'loss=0.5 loss=0.25'; echo x > model/m"
 
@@ -25,23 +26,9 @@ def role(client):
 
 
 def request(name, role, script="true", **more):
-    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://jobs/in/one.txt"}
-    asked = {
-        "TrainingJobName": name,
-        "AlgorithmSpecification": {
-            "TrainingImage": IMAGE,
-            "TrainingInputMode": "File",
-            "ContainerEntrypoint": ["bash", "-c", script],
-            "MetricDefinitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}],
-        },
-        "HyperParameters": {"epochs": "3"},
-        "InputDataConfig": [{"ChannelName": "one", "DataSource": {"S3DataSource": source}}],
-        "RoleArn": role,
-        "OutputDataConfig": {"S3OutputPath": "s3://jobs/out"},
-        "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
-        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
-    }
-    return {**asked, **more}
+    asked = yaml.safe_load(Path(__file__).with_name("request.yaml").read_text("utf-8"))
+    asked["AlgorithmSpecification"]["ContainerEntrypoint"] = ["bash", "-c", script]
+    return {**asked, "TrainingJobName": name, "RoleArn": role, **more}
 
 
 def ended(client, name):

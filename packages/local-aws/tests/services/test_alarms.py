@@ -3,15 +3,8 @@ import json
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION
 
-METRIC = {
-    "Namespace": "AWS/Lambda",
-    "MetricName": "Errors",
-    "Statistic": "Sum",
-    "Period": 300,
-    "EvaluationPeriods": 1,
-    "Threshold": 1,
-    "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-}
+METRIC = {"Namespace": "AWS/Lambda", "MetricName": "Errors", "Statistic": "Sum", "Period": 300, "EvaluationPeriods": 1}
+METRIC |= {"Threshold": 1, "ComparisonOperator": "GreaterThanOrEqualToThreshold"}
 ALARM = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:"
 
 

@@ -25,14 +25,9 @@ def function(client):
     with zipfile.ZipFile(body, "w") as archive:
         archive.writestr("index.py", "def handler(event, context):\n    return 1\n")
     client("logs").create_log_group(logGroupName="lines")
-    client("lambda").create_function(
-        FunctionName="silent",
-        Runtime="python3.14",
-        Role=role,
-        Handler="index.handler",
-        Code={"ZipFile": body.getvalue()},
-        LoggingConfig={"LogGroup": "lines"},
-    )
+    code = {"Runtime": "python3.14", "Handler": "index.handler", "Code": {"ZipFile": body.getvalue()}}
+    logging = {"LogGroup": "lines"}
+    client("lambda").create_function(FunctionName="silent", Role=role, **code, LoggingConfig=logging)
     return "silent"
 
 
