@@ -3,7 +3,6 @@
 import re
 from fnmatch import fnmatch
 
-from shoal_guard.grants import UNEXERCISED
 from shoal_local_aws.permissions.record import read_checks
 
 from tests.infra.replay import read_policies, unneeded
@@ -44,6 +43,8 @@ def needed_by_none(folder, role):
 
 
 def _reasons(template):
+    from shoal_guard.grants import UNEXERCISED  # loads the CDK
+
     return {
         resource["Properties"]["Roles"][0]["Ref"]: resource.get("Metadata", {}).get(UNEXERCISED, {})
         for resource in template["Resources"].values()

@@ -78,7 +78,7 @@ def test_every_type_has_a_price_and_emr_types_have_an_emr_price():
 
 @pytest.mark.parametrize("row", [row for row in CURRENT if row.gpu], ids=lambda row: row.name)
 def test_every_current_gpu_type_has_an_image_with_a_torch_that_supports_it(row):
-    assert row.image is not None
+    assert row.image
     image = catalog.image_of(row.name)
     builds = catalog.builds_for([gpu(row.name).capability])
     assert (image.torch, image.cuda) in {(build.torch, build.cuda) for build in builds}

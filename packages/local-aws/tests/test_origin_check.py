@@ -24,12 +24,8 @@ def status(aws, method, path="/_ministack/health", **headers):
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
 def test_clients_are_served_and_web_pages_refused(aws, method):
     assert status(aws, "GET") == 200
-    for headers in (
-        {"Origin": "https://example.com"},
-        {"Origin": "null"},
-        {"Sec_Fetch_Site": "cross-site"},
-        {"Host": "127.0.0.1.example.com"},
-    ):
+    foreign = ({"Origin": "https://example.com"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"})
+    for headers in (*foreign, {"Host": "127.0.0.1.example.com"}):
         assert status(aws, method, **headers) == 403
 
 

@@ -3,6 +3,7 @@
 import base64
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from shoal_local_aws.processes import marked_processes
@@ -61,8 +62,11 @@ class Group:
     def run(self, identifier, script):
         """Run a script on a node, in the environment of a running process of the node."""
         root = self.root(identifier)
-        process = marked_processes("NODE_ROOT", str(root))[0]
-        variables = Path(f"/proc/{process}/environ").read_bytes().decode().rstrip("\0").split("\0")
-        command = ["taskset", "--cpu-list", ",".join(map(str, os.sched_getaffinity(process))), "bash", "-c", script]
+        for process in marked_processes("NODE_ROOT", str(root)):
+            with suppress(OSError):  # the process may have ended
+                variables = Path(f"/proc/{process}/environ").read_bytes().decode().rstrip("\0").split("\0")
+                cores = ",".join(map(str, os.sched_getaffinity(process)))
+                break
+        command = ["taskset", "--cpu-list", cores, "bash", "-c", script]
         environment = dict(variable.split("=", 1) for variable in variables)
         return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)

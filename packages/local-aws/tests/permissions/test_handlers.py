@@ -1,7 +1,6 @@
 """The permissions in `handlers.yaml` agree with the schemas of the resource types."""
 
 import pytest
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from shoal_local_aws.aws import REGION
 from shoal_local_aws.permissions import handlers
 
@@ -23,8 +22,9 @@ def test_handler_permissions_match_their_schemas(kind):
 
 
 def schema_of(kind):
-    """Return the permissions of each handler in a type's schema, or an empty dictionary if the schema has no
-    handlers."""
+    """Return the permissions of each handler in a type's schema, which may have no handlers."""
+    from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
     if kind == "Custom":
         return {}
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region=REGION, resource_type=kind).schema
