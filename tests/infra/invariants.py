@@ -30,8 +30,8 @@ _MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServ
 
 def broken(resources, tags):
     rules = (open_doors, too_much_allowed, unguarded, left_behind, clusters_out_of_reach, networks_open_to_emr)
-    found = [fault for rule in (*rules, roles_without_source_account) for fault in rule(resources)]
-    return [*found, *untagged(resources, tags)]
+    faults = [fault for rule in (*rules, roles_without_source_account) for fault in rule(resources)]
+    return [*faults, *untagged(resources, tags)]
 
 
 def open_doors(resources):

@@ -100,5 +100,5 @@ def test_aws_is_emulated_if_its_endpoint_is_on_this_machine(endpoint, emulated):
 )
 def test_retired_types_are_accepted_only_with_an_endpoint_on_this_machine(tmp_path, endpoint, refusals, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    found = annotations(built(tmp_path, topology="reference-3g3-1p2"))
-    assert len([each for each in found if "AWS retired" in each]) == refusals
+    sentences = annotations(built(tmp_path, topology="reference-3g3-1p2"))
+    assert len([each for each in sentences if "AWS retired" in each]) == refusals

@@ -132,8 +132,10 @@ def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy):
     small.becomes("DELETE_COMPLETE")
     assert small.mails() == [f"Guard: {small.name} is being deleted"]
     tagged = [{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [small.name]}]
-    found = small.client("ec2").describe_instances(Filters=tagged)["Reservations"]
-    assert {each["State"]["Name"] for reservation in found for each in reservation["Instances"]} == {"terminated"}
+    reservations = small.client("ec2").describe_instances(Filters=tagged)["Reservations"]
+    assert {each["State"]["Name"] for reservation in reservations for each in reservation["Instances"]} == {
+        "terminated"
+    }
     assert small.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"] == "TERMINATED"
     assert small.client("s3").head_bucket(Bucket=bucket)
 

@@ -23,10 +23,10 @@ def single_rank_losses(train, tmp_path_factory):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(train, single_rank_losses, kind, tmp_path):
-    found = train(2, tmp_path / "two", slow=SLOW, by=kind)
-    assert found["losses"] == pytest.approx(single_rank_losses(kind), abs=1e-5)
-    assert len(found["losses"]) == 16
-    assert found["shares"] == [13, 3]
+    result = train(2, tmp_path / "two", slow=SLOW, by=kind)
+    assert result["losses"] == pytest.approx(single_rank_losses(kind), abs=1e-5)
+    assert len(result["losses"]) == 16
+    assert result["shares"] == [13, 3]
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,11 @@ def single_rank_losses(train, tmp_path_factory):
     ],
 )
 def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(train, single_rank_losses, tmp_path, what):
-    found = train(2, tmp_path / "out", slow=(1e-4, 1.79e-4), **what)
-    assert found["losses"] == pytest.approx(single_rank_losses, abs=1e-5)
+    result = train(2, tmp_path / "out", slow=(1e-4, 1.79e-4), **what)
+    assert result["losses"] == pytest.approx(single_rank_losses, abs=1e-5)
     assert len(single_rank_losses) == 2 * 16
-    assert found["shares"][0] == [32, 32]
-    assert found["shares"][-1] == [41, 23]
+    assert result["shares"][0] == [32, 32]
+    assert result["shares"][-1] == [41, 23]
 
 
 @pytest.mark.slow

@@ -83,8 +83,8 @@ def test_resources_added_after_the_guard_are_priced():
 
 
 def errors(stack):
-    found = cdk().assertions.Annotations.from_stack(stack).find_error("*", cdk().assertions.Match.any_value())
-    return sorted(str(each.entry.data) for each in found)
+    entries = cdk().assertions.Annotations.from_stack(stack).find_error("*", cdk().assertions.Match.any_value())
+    return sorted(str(each.entry.data) for each in entries)
 
 
 @pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack", "a group of any machines"])
@@ -97,9 +97,9 @@ def test_a_budget_needs_the_price_of_everything(kind, messages):
             group(stack, launch_template={"launchTemplateId": "lt-0a1b2c3d4e5f60718", "version": "1"})
         else:
             machine(stack, "Alone", "x9.huge")
-        found = errors(stack)
-        assert len(found) == refusals
-        for each in found:
+        sentences = errors(stack)
+        assert len(sentences) == refusals
+        for each in sentences:
             messages.check(each)
 
 
@@ -159,9 +159,9 @@ def test_an_argument_out_of_range_is_refused_by_name(options, messages):
 
 
 def test_the_age_of_a_stack_outside_shoal_counts_from_the_guards_first_round():
-    known = {"gpu": {"small": 1.0, "large": 8.0}, "emr": {}, "standing": 0.5}
+    prices = {"gpu": {"small": 1.0, "large": 8.0}, "emr": {}, "standing": 0.5}
     limits = {"max_hours": 1, "idle_minutes": 5, "budget": 100}
-    settings = GuardSettings(deployment="n" * 128, stack="s", account="a", extension="e", **known, **limits)
+    settings = GuardSettings(deployment="n" * 128, stack="s", account="a", extension="e", **prices, **limits)
     assert (settings.price(settings.gpu, "small"), settings.price(settings.gpu, "unforeseen")) == (1.0, 8.0)
     first = datetime(2026, 1, 31, tzinfo=UTC)
     long_ago = first - timedelta(days=30)

@@ -16,12 +16,12 @@ from tests.local_aws.waiting import PATIENCE
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, 128 + signal.SIGHUP)])
 def test_without_a_command_it_prints_the_environment_and_runs_until_a_signal(sent, status):
     unignored = ("env", "--default-signal=HUP")  # the tests may run under nohup
-    command = [*unignored, sys.executable, "-m", "shoal_local_aws.command"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert running.stderr.readline().startswith("ready; ")
-    running.send_signal(sent)
-    printed, said = running.communicate(timeout=PATIENCE)
-    assert running.returncode == status, said
+    words = [*unignored, sys.executable, "-m", "shoal_local_aws.command"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline().startswith("ready; ")
+    process.send_signal(sent)
+    printed, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == status, said
     (folder,) = re.findall("^export AWS_CONFIG_FILE=(.*)/aws/config$", printed, re.MULTILINE)
     assert not Path(folder).exists()
     assert marked_processes(MARK, folder) == []

@@ -189,8 +189,8 @@ def test_a_budget_changes_in_place(stacks, client):
 
 
 def states(client, *clusters):
-    found = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
-    return [found[each] for each in clusters]
+    listed = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
+    return [listed[each] for each in clusters]
 
 
 @pytest.mark.parametrize(
