@@ -7,7 +7,7 @@ from shoal_guard.sweep.listing import owns_load_balancer
 
 
 def is_owned(answer):
-    """Decide about a load balancer whose tags are this answer. The owner's tags are `ours`."""
+    """Decide about a load balancer from this answer about its tags. The owner's tags are `ours`."""
     client = Mock(describe_tags=Mock(side_effect=[answer]))
     owner = Mock(account=Mock(client=lambda _: client), of=lambda tags: tags == ["ours"])
     return owns_load_balancer(owner, {"LoadBalancerArn": "x"})
