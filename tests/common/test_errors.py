@@ -13,16 +13,16 @@ IN_HDF5 = RuntimeError("write failed (file write failed: errno = 28, error messa
 OTHER = OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-@pytest.mark.parametrize(("error", "expected"), [(FULL, DataError), (IN_HDF5, DataError), (OTHER, OSError)])
-def test_a_full_disk_is_distinguished_from_other_errors(error: Exception, expected: type[Exception]) -> None:
-    wrong = r"no space .* d\.h5; .* another --cache|Input/output"
-    with pytest.raises(expected, match=wrong), explain_full_disk(Path("d.h5"), "--cache"):
+@pytest.mark.parametrize(
+    ("error", "expected"), [(FULL, DataError), (IN_HDF5, DataError), (OTHER, OSError)], ids=["full", "HDF5", "other"]
+)
+def test_a_full_disk_is_distinguished_from_other_errors(error, expected, messages) -> None:
+    with messages.raises(expected), explain_full_disk(Path("d.h5"), "--cache"):
         raise error
 
 
-def test_an_os_error_gets_context_reason_and_advice() -> None:
-    wrong = "^cannot read a: Input/output error; check it$"
-    with pytest.raises(DataError, match=wrong), explain_os_error(DataError, "cannot read a", "check it"):
+def test_an_os_error_gets_context_reason_and_advice(messages) -> None:
+    with messages.raises(DataError), explain_os_error(DataError, "cannot read a", "check it"):
         raise OTHER
 
 

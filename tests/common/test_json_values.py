@@ -33,14 +33,13 @@ class Values:
     side: Annotated[str, one_of(("left", "right"))] = "left"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.get("text", row)))
-def test_json_values_are_accepted_or_refused_with_a_message(row: dict[str, Any]) -> None:
-    if "refused" not in row:
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.get("text", row.get("values"))))
+def test_json_values_are_accepted_or_refused_with_a_message(row, messages) -> None:
+    if "text" in row and "values" in row:
         assert parse_json_object(row["text"]) == row["values"]
         return
-    with pytest.raises(DataError) as refused:
+    with messages.raises(DataError):
         parse_json_object(row["text"]) if "text" in row else from_json(Values, row["values"])
-    assert str(refused.value) == row["refused"]
 
 
 def test_too_deep_nesting_is_refused() -> None:
