@@ -4,14 +4,13 @@ Contradictions between counts reveal lost or duplicated records.
 """
 
 import json
+import re
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.errors import DataError
 from corpus.counts import final_counts
@@ -41,16 +40,13 @@ def test_twenty_frequent_words_are_published_without_stopwords_and_punctuation()
     assert counts({"changed": {}, "words": [*frequent, *words]})["frequent_words"] == words[:20]
 
 
-@pytest.mark.parametrize("case", TABLE["refused"], ids=lambda case: str(case["changed"]))
-def test_counts_that_contradict_each_other_are_refused(case: dict[str, Any]) -> None:
-    with pytest.raises(DataError) as refused:
-        counts(case)
-    assert str(refused.value) == case["refused"]
+@pytest.mark.parametrize("changed", TABLE["refused"], ids=str)
+def test_counts_that_contradict_each_other_are_refused(changed: dict[str, int], messages) -> None:
+    with messages.raises(DataError):
+        counts({"changed": changed})
 
 
-@given(st.sampled_from([name for name in FLAT if name.startswith(("lines", "texts", "distinct", "train", "codes"))]))
+@pytest.mark.parametrize("name", [name for name in FLAT if re.match("lines|texts|distinct|train|codes", name)])
 def test_any_doubled_sum_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="the counts contradict each other"):
-        final_counts(
-            {**FLAT, name: 2 * FLAT[name]}, settings=Settings(row_length=4), positive_from=4, frequent_words=[]
-        )
+        counts({"changed": {name: 2 * FLAT[name]}})

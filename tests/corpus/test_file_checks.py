@@ -168,7 +168,7 @@ def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=itemgetter("case"))
-def test_an_invalid_dataset_is_refused(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_an_invalid_dataset_is_refused(tmp_path: Path, case: dict[str, Any], messages) -> None:
     path = tmp_path / "d.h5"
     make(path, ragged=case.get("ragged", False))
     with h5py.File(tmp_path / "other.h5", "w") as other:
@@ -176,34 +176,29 @@ def test_an_invalid_dataset_is_refused(tmp_path: Path, case: dict[str, Any]) -> 
     (tmp_path / "other.raw").write_bytes(bytes(40))
     with h5py.File(path, "r+") as file:
         damage(file, case)
-    again = "; recreate it with `shoal preprocess`"
-    if "opened" in case:
-        sentence = f"{path} is damaged, or of another version: {case['opened']}{again}"
-    else:
-        sentence = f"{path} is damaged: {case['read']}{again}" if "read" in case else f"{path} {case['refused']}"
+    sentences = set()
     for read in reads(path, "read" not in case):
         tracemalloc.start()
         try:
             with pytest.raises(DataError) as refused:
                 read()
-            assert str(refused.value) == sentence
+            sentences.add(str(refused.value))
             assert "read" in case or tracemalloc.get_traced_memory()[1] < 4 << 20
         finally:
             tracemalloc.stop()
+    (sentence,) = sentences
+    messages.check(sentence)
 
 
 @pytest.mark.parametrize("stored", [16, 200])
-def test_a_chunk_that_would_exceed_its_size_is_not_unpacked(tmp_path: Path, stored: int) -> None:
+def test_a_chunk_that_would_exceed_its_size_is_not_unpacked(tmp_path: Path, stored: int, messages) -> None:
     path = tmp_path / "d.h5"
     make(path, packed=True)
     bomb = compress(bytes(1 << 26))[: stored << 10]
     with h5py.File(path, "r+") as file:
         file["train/tokens"].id.write_direct_chunk((0, 0), bomb)
     tracemalloc.start()
-    with (
-        open_dataset(path) as dataset,
-        pytest.raises(DataError, match="a chunk does not have 320 bytes after decompression"),
-    ):
+    with open_dataset(path) as dataset, messages.raises(DataError):
         dataset.computed_digest()
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()

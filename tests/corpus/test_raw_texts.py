@@ -27,6 +27,7 @@ from corpus.rules import VALIDATION_SHARE, in_test_set
 from corpus.text import digest
 from corpus.tokens import tokens
 from tests.corpus.reading.inputs.beginnings import content_of, written
+from tests.messages import Messages
 from tests.reviews import json_lines
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
@@ -174,8 +175,8 @@ def test_validation_rows_have_both_classes_if_each_file_has_one(tmp_path: Path) 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("raw_texts.yaml").read_text())
 
 
-def encoded(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the digest of the dataset and the counts above 0, or the message of the error."""
+def encoded(folder: Path, row: dict[str, Any], messages: Messages) -> dict[str, Any]:
+    """Return the digest of the dataset and the counts above 0, or check the message of the error."""
     for name, content in row["files"].items():
         written(folder, name, content_of(content))
     files, test = (
@@ -184,7 +185,8 @@ def encoded(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     try:
         counts = encode(files, folder / "out" / "out.h5", test=test, given=replace(SETTINGS, **row.get("settings", {})))
     except DataError as error:
-        return {"refused": str(error).replace(f"{folder}/", "")}
+        messages.check(error)
+        return {"refused": True}
     with open_dataset(folder / "out" / "out.h5") as dataset:
         assert dataset.computed_digest() == dataset.digest
         shown = {"digest": dataset.digest, **counts}
@@ -194,8 +196,8 @@ def encoded(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=itemgetter("case"))
-def test_raw_texts_are_counted_or_refused_without_output(tmp_path: Path, row: dict[str, Any]) -> None:
-    assert encoded(tmp_path, row) == row["found"]
+def test_raw_texts_are_counted_or_refused_without_output(tmp_path: Path, row: dict[str, Any], messages) -> None:
+    assert encoded(tmp_path, row, messages) == row["found"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["out.h5"] * ("digest" in row["found"])
 
 
@@ -232,11 +234,11 @@ def out(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path, out: Path) -> None:
-    with pytest.raises(DataError, match=r"in\.json\.gz is damaged after .* lines"):
+    with pytest.raises(DataError, match=r"in\.json\.gz is damaged after"):
         encode([damaged(tmp_path / "in.json.gz", some(2_000))], out)
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, out: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, out: Path, messages) -> None:
     path = tmp_path / "in.json"
     path.write_bytes(lines(some(2_000)))
 
@@ -244,7 +246,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, out: Pa
         with path.open("ab") as file:
             file.write(lines(some(1)))
 
-    with pytest.raises(DataError, match=r"in\.json changed while Shoal read it"):
+    with messages.raises(DataError):
         encode([path], out, report=grow)
 
 
@@ -270,10 +272,10 @@ def test_progress_is_reported_in_bytes(tmp_path: Path) -> None:
     assert len(reported) > 10
 
 
-def test_an_unwritable_folder_is_reported_by_name(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_by_name(tmp_path: Path, messages) -> None:
     (tmp_path / "in.json").write_bytes(lines(some(50)))
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot write to .*file/cache: Not a directory"):
+    with messages.raises(DataError):
         encode([tmp_path / "in.json"], tmp_path / "file" / "cache" / "out.h5")
 
 

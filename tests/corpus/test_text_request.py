@@ -4,7 +4,7 @@ import gzip
 import json
 from dataclasses import asdict, replace
 from functools import reduce
-from operator import getitem, itemgetter
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,14 @@ ASKED = TextRequest(
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_requests.yaml").read_text())
 
 
-@pytest.mark.parametrize("row", ROWS, ids=itemgetter("refused"))
-def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any]) -> None:
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['path']} {row.get('value', 'absent')}")
+def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any], messages) -> None:
     written = json.loads(json.dumps(asdict(ASKED)))
     *steps, last = row["path"]
     place = reduce(getitem, steps, written)
     place.pop(last) if "value" not in row else place.__setitem__(last, row["value"])
-    with pytest.raises(DataError) as refused:
+    with messages.raises(DataError):
         from_json(TextRequest, written)
-    assert str(refused.value) == row["refused"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"lines": 1}', '{"read": "1"}', '{"read": 1.0}'])
@@ -74,9 +73,9 @@ def test_requested_texts_are_encoded_and_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("pile")
-def test_a_replaced_file_of_the_same_size_is_refused(tmp_path: Path) -> None:
+def test_a_replaced_file_of_the_same_size_is_refused(tmp_path: Path, messages) -> None:
     asked = asked_for("a.txt", LINES)
     s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
-    with pytest.raises(DataError, match=r"^s3://pile/a.txt changed after the command started; run the same command"):
+    with messages.raises(DataError):
         asked.encode(tmp_path / "there.h5", lambda _: None, place="instance type")
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,9 @@
 """The rows of a part are the same in blocks of every size, for any number of repetitions of a text."""
 
+import json
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,16 +12,18 @@ from hypothesis import strategies as st
 from corpus.dataset import SPLITS, RowBlock
 from corpus.dataset_settings import Settings
 from jobs import encode
-from jobs.encode import EncodedPart, VocabularyIds
+from jobs.encode import Encode, EncodedPart, VocabularyIds
+from jobs.job_settings import settings_argument
+from jobs.records import Arrays, pack_arrays, side_url
 
 WORDS = "lamp the shines bulb"
 TEXTS = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), min_size=1, max_size=5)
 COPIES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(1, 9)), max_size=9)
 
 
-def blocks(texts: list[list[int]], copies: list[tuple[int, int, int]], settings: Settings) -> dict[str, list[RowBlock]]:
+def side(texts: list[list[int]], copies: list[tuple[int, int, int]]) -> Arrays:
     copies = sorted((text % len(texts), test, times) for text, test, times in copies)
-    side = {
+    return {
         "lengths": np.array([len(text) for text in texts], np.uint32),
         "ids": np.array([number for text in texts for number in text], np.uint16),
         "text": np.array([text for text, _, _ in copies], np.uint32),
@@ -26,7 +32,10 @@ def blocks(texts: list[list[int]], copies: list[tuple[int, int, int]], settings:
         "times": np.array([times for _, _, times in copies], np.int64),
         "words": np.frombuffer(WORDS.encode(), np.uint8),
     }
-    part = EncodedPart(side, VocabularyIds(b"shines lamp"), 1, settings)
+
+
+def blocks(texts: list[list[int]], copies: list[tuple[int, int, int]], settings: Settings) -> dict[str, list[RowBlock]]:
+    part = EncodedPart(side(texts, copies), VocabularyIds(b"shines lamp"), 1, settings)
     return {split: list(part.blocks(split)) for split in SPLITS}
 
 
@@ -61,6 +70,22 @@ def test_copies_of_texts_make_the_same_rows_in_blocks_of_any_size(
                 assert not any(tokens[length:])
                 rows.append((tokens[:length], label))
         assert rows == expected(texts, copies, number)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_only_parts_on_s3_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    monkeypatch.setattr(encode, "is_s3", {str(tmp_path / "parts"): there}.__getitem__)
+    (tmp_path / "distinct").mkdir()
+    Path(side_url(str(tmp_path / "distinct"), "0000")).write_bytes(b"".join(pack_arrays(side([[0]], [(0, 0, 3)]))))
+    choice = {"positive_from": 4, "words": ["lamp"], "counts": [3]}
+    (tmp_path / "choice.json").write_text(json.dumps(choice))
+    folders = [f"--{name}={tmp_path / name}" for name in ("distinct", "parts")]
+    job = Encode([settings_argument(Settings(row_length=4)), *folders, f"--choice={tmp_path / 'choice.json'}"])
+    assert dict(job.mapper(None, b'["0000", "0001"]'))
+    (part,) = (tmp_path / "parts").iterdir()
+    with h5py.File(part) as file:
+        assert file["train/tokens"].compression == ("gzip" if there else None)
+        assert file["train/tokens"][:].tolist() == [[2, 0, 0, 0]] * 3
 
 
 def test_a_vocabulary_forgets_the_words_of_the_parts_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,12 +43,15 @@ def test_the_option_of_a_job_preserves_settings(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['options']} {row.get('preset', '')}")
-def test_open_settings_follow_from_the_others_or_are_refused(row: dict[str, Any]) -> None:
-    try:
-        read = read_settings(parsed(*row["options"].split()), tuple(row.get("classes", ())), row.get("preset"))
-    except DataError as error:
-        found: dict[str, Any] = {"refused": str(error)}
-    else:
-        found = {"settings": {name: value for name, value in asdict(read).items() if value != asdict(Settings())[name]}}
-    expected = {"refused": row["refused"]} if "refused" in row else {"settings": tuples(row["settings"])}
-    assert found == expected
+def test_open_settings_follow_from_the_others(row: dict[str, Any]) -> None:
+    read = read_settings(parsed(*row["options"].split()), tuple(row.get("classes", ())), row.get("preset"))
+    usual = asdict(Settings())
+    assert {name: value for name, value in asdict(read).items() if value != usual[name]} == tuples(row["settings"])
+
+
+@pytest.mark.parametrize(
+    ("options", "classes"), [("--rows fixed", ("a", "b", "c")), ("--rows ragged --row-length 50", ())]
+)
+def test_settings_that_exclude_each_other_are_refused(options, classes, messages) -> None:
+    with messages.raises(DataError):
+        read_settings(parsed(*options.split()), classes, None)

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.dataset_settings import Settings
+from corpus.dictionary import Dictionary
 from corpus.text import digest, words
 from jobs import collector
 from jobs.collector import Collector
-from jobs.part_reducer import PartReducer
+from jobs.deduplicate import _word_counts
+from jobs.part_reducer import DistinctTexts, PartReducer
 from jobs.records import arrays_of, block_of
 
 STOPWORDS = ["the"]
@@ -105,6 +107,32 @@ def test_a_part_has_its_texts_in_any_order(reviews, tasks: int, random, test_inp
     assert (distinct.counts["test"], distinct.counts["train"]) == (in_test, of_rows - in_test)
     cut = 0 if duplicates else sum(len(text.kept) > 2 for text in rows)
     assert distinct.counts["cut"] == cut
+
+
+@pytest.mark.parametrize(("count", "width"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])
+def test_ids_get_more_bits_only_if_there_are_more_words(count: int, width: type) -> None:
+    chosen = np.random.default_rng(0).permutation(26**4)[:count]
+    text = " ".join("".join(chr(97 + number // 26**place % 26) for place in range(4)) for number in chosen.tolist())
+    collected = Collector([], 0)
+    collected.add([text], [5], test=False)
+    ((_, block),) = collected.blocks()
+    part = PartReducer(Settings(ragged=True))
+    part.add(block)
+    for arrays in (arrays_of(block), part.unite().rows):
+        listed = arrays["words"].tobytes().decode().split(" ")
+        assert (arrays["ids"].dtype, arrays["lengths"].tolist()) == (width, [count])
+        assert " ".join(listed[number] for number in arrays["ids"]) == text
+
+
+@pytest.mark.parametrize(("count", "width"), [((1 << 32) - 1, np.uint32), (1 << 32, np.int64)])
+def test_frequencies_get_more_bits_only_if_needed(count: int, width: type) -> None:
+    dictionary = Dictionary()
+    words = dictionary.add(b"lamp bulb").astype(np.int64)
+    none, frequencies = Counter[str](), np.array([count, 7])
+    distinct = DistinctTexts(rows={}, dictionary=dictionary, words=words, frequencies=frequencies, counts=none)
+    ((name, block),) = _word_counts(distinct, 1)
+    counts = arrays_of(block)["counts"]
+    assert (name, counts.dtype, counts.tolist()) == (b"w0000", width, [count, 7])
 
 
 @pytest.mark.parametrize("bits", [0, 1, 3])

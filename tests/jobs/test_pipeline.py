@@ -98,9 +98,7 @@ def test_generated_texts_make_the_oracles_rows_by_every_rule(
     check(tmp_path_factory.mktemp("generated"), *pile)
 
 
-def test_the_digest_of_the_reference_dataset_does_not_depend_on_paths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_digest_of_the_reference_dataset_does_not_depend_on_paths(tmp_path, monkeypatch) -> None:
     folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -155,47 +153,26 @@ def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
     assert_equals_oracle(tmp_path / "out", files, rules=oracle.Rules(labelled=True))
 
 
-def test_output_to_s3_without_a_temporary_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_to_s3_without_a_temporary_folder_is_refused(tmp_path, monkeypatch, messages) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    with (
-        pytest.raises(DataError, match=r"^cannot create a temporary folder: No such file or directory; set TMPDIR"),
-        pipeline._work_folder("s3://bucket/results"),
-    ):
+    with messages.raises(DataError), pipeline._work_folder("s3://bucket/results"):
         pass
 
 
-def test_ratings_on_another_scale_are_refused_before_the_work(tmp_path: Path) -> None:
+def test_ratings_on_another_scale_are_refused_before_the_work(tmp_path: Path, messages) -> None:
     (tmp_path / "a.json").write_bytes(snap_lines(*((f"lamp {n}", n) for n in range(1, 11))))
     stages = Stages()
-    with pytest.raises(DataError, match="give their scale with --rating-range LOW HIGH"):
+    with messages.raises(DataError):
         preprocess([tmp_path / "a.json"], tmp_path / "out", progress=stages)
     assert stages.seen == []
     assert not (tmp_path / "out").exists()
-    assert preprocess([tmp_path / "a.json"], tmp_path / "out", max_malformed=0.5).counts["malformed"] == 5
 
 
-@pytest.mark.parametrize(
-    ("content", "wrong"),
-    [
-        (snap_lines(("the of and", 5), ("would get", 1)), "only stopwords"),
-        (snap_lines(("123", 5), ("!", 1)), "no text in the 2 lines of the input has a word"),
-    ],
-)
-def test_bad_input_is_refused_with_its_reason_and_without_output(tmp_path: Path, content: bytes, wrong: str) -> None:
-    (tmp_path / "in.json").write_bytes(content)
-    with pytest.raises(DataError, match=wrong):
-        preprocess([tmp_path / "in.json"], tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_path: Path) -> None:
-    clauses = []
+def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_path: Path, messages) -> None:
     for name, cut in (("a", 400), ("b", 900)):
         packed = gzip.compress(snap_lines(*((f"{n} packed {chr(97 + n % 26)} {name}", 1 + n % 5) for n in range(400))))
         (tmp_path / f"{name}.json.gz").write_bytes(packed[:-cut])
-        lines = zlib.decompressobj(31).decompress(packed[:-cut]).count(b"\n")
-        clauses.append(f"{tmp_path / name}.json.gz is damaged after {lines} lines")
+        messages.hide(zlib.decompressobj(31).decompress(packed[:-cut]).count(b"\n"), f"LINES OF {name}")
     (tmp_path / "sound.json").write_bytes(PLAIN)
-    with pytest.raises(DataError) as refused:
+    with messages.raises(DataError):
         preprocess([tmp_path / name for name in ("a.json.gz", "b.json.gz", "sound.json")], tmp_path / "out")
-    assert str(refused.value) == f"{'; '.join(clauses)}; download damaged files again, or skip them with --exclude"

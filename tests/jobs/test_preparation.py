@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
@@ -29,15 +27,15 @@ def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> No
     assert len(names) == 5
 
 
-def test_more_than_256_classes_are_refused(tmp_path: Path) -> None:
+def test_more_than_256_classes_are_refused(tmp_path: Path, messages) -> None:
     (tmp_path / "a.txt").write_bytes(b"".join(b"__label__%d text\n" % number for number in range(257)))
-    for count in (256, 257):
-        inputs = Inputs(files=(str(tmp_path / "a.txt"),), options=ReadingOptions(classes=tuple(map(str, range(count)))))
-        if count == 256:
-            assert len(prepare_work(inputs, Settings(ragged=True)).settings.classes) == 256
-        else:
-            with pytest.raises(DataError, match="--classes names 257 classes, but preprocessing accepts at most 256"):
-                prepare_work(inputs, Settings(ragged=True))
+    most, more = (
+        Inputs(files=(str(tmp_path / "a.txt"),), options=ReadingOptions(classes=tuple(map(str, range(count)))))
+        for count in (256, 257)
+    )
+    assert len(prepare_work(most, Settings(ragged=True)).settings.classes) == 256
+    with messages.raises(DataError):
+        prepare_work(more, Settings(ragged=True))
 
 
 def test_the_plan_uses_the_transferred_files(tmp_path: Path) -> None:
@@ -52,13 +50,13 @@ def test_the_plan_uses_the_transferred_files(tmp_path: Path) -> None:
     assert all(b"s3://raw/reviews.json" in task for task in plan.tasks)
 
 
-def test_files_with_ratings_on_another_scale_are_not_transferred(tmp_path: Path) -> None:
+def test_files_with_ratings_on_another_scale_are_not_transferred(tmp_path: Path, messages) -> None:
     (tmp_path / "reviews.json").write_bytes(b'{"reviewText": "good", "overall": 90}\n' * 9)
 
     def transfer(_):
         raise AssertionError
 
-    with pytest.raises(DataError, match="ratings are not on the scale from 1 to 5"):
+    with messages.raises(DataError):
         prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), transfer=transfer)
 
 

@@ -1,4 +1,4 @@
-"""Common forms of review files, with invented content, give the listed rows, warnings or messages."""
+"""Common forms of review files, with invented content, give the listed rows, or are refused."""
 
 from dataclasses import replace
 from operator import itemgetter
@@ -16,6 +16,7 @@ from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.cuts import read
 from tests.corpus.reading.inputs.beginnings import tuples, written
+from tests.messages import Messages
 
 TABLE: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("reviews.yaml").read_text())
 
@@ -27,8 +28,8 @@ def content_of(content: Any) -> str:
     return content if isinstance(content, str) else content_of(content["of"]) * content["times"]
 
 
-def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows, malformed lines and warnings, or the message that refuses the files."""
+def found_in(folder: Path, row: dict[str, Any], messages: Messages) -> dict[str, Any]:
+    """Return the rows and malformed lines, and check the warnings, or the message that refuses the files."""
     use = row.get("use", "files")
     for name, content in row["files"].items():
         written(folder, name, content_of(content).encode(row.get("encoding", "utf-8")))
@@ -39,13 +40,15 @@ def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
         settings = reading_settings(inspected.labelled, options)
         reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)
     except DataError as error:
-        return {"refused": str(error).replace(f"{folder}/", "")}
+        messages.check(error)
+        return {"refused": True}
+    for note in inspected.warnings_for(row.get("words", "tokens")):
+        messages.check(note)
     usual = inspected.labelled and not options.classes and options.positive_label is None and use == "files"
     shown = {
         "rows": [[text, LABELS[code] if usual else code] for text, code in sorted(reviews)],
         "malformed": [f"{each.reason} in line {each.line}" for each in tally.malformed_lines()],
         "damaged": [each.replace(f"{folder}/", "") for each in tally.damage_reports()],
-        "warnings": [note.replace(f"{folder}/", "") for note in inspected.warnings_for(row.get("words", "tokens"))],
     }
     if len(reviews) > 9:
         shown["rows"] = {text: sum(text == each for each, _ in reviews) for text in row["found"]["rows"]}
@@ -56,5 +59,5 @@ def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=itemgetter("case"))
-def test_review_files_give_the_expected_rows(tmp_path: Path, row: dict[str, Any]) -> None:
-    assert found_in(tmp_path, row) == row["found"]
+def test_review_files_give_the_expected_rows(tmp_path: Path, row: dict[str, Any], messages) -> None:
+    assert found_in(tmp_path, row, messages) == row["found"]

@@ -60,10 +60,10 @@ def test_nulls_and_broken_strings_of_parquet_affect_only_their_rows(tmp_path: Pa
     assert_equals_oracle_reading(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
 
 
-def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_columns_of_one_name_are_refused(tmp_path: Path, messages) -> None:
     table = pa.table([["good"], ["x"], [5]], names=["text", "text", "rating"])
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"two columns of .*a\.parquet are named 'text'; rename one"):
+    with messages.raises(DataError):
         inspect_inputs(Inputs(files=(str(tmp_path),)))
 
 

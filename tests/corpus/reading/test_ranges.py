@@ -3,10 +3,12 @@
 import bz2
 import gzip
 import lzma
+import os
 import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,11 @@ import corpus.reading.csv_records
 import corpus.reading.lines
 import corpus.reading.storage
 from common.errors import DataError
-from corpus.reading.formats import MAX_LINE_BYTES, Format
-from corpus.reading.ranges import cut_into_tasks, read_task, task_line
+from corpus.dataset_settings import Settings
+from corpus.reading.formats import MAX_LINE_BYTES, Format, LabelEncoder
+from corpus.reading.ranges import cut_into_tasks, read_batches, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
+from corpus.reading.tally import Tally
 from tests import oracle, oracle_lines
 from tests.corpus.reading.cuts import (
     LABELLED,
@@ -231,9 +235,21 @@ def test_only_newlines_end_a_line(tmp_path: Path) -> None:
     assert read([part], LABELLED)[0] == [("a\u2028b\x0bc\x0cd\x85e\rf\x1cg\0h", 0)]
 
 
-def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"cannot read .*absent: No such file or directory"):
+def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path, messages) -> None:
+    with messages.raises(DataError):
         read([whole(tmp_path / "absent")])
+
+
+@pytest.mark.parametrize("change", [-1, 0, 1])
+def test_a_file_that_grows_or_shrinks_while_it_is_read_is_refused(tmp_path: Path, change: int, messages) -> None:
+    path, content = tmp_path / "file", snap_lines(*((f"text {number}", 1) for number in range(600)))
+    path.write_bytes(content)
+    (part,) = cut_into_tasks([source(str(path), len(content))], 1)[0]
+    batches = read_batches(part, LabelEncoder(Settings()), Tally())
+    first = next(batches)
+    os.truncate(path, len(content) + change)
+    with messages.raises(DataError) if change else nullcontext():
+        assert len(first.texts) + sum(len(batch.texts) for batch in batches) == 600
 
 
 MIB = 1 << 20

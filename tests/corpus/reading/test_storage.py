@@ -169,28 +169,20 @@ class _Forbidding(_Severed):
         self.end_headers()
 
 
-@pytest.fixture
-def other_s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Start a server of the class in `request.param`, and use it instead of the embedded AWS."""
-    with HTTPServer(("127.0.0.1", 0), request.param) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-        yield
-        server.shutdown()
-
-
-@pytest.mark.usefixtures("other_s3")
-@pytest.mark.parametrize("other_s3", [_Severed], indirect=True)
-def test_a_connection_without_progress_is_given_up() -> None:
-    with pytest.raises(DataError, match=r"cannot read s3://pile/lines\.json: the connection was lost"):
-        read("s3://pile/lines.json")
-
-
-@pytest.mark.usefixtures("other_s3")
-@pytest.mark.parametrize("other_s3", [_Forbidding], indirect=True)
-def test_an_inaccessible_bucket_is_reported_before_the_work() -> None:
-    with pytest.raises(DataError, match=r"cannot write to s3://theirs/x: .*403"):
-        check_writable("s3://theirs/x")
+@pytest.mark.parametrize(
+    ("server", "use", "address", "why"),
+    [
+        (_Severed, read, "s3://pile/lines.json", "the connection was lost"),
+        (_Forbidding, check_writable, "s3://theirs/x", "403"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_reported(monkeypatch, server, use, address, why) -> None:
+    with HTTPServer(("127.0.0.1", 0), server) as started:
+        Thread(target=started.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{started.server_port}")
+        with pytest.raises(DataError, match=rf"{address}: .*{why}"):
+            use(address)
+        started.shutdown()
 
 
 def test_throttled_and_failed_s3_requests_are_retried(pile: EmbeddedAws) -> None:
@@ -201,29 +193,25 @@ def test_throttled_and_failed_s3_requests_are_retried(pile: EmbeddedAws) -> None
         assert list(open_lines("s3://pile/stubborn/part-1")) == [b"text"]
 
 
+USES: dict[str, Callable[[str], object]] = {
+    "open": open_range,
+    "copy": lambda address: readable(address).__enter__(),
+    "write": lambda address: write_text(address, "text"),
+    "check": check_writable,
+}
+
+
 @pytest.mark.parametrize(
-    ("use", "address", "wrong"),
+    ("use", "address"),
     [
-        *(
-            (use, address, f"there is no object at {address}")
-            for use in (open_range, lambda address: readable(address).__enter__())
-            for address in ("s3://pile/absent", "s3://absent/key")
-        ),
-        (open_range, "/nowhere/absent", r"cannot read /nowhere/absent: No such file"),
-        (
-            lambda address: write_text(address, "text"),
-            "s3://absent/x/f",
-            "^cannot write s3://absent/x/f: there is no bucket",
-        ),
-        (check_writable, "s3://absent/x", "cannot write to s3://absent/x: there is no bucket absent"),
-        (check_writable, "s3://No Bucket/x", "'No Bucket' is not a valid bucket name"),
+        *((use, address) for use in ("open", "copy") for address in ("s3://pile/absent", "s3://absent/key")),
+        *(("open", "/nowhere/absent"), ("write", "s3://absent/x/f")),
+        *(("check", "s3://absent/x"), ("check", "s3://No Bucket/x")),
     ],
 )
-def test_unreadable_and_unwritable_addresses_are_reported(
-    use: Callable[[str], object], address: str, wrong: str
-) -> None:
-    with pytest.raises(DataError, match=wrong):
-        use(address)
+def test_unreadable_and_unwritable_addresses_are_reported(use: str, address: str, messages) -> None:
+    with messages.raises(DataError):
+        USES[use](address)
 
 
 def test_writable_addresses_are_accepted_before_the_work(tmp_path: Path) -> None:
@@ -232,13 +220,9 @@ def test_writable_addresses_are_accepted_before_the_work(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("content", "wrong"),
-    [
-        *((letter * size, "s3://pile/changing was replaced") for letter, size in ((b"b", 3 << 20), (b"a", 9 << 20))),
-        (None, "there is no object at s3://pile/changing"),
-    ],
+    "content", [b"b" * (3 << 20), b"a" * (9 << 20), None], ids=["other bytes", "more bytes", "removed"]
 )
-def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | None, wrong: str) -> None:
+def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | None, messages) -> None:
     s3.client().put_object(Bucket="pile", Key="changing", Body=b"a" * (3 << 20))
     with closing(open_range("s3://pile/changing", 0, 1 << 20)) as file:
         assert file.read(10) == b"a" * 10
@@ -246,7 +230,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | Non
             s3.client().delete_object(Bucket="pile", Key="changing")
         else:
             s3.client().put_object(Bucket="pile", Key="changing", Body=content)
-        with pytest.raises(DataError, match=wrong):
+        with messages.raises(DataError):
             file.read()
 
 

@@ -58,34 +58,32 @@ def stream(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize("follow", [False, True])
-def test_a_missing_bucket_is_named(tmp_path: Path, follow: bool) -> None:
-    with pytest.raises(DataError, match="there is no bucket no-pile"):
+def test_a_missing_bucket_is_named(tmp_path: Path, follow: bool, messages) -> None:
+    with messages.raises(DataError):
         read(begin(tmp_path / "stream", "s3://no-pile/some", follow=follow))
 
 
-def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path, monkeypatch, messages) -> None:
     (tmp_path / "some.txt").write_bytes(CONTENT)
 
     def fail(*_: object) -> NoReturn:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(files, "open_range", fail)
-    with pytest.raises(DataError, match=rf"cannot read {tmp_path}/some\.txt: Input/output error"):
+    with messages.raises(DataError):
         read(begin(tmp_path / "stream", tmp_path / "some.txt"))
 
 
-def test_a_damaged_archive_is_refused_after_its_readable_lines(tmp_path: Path, stream: Path) -> None:
+def test_a_damaged_archive_is_refused_after_its_readable_lines(tmp_path: Path, stream: Path, messages) -> None:
     path = tmp_path / "texts.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-1_000])
-    with pytest.raises(
-        DataError, match=r"texts.gz is damaged: the compressed data end too early; replace it with a complete file"
-    ):
+    with messages.raises(DataError):
         read(begin(stream, path))
     found = lines(stream)
     assert found[:-1] == LINES[: len(found) - 1]
 
 
-def test_a_changed_file_is_refused_if_it_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_file_is_refused_if_it_is_not_followed(tmp_path, monkeypatch, messages) -> None:
     path = tmp_path / "texts"
     path.write_bytes(CONTENT)
     blocks = files._blocks_between
@@ -95,5 +93,5 @@ def test_a_changed_file_is_refused_if_it_is_not_followed(tmp_path: Path, monkeyp
         path.write_bytes(CONTENT + b"more")
 
     monkeypatch.setattr(files, "_blocks_between", growing)
-    with pytest.raises(DataError, match="texts changed while Shoal read it; start a new stream that follows"):
+    with messages.raises(DataError):
         read(begin(tmp_path / "stream", path))

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,36 +73,36 @@ def test_a_part_with_damage_at_any_byte_is_refused(tmp_path: Path) -> None:
             read_part(path)
 
 
-def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: Path) -> None:
+def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: Path, messages) -> None:
     arrays = {"head": np.zeros(9, np.uint8), "tokens": np.zeros((1 << 16, ROW_TOKENS), np.int32)}
     np.savez_compressed(part_path(tmp_path, 3), **arrays)
-    with pytest.raises(DataError, match="is not a complete part of a stream: it is compressed"):
+    with messages.raises(DataError):
         read_part(part_path(tmp_path, 3))
     with zipfile.ZipFile(part_path(tmp_path, 3), "w") as archive, archive.open("head.npy", "w") as head:
         np.lib.format.write_array_header_1_0(head, {"descr": "<i8", "fortran_order": False, "shape": (1 << 60,)})
-    with pytest.raises(DataError, match="is not a complete part of a stream"):
+    with pytest.raises(DataError, match="is not a complete part"):
         read_part(part_path(tmp_path, 3))
 
 
-@pytest.mark.parametrize(
-    ("changes", "wrong"),
-    [
-        ({"tokens": np.zeros((2, 5), np.int32)}, "its rows do not have 128 tokens"),
-        ({"tokens": np.full((1, ROW_TOKENS), 3, np.int32)}, "it has tokens without words"),
-        ({"tokens": np.full((1, ROW_TOKENS), -1, np.int32)}, "it has tokens without words"),
-        ({"words": ("fish", "fish")}, "it repeats a word"),
-        ({"words": ("fish",)}, "its words and their counts differ in number"),
-        ({"words": ("fish", "x" * 1001)}, "an empty word or a word that is too long"),
-        ({"counts": np.array([1, 0], np.int64)}, "it has words that do not occur"),
-        ({"after": Position(lines=-1)}, "lines is -1, but must be 0 to"),
-        ({"after": Position(begun={"/a": -1})}, "begun has a key or value that is -1, but must be 0 to"),
-        ({"after": Position(identities={"/a": 1})}, "identities is not of type"),  # type: ignore[dict-item]
-        ({"after": Position(ended=(1,))}, "ended is not of type"),  # type: ignore[arg-type]
-    ],
-)
-def test_a_part_with_impossible_content_is_refused(tmp_path: Path, changes: dict[str, object], wrong: str) -> None:
-    write_part(tmp_path, replace(PART, **changes))  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=wrong):
+IMPOSSIBLE: dict[str, dict[str, Any]] = {
+    "short rows": {"tokens": np.zeros((2, 5), np.int32)},
+    "a token without a word": {"tokens": np.full((1, ROW_TOKENS), 3, np.int32)},
+    "a negative token": {"tokens": np.full((1, ROW_TOKENS), -1, np.int32)},
+    "a repeated word": {"words": ("fish", "fish")},
+    "fewer words than counts": {"words": ("fish",)},
+    "a long word": {"words": ("fish", "x" * 1001)},
+    "a count of 0": {"counts": np.array([1, 0], np.int64)},
+    "negative lines": {"after": Position(lines=-1)},
+    "a negative token number": {"after": Position(begun={"/a": -1})},
+    "a number as identity": {"after": Position(identities={"/a": 1})},
+    "a number as ended file": {"after": Position(ended=(1,))},
+}
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE)
+def test_a_part_with_impossible_content_is_refused(tmp_path: Path, kind: str, messages) -> None:
+    write_part(tmp_path, replace(PART, **IMPOSSIBLE[kind]))
+    with messages.raises(DataError):
         read_part(part_path(tmp_path, 3))
 
 
@@ -111,12 +112,9 @@ HEAD = np.frombuffer(b'{"format": 1}', np.uint8)
 @pytest.mark.parametrize(
     ("harm", "wrong"),
     [
-        (lambda path: path.write_bytes(part_path(path.parent, 3).read_bytes()), "its name does not match its number"),
-        (lambda path: np.savez(path, x=HEAD), "is not a complete part of a stream"),
-        (
-            lambda path: np.savez(path, head=HEAD, words=HEAD, counts=HEAD, tokens=HEAD),
-            "is not a complete part of a stream",
-        ),
+        (lambda path: path.write_bytes(part_path(path.parent, 3).read_bytes()), "its name does not match"),
+        (lambda path: np.savez(path, x=HEAD), "is not a complete part"),
+        (lambda path: np.savez(path, head=HEAD, words=HEAD, counts=HEAD, tokens=HEAD), "is not a complete part"),
     ],
 )
 def test_an_archive_that_is_not_a_part_is_refused(tmp_path: Path, harm: Callable[[Path], object], wrong: str) -> None:
@@ -126,12 +124,12 @@ def test_an_archive_that_is_not_a_part_is_refused(tmp_path: Path, harm: Callable
         read_part(part_path(tmp_path, 4))
 
 
-def test_a_position_with_unknown_fields_is_refused(tmp_path: Path) -> None:
+def test_a_position_with_unknown_fields_is_refused(tmp_path: Path, messages) -> None:
     write_part(tmp_path, PART)
     path = part_path(tmp_path, 3)
     with np.load(path) as arrays:
         head_of = json.loads(arrays["head"].tobytes())
         head_of["after"]["more"] = 1
         np.savez(path, **{**arrays, "head": np.frombuffer(json.dumps(head_of).encode(), np.uint8)})
-    with pytest.raises(DataError, match="'more' is not a known field"):
+    with messages.raises(DataError):
         read_part(path)

@@ -41,9 +41,9 @@ def test_fields_are_detected_in_the_first_file_with_text(
         assert text_fields(sources, chosen) == fields
 
 
-def test_a_table_is_refused(tmp_path: Path) -> None:
+def test_a_table_is_refused(tmp_path: Path, messages) -> None:
     parquet.write_table(pa.table({"text": ["a"]}), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"a\.parquet is a table, and its lines are not texts"):
+    with messages.raises(DataError):
         text_fields((str(tmp_path),), ())
 
 

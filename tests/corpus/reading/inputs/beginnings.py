@@ -13,6 +13,7 @@ from corpus.reading.formats import Format
 from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.cuts import PACKERS
+from tests.messages import Messages
 from tests.reviews import snap_lines
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("inspected.yaml").read_text())
@@ -63,8 +64,8 @@ def approximate(number: int) -> int:
     return number if number < 1_000 else int(float(f"{number:.2g}"))
 
 
-def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of inspecting files below a folder, or the message of the error."""
+def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any], messages: Messages) -> dict[str, Any]:
+    """Return the result of inspecting files below a folder, and check the warnings, or the message of the error."""
     try:
         addresses = {
             name: tuple(each if name == "exclude" else f"{folder}/{each}" for each in names)
@@ -72,7 +73,10 @@ def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> 
         }
         found = inspect_inputs(Inputs(**addresses, options=ReadingOptions(**tuples(options))))
     except DataError as error:
-        return {"refused": str(error).replace(f"{folder}/", "")}
+        messages.check(error)
+        return {"refused": True}
+    for note in found.warnings:
+        messages.check(note)
     sample = found.sample
     shown = {
         "formats": {source.address.removeprefix(f"{folder}/"): shown_format(source.format) for source in found.sources},
@@ -87,6 +91,5 @@ def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> 
         ],
         "example": f"{sample.example_value}: {sample.example}",
         "words": [round(sample.words(rule), 2) for rule in ("letters", "tokens")],
-        "warnings": [note.replace(f"{folder}/", "") for note in found.warnings],
     }
     return {name: value for name, value in shown.items() if value not in ([], {}, False)}

@@ -13,6 +13,7 @@ from shoal_local_aws.aws import EmbeddedAws
 from common.errors import DataError
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
+from tests.messages import Messages
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("finding.yaml").read_text())
 USES = ("test", "positive", "negative")
@@ -35,24 +36,23 @@ def build(folder: Path, tree: list[Any]) -> None:
             path.write_text(content)
 
 
-def found_page(home: str, case: dict[str, Any]) -> dict[str, Any]:
-    """Return the files and warnings that a case finds below a folder or bucket, or the message of the error."""
+def found_page(home: str, case: dict[str, Any], messages: Messages) -> dict[str, Any]:
+    """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message."""
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
     try:
         found = find_files(Inputs(files=tuple(f"{home}/{each}" for each in case["given"]), **addresses), leave_out)
     except DataError as error:
-        return {"refused": str(error).replace(home, "HOME")}
-    page: dict[str, Any] = {"files": {}, "warnings": [note.replace(home, "HOME") for note in found.warnings]}
+        messages.check(error)
+        return {"refused": True}
+    for note in found.warnings:
+        messages.check(note)
+    page = {}
     for each in found.files:
         use = "test" if each.test else each.code
-        shown = [
-            each.size,
-            *([each.compression, each.plain_size] * bool(each.compression)),
-            *([use] * (use is not None)),
-        ]
-        page["files"][each.address.removeprefix(f"{home}/")] = shown
-    return {name: value for name, value in page.items() if value}
+        packed = [each.compression, each.plain_size] if each.compression else []
+        page[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *([use] if use is not None else [])]
+    return {"files": page} if page else {}
 
 
 @pytest.fixture(scope="module")
@@ -63,20 +63,17 @@ def objects(pile: EmbeddedAws) -> None:
 
 @pytest.mark.usefixtures("objects")
 @pytest.mark.parametrize("case", TABLE["cases"], ids=itemgetter("case"))
-def test_files_are_listed_in_order_or_refused_with_a_message(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_files_are_listed_in_order_or_refused_with_a_message(tmp_path: Path, case: dict[str, Any], messages) -> None:
     build(tmp_path, case.get("tree", []))
-    page = found_page("s3://pile" if "s3" in case else str(tmp_path.resolve()), case)
+    page = found_page("s3://pile" if "s3" in case else str(tmp_path.resolve()), case, messages)
     assert page == case["found"]
     assert [*page.get("files", {})] == [*case["found"].get("files", {})]
 
 
 @pytest.mark.usefixtures("pile")
-@pytest.mark.parametrize(
-    ("address", "wrong"),
-    [("s3://nobody-has-it/a", "there is no bucket nobody-has-it"), ("s3://", "is not an S3 address")],
-)
-def test_a_missing_bucket_is_named(address: str, wrong: str) -> None:
-    with pytest.raises(DataError, match=wrong):
+@pytest.mark.parametrize("address", ["s3://nobody-has-it/a", "s3://"])
+def test_a_missing_bucket_is_named(address: str, messages) -> None:
+    with messages.raises(DataError):
         find_files(Inputs(files=(address,)))
 
 
@@ -100,7 +97,7 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         find_files(Inputs(files=(name,)))
 
 
-def test_a_test_set_can_have_one_folder_per_class(tmp_path: Path) -> None:
+def test_a_test_set_can_have_one_folder_per_class(tmp_path: Path, messages) -> None:
     for name in ("train/good.txt", "train/bad.txt", "test/pos/1.txt", "test/neg/2.txt", "test/other.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a text\n")
@@ -109,5 +106,5 @@ def test_a_test_set_can_have_one_folder_per_class(tmp_path: Path) -> None:
     assert {(Path(each.address).name, each.code, each.test) for each in found.files} == {
         *(("good.txt", 1, False), ("bad.txt", 0, False), ("1.txt", 1, True), ("2.txt", 0, True))
     }
-    with pytest.raises(DataError, match=r"other\.txt has no class; with --positive-input"):
+    with messages.raises(DataError):
         find_files(Inputs(**given, test=(f"{tmp_path}/test",)))

@@ -27,11 +27,11 @@ from tests.reviews import json_lines
 
 
 @pytest.mark.parametrize("row", TABLE["cases"], ids=itemgetter("case"))
-def test_files_are_inspected_or_refused_with_a_message(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_files_are_inspected_or_refused_with_a_message(tmp_path: Path, row: dict[str, Any], messages) -> None:
     files = row.get("files", {})
     for name, content in files.items():
         written(tmp_path, name, content_of(content))
-    assert page(tmp_path, row.get("inputs", {"files": [*files]}), row.get("options", {})) == row["found"]
+    assert page(tmp_path, row.get("inputs", {"files": [*files]}), row.get("options", {}), messages) == row["found"]
 
 
 def parquet_bytes(folder: Path, columns: dict[str, object], **options: object) -> bytes:
@@ -78,17 +78,17 @@ READ = {
     "a.json.zst": wide_zst(SNAP_2014),
     "b.json.zst": SKIPPABLE + zstd.compress(SNAP_2014) + SKIPPABLE + zstd.compress(SNAP_2014),
 }
-REFUSED = [
-    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "is an archive, or is compressed twice; unpack it once"),
-    ("a.csv", zipped("a.json"), "is an archive, or is compressed twice; unpack it once"),
-    ("a.xlsx", zipped("a.json"), "is an archive, a spreadsheet, or has an unsupported compression; convert it to JSON"),
-    ("a.TAR.GZ", gzip.compress(b"x"), "is an archive"),
-    ("a.parquet.gz", gzip.compress(b"PAR1" * 9), "is a compressed Parquet file; decompress it"),
-    ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
-    ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is an image or another binary file, not text"),
-    ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines with carriage returns only; convert it"),
-    ("a.json.xz", large_xz(SNAP_2014), "has no complete line at its beginning, so it may be damaged"),
-]
+REFUSED = {
+    "twice.json.gz": gzip.compress(gzip.compress(SNAP_2014)),
+    "zip.csv": zipped("a.json"),
+    "a.xlsx": zipped("a.json"),
+    "a.TAR.GZ": gzip.compress(b"x"),
+    "a.parquet.gz": gzip.compress(b"PAR1" * 9),
+    "utf-32.json": SNAP_2014.decode().encode("utf-32"),
+    "utf-32-le.json": SNAP_2014.decode().encode("utf-32-le"),
+    "returns.csv": b"text,rating\rfine,5\rbad,1\r",
+    "large.json.xz": large_xz(SNAP_2014),
+}
 
 
 @pytest.mark.parametrize("name", READ)
@@ -98,10 +98,10 @@ def test_compressed_files_with_any_suffix_and_frames_are_read(tmp_path: Path, na
     assert not found.sample.tally.damage_reports()
 
 
-@pytest.mark.parametrize(("name", "content", "wrong"), REFUSED, ids=[wrong for *_, wrong in REFUSED])
-def test_an_unreadable_file_is_refused_with_its_format(tmp_path: Path, name: str, content: bytes, wrong: str) -> None:
-    with pytest.raises(DataError, match=wrong):
-        inspected(tmp_path, name, content)
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_unreadable_file_is_refused_with_its_format(tmp_path: Path, name: str, messages) -> None:
+    with messages.raises(DataError):
+        inspected(tmp_path, name, REFUSED[name])
 
 
 def test_a_damaged_archive_is_read_up_to_the_damage(tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ def test_settings_get_the_named_classes(tmp_path: Path) -> None:
         found.settings(Settings())
 
 
-def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path: Path) -> None:
+def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path: Path, messages) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
     settings = found.settings(Settings(ragged=True))
-    with pytest.raises(DataError, match=r"1 of the first 4 labels are not in --classes: '__label__sports' \(1\)"):
+    with messages.raises(DataError):
         found.check_values(settings, 0.2)
     found.check_values(settings, 0.25)
     assert found.sample.tally.malformed_by_reason == {"bad_label": 1}

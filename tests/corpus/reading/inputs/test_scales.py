@@ -25,10 +25,7 @@ SCALES = [
     ("--rating-range", "1", "10", "--positive-from", "7"),
     ("--rating-range", "0", "100", "--positive-from", "61"),
     HALVES,
-    (
-        "--rating-step",
-        "0.5",
-    ),
+    ("--rating-step", "0.5"),
     ("--rating-fraction",),
     (*HALVES, "--rating-fraction"),
     ("--rating-fraction", "--rating-range", "0", "10", "--positive-from", "7"),
@@ -71,23 +68,16 @@ def test_half_stars_are_stored_as_numbers_of_halves() -> None:
     assert [LabelEncoder(settings).encode(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
 
 
-def test_a_few_bad_ratings_do_not_indicate_another_scale() -> None:
+def test_a_few_bad_ratings_do_not_indicate_another_scale(messages) -> None:
     check_scales({"a": Counter({"5": 95, "9": 5})}, Settings(), 0.05)
-    with pytest.raises(
-        DataError, match=r"6 of the first 100 ratings are not on the scale from 1 to 5, such as '9' \(6\);"
-    ):
+    with messages.raises(DataError):
         check_scales({"a": Counter({"5": 94, "9": 6})}, Settings(), 0.05)
 
 
-def test_a_small_file_on_another_scale_is_reported() -> None:
-    usual = Counter(map(str, range(1, 6)))
-    found = {
-        "a.csv": Counter(dict.fromkeys(usual, 80)),
-        "b.csv": Counter({"2": 3, "4": 3, "6": 3, "8": 3, "10": 3}),
-    }
-    with pytest.raises(
-        DataError, match=r"^in b.csv, unlike in other files, 9 of the first 15 ratings .*; give their scale"
-    ):
+def test_a_small_file_on_another_scale_is_reported(messages) -> None:
+    other = {"2": 3, "4": 3, "6": 3, "8": 3, "10": 3}
+    found = {"a.csv": Counter(dict.fromkeys("12345", 80)), "b.csv": Counter(other)}
+    with messages.raises(DataError):
         check_scales(found, Settings(), 0.05)
     check_scales(found, Settings(), 0.6)
 
