@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import embeddings
+from benchmarks import embeddings, fasttext
 from benchmarks.embeddings.texts import add_options, write_texts
 
 
@@ -20,7 +20,9 @@ def test_text_is_written_in_lower_case_with_separate_punctuation_up_to_the_limit
     assert found["book"].words == 8
 
 
-def test_unknown_part_ends_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        embeddings.main(["nothing"])
+@pytest.mark.parametrize("benchmark", [embeddings, fasttext])
+def test_unknown_part_is_wrong_use(capsys: pytest.CaptureFixture[str], benchmark) -> None:
+    with pytest.raises(SystemExit) as ended:
+        benchmark.main(["nothing"])
+    assert ended.value.code == 2
     assert "invalid choice: 'nothing'" in capsys.readouterr().err

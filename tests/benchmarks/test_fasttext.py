@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import downstream, fasttext
+from benchmarks import downstream
 from benchmarks.fasttext import program, quality, regression
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.fasttext.yelp import write_csv
@@ -51,11 +51,14 @@ def test_pile_with_test_files_keeps_all_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
-    [("--inptu file", "No such option '--inptu'"), ("--rating-field a --label-field b", "exclude each other")],
+    ("kind", "options", "said"),
+    [
+        (ShoalError, "--inptu file", "No such option '--inptu'"),
+        (DataError, "--rating-field a --label-field b", "exclude each other"),
+    ],
 )
-def test_invalid_options_end_with_a_sentence(options: str, sentence: str) -> None:
-    with pytest.raises((DataError, ShoalError), match=sentence):
+def test_invalid_options_end_with_a_sentence(kind: type[Exception], options: str, said: str) -> None:
+    with pytest.raises(kind, match=said):
         read_pile(options)
 
 
@@ -118,13 +121,6 @@ def test_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path) -
     found = program.classify(trained.model, PILE.learned)
     assert found["accuracy"] > 0.95
     assert found["predict_cpu"] > 0
-
-
-def test_unknown_part_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        fasttext.main(["nope"])
-    assert ended.value.code == 2
-    assert "quality" in capsys.readouterr().err
 
 
 def test_logistic_regression_classifies_the_same_rows(tmp_path: Path) -> None:

@@ -8,21 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import ExperimentError
+from experiments import forecast
 from experiments.estimate import NOTHING, Estimate, total
-from experiments.forecast import (
-    REFERENCE,
-    REFERENCE_OPERATIONS,
-    REFERENCE_ROWS,
-    Node,
-    Training,
-    cluster_seconds,
-    gpu_rate,
-    lstm_operations,
-    machine_seconds,
-    node_stages,
-    slowest_gbits,
-    training_stage,
-)
+from experiments.forecast import Node, Training, cluster_seconds, machine_seconds, node_stages, training_stage
 from infra import catalog
 
 amounts = st.floats(0.01, 1e6)
@@ -98,28 +86,29 @@ def test_the_rows_of_the_reference_preset_are_preprocessed_faster() -> None:
 
 
 def test_the_prediction_for_the_reference_equals_its_measurement() -> None:
-    for kind, measured in REFERENCE.values():
-        work = Training(rows=REFERENCE_ROWS // 10, epochs=10, dataset_bytes=4e9, global_batch=128)
+    for kind, measured in forecast.REFERENCE.values():
+        work = Training(rows=forecast.REFERENCE_ROWS // 10, epochs=10, dataset_bytes=4e9, global_batch=128)
         found = training_stage([Node(kind, 1)], work)
         assert found.seconds.low < measured < found.seconds.high
         assert "the reference system's time" in found.basis
 
 
 def test_an_unmeasured_gpu_has_a_wide_range_around_its_tflops() -> None:
-    (known, _), (guessed, source) = (gpu_rate(catalog.find(name).gpu) for name in ("g3.4xlarge", "g4dn.xlarge"))
+    (known, _), (guessed, source), (a10g, _) = (
+        forecast.gpu_rate(catalog.find(name).gpu) for name in ("g3.4xlarge", "g4dn.xlarge", "g5.xlarge")
+    )
     assert "T4 not measured" in source
     assert guessed.high / guessed.low > known.high / known.low
-    a10g, _ = gpu_rate(catalog.find("g5.xlarge").gpu)
     assert a10g.middle / guessed.middle == pytest.approx(31.2 / 8.1)
-    twice = lstm_operations(embedding=100, hidden=32, layers=2, words=200)
-    assert twice == 2 * REFERENCE_OPERATIONS == 2 * 3 * 100 * (8 * 32 * (100 + 32) + 8 * 32 * (32 + 32))
+    twice = forecast.lstm_operations(embedding=100, hidden=32, layers=2, words=200)
+    assert twice == 2 * forecast.REFERENCE_OPERATIONS == 2 * 3 * 100 * (8 * 32 * (100 + 32) + 8 * 32 * (32 + 32))
 
 
 def test_tcp_sends_through_one_network_card_and_efa_through_all() -> None:
-    assert [slowest_gbits([Node("p5.48xlarge", 8, efa)] * 2) for efa in (False, True)] == [100, 3200]
-    assert slowest_gbits([Node("p5.48xlarge", 8, True), Node("g5.xlarge", 1)]) == 2.5
+    assert [forecast.slowest_gbits([Node("p5.48xlarge", 8, efa)] * 2) for efa in (False, True)] == [100, 3200]
+    assert forecast.slowest_gbits([Node("p5.48xlarge", 8, True), Node("g5.xlarge", 1)]) == 2.5
 
 
-def test_nodes_without_a_gpu_have_no_rate() -> None:
-    with pytest.raises(ExperimentError, match=r"m5\.xlarge trains without a GPU"):
+def test_nodes_without_a_gpu_have_no_rate(messages) -> None:
+    with messages.raises(ExperimentError):
         training_stage([Node("m5.xlarge", 1)], WORK)

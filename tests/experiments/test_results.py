@@ -29,15 +29,8 @@ def trained(folder: Path, seconds: float, *, ranks: int = 1) -> None:
     start = records.start(world_size=ranks, devices=["CPU"] * ranks)
     ended = {"seconds": seconds, "rows_seen": 1280, "share_of_ideal": 0.9}
     losses = [records.step(step, 101 + step, loss=1.0 - 0.04 * step) for step in range(1, 21)]
-    lines = [
-        start,
-        *losses,
-        records.epoch(1, 105),
-        records.epoch(2, 110),
-        records.tested(111),
-        records.end(112, **ended),
-    ]
-    records.write(folder, *lines)
+    epochs = [records.epoch(1, 105), records.epoch(2, 110)]
+    records.write(folder, start, *losses, *epochs, records.tested(111), records.end(112, **ended))
 
 
 def words(folder: Path, seconds: float, losses: list[float], bytes_a_step: float) -> None:
@@ -79,13 +72,9 @@ def test_arms_are_compared(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
-    arms = [
-        {"name": "a", "local": {"workers": 1}, "share": 0.5},
-        {"name": "z", "local": {"workers": 2}},
-    ]
-    write_stored(
-        tmp_path, StoredExperiment(name="mine", experiment=experiment(*arms, kind="preprocessing", repeats=1), cores=2)
-    )
+    arms = [{"name": "a", "local": {"workers": 1}, "share": 0.5}, {"name": "z", "local": {"workers": 2}}]
+    about = experiment(*arms, kind="preprocessing", repeats=1)
+    write_stored(tmp_path, StoredExperiment(name="mine", experiment=about, cores=2))
     for name, workers, seconds, size in (("a", 1, 10.0, 500), ("z", 2, 12.5, 1000)):
         (tmp_path / name / "1").mkdir(parents=True)
         content = {"seconds": seconds, "bytes": size, "workers": workers}
@@ -101,11 +90,8 @@ def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
 
 
 def test_an_earlier_experiment_with_an_empty_target_is_read(tmp_path: Path) -> None:
-    kept = StoredExperiment(
-        name="mine",
-        experiment=experiment({"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"ranks": 2}}),
-        cores=2,
-    )
+    about = experiment({"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"ranks": 2}})
+    kept = StoredExperiment(name="mine", experiment=about, cores=2)
     content = json.loads(kept.model_dump_json())
     content["experiment"]["target"] = None
     (tmp_path / "experiment.json").write_text(json.dumps(content))
@@ -116,31 +102,27 @@ def test_an_earlier_experiment_with_an_empty_target_is_read(tmp_path: Path) -> N
         read_stored(tmp_path)
 
 
-def test_a_folder_without_a_valid_experiment_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r"has no experiment\.json; give the --output of"):
+def test_a_folder_without_a_valid_experiment_is_an_error(tmp_path: Path, messages) -> None:
+    with messages.raises(ExperimentError):
         read_experiment(tmp_path)
     (tmp_path / "experiment.json").write_text('{"name": "x", "experiment": {"arms": []}}')
-    with pytest.raises(ExperimentError, match=r"experiment\.json is not an experiment file of this version"):
+    with pytest.raises(ExperimentError, match=r"experiment\.json is not an experiment file"):
         read_experiment(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"name": "other"}, "contains runs of the experiment 'mine', not of 'other'"),
-        ({"cores": None}, "contains runs on this machine"),
-        ({"data": "e"}, "contains runs on different data"),
-        (
-            {"experiment": experiment({"name": "a", "local": {"ranks": 1}}, settings={"epochs": 3}, baseline=[])},
-            "contains runs of 'a' with settings that are no longer in the file",
-        ),
-    ],
-)
-def test_runs_that_do_not_belong_together_are_not_mixed(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+ALONE: dict[str, Any] = {"name": "a", "local": {"ranks": 1}}
+OTHERS: dict[str, dict[str, Any]] = {
+    "name": {"name": "other"},
+    "place": {"cores": None},
+    "data": {"data": "e"},
+    "settings": {"experiment": experiment(ALONE, settings={"epochs": 3}, baseline=[])},
+}
+
+
+@pytest.mark.parametrize("changed", OTHERS)
+def test_runs_that_do_not_belong_together_are_not_mixed(tmp_path: Path, changed: str, messages) -> None:
     (tmp_path / "a/1").mkdir(parents=True)
-    before = StoredExperiment(
-        name="mine", experiment=experiment({"name": "a", "local": {"ranks": 1}}, baseline=[]), cores=2, data="d"
-    )
+    before = StoredExperiment(name="mine", experiment=experiment(ALONE, baseline=[]), cores=2, data="d")
     require_same(before, before.model_copy(update={"data": None}), tmp_path)
-    with pytest.raises(ExperimentError, match=sentence):
-        require_same(before, before.model_copy(update=changes), tmp_path)
+    with messages.raises(ExperimentError):
+        require_same(before, before.model_copy(update=OTHERS[changed]), tmp_path)

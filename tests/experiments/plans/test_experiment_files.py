@@ -19,8 +19,6 @@ from infra import catalog, topology
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 WRONG: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("wrong_experiments.yaml").read_text())
 HEAD = "about: x\nkind: training\n"
-WORDS = "about: x\nkind: words\n"
-ARM = "arms:\n  - {name: a, local: {ranks: 1}}\n"
 
 
 def written(folder: Path, text: str) -> str:
@@ -75,18 +73,16 @@ def test_the_settings_of_an_arm_override_shared_ones(tmp_path: Path) -> None:
     assert there.slow == {}
 
 
-@pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
-def test_an_error_in_a_file_is_reported_with_its_line(tmp_path: Path, row: dict[str, str]) -> None:
-    with pytest.raises(ExperimentError) as raised:
+@pytest.mark.parametrize("row", WRONG, ids=lambda row: row["case"])
+def test_an_error_in_a_file_is_reported_with_its_line(tmp_path: Path, row: dict[str, str], messages) -> None:
+    with messages.raises(ExperimentError):
         load(written(tmp_path, row["file"]))
-    assert str(raised.value).replace(f"{tmp_path}/", "") == row["said"]
 
 
-def test_an_unknown_name_suggests_similar_ones() -> None:
-    with pytest.raises(ExperimentError, match=r"There is no experiment 'strong-scalin'; did you mean strong-scaling"):
-        load("strong-scalin")
-    with pytest.raises(ExperimentError, match="There is no file none/of/these"):
-        load("none/of/these.yaml")
+@pytest.mark.parametrize("name", ["strong-scalin", "none/of/these.yaml"])
+def test_an_unknown_name_suggests_similar_ones(name: str, messages) -> None:
+    with messages.raises(ExperimentError):
+        load(name)
 
 
 @given(arms=st.integers(1, 6), repeats=st.integers(1, 5))
@@ -100,10 +96,10 @@ def test_arms_alternate_and_each_run_has_its_own_folder(arms: int, repeats: int)
     assert len({run.folder for run in runs}) == len(runs)
 
 
-def test_only_the_named_arms_run() -> None:
+def test_only_the_named_arms_run(messages) -> None:
     experiment = load("losses").experiment
     assert [arm.name for arm in select_arms(experiment, ["ratings"])] == ["ratings"]
-    with pytest.raises(ExperimentError, match=r"--arms names 'rating', but the arms are 'labels', 'ratings'"):
+    with messages.raises(ExperimentError):
         select_arms(experiment, ["rating"])
 
 

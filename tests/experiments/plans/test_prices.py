@@ -38,8 +38,6 @@ def test_the_work_of_a_training_follows_from_its_dataset() -> None:
 def test_a_training_costs_its_hours_at_the_price_of_the_running_resources() -> None:
     chosen = topology.load("scaling-2x4t4", TOPOLOGIES)  # without a cluster, and without a share that is charged by use
     price = training_price(chosen, config(), SIZE)
-    assert price.seconds is not None
-    assert price.dollars is not None
     assert price.dollars.middle == pytest.approx(price.seconds.middle * running_hourly(chosen).middle / 3600)
 
 
@@ -48,8 +46,6 @@ def test_the_price_includes_the_idle_cluster() -> None:
     alone = chosen.model_copy(update={"preprocessing": None})
     both, nodes = (training_price(each, config(), SIZE) for each in (chosen, alone))
     assert both.seconds == nodes.seconds
-    assert both.dollars is not None
-    assert nodes.dollars is not None
     assert both.dollars.middle > nodes.dollars.middle
 
 
@@ -58,8 +54,7 @@ def test_a_resource_without_a_price_is_not_free() -> None:
     unknown = cost.unknown(there)
     assert unknown != []
     for price in (training_price(there, config(), SIZE), preprocessing_price(there, 1e9)):
-        assert price.seconds is not None
-        assert price.dollars is None
+        assert (price.seconds is None, price.dollars) == (False, None)
         assert unknown[0] in price.basis
         with pytest.raises(ExperimentError, match="has no known price"):
             require_price([price], 0.01)
@@ -71,25 +66,15 @@ def test_more_rows_and_larger_models_cost_more() -> None:
         training_price(chosen, config(**settings), SIZE).dollars
         for settings in ({}, {"train_share": 0.25}, {"hidden": 256, "layers": 2})
     )
-    assert whole is not None
-    assert quarter is not None
-    assert larger is not None
     assert quarter.middle < whole.middle < larger.middle
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "why"),
-    [
-        ("reference-4g3", {"model": "fasttext"}, "how fast GPUs train --model fasttext is not known"),
-        ("reference-emr-2", {}, "reference-emr-2 has no GPUs"),
-    ],
-)
-def test_an_unknown_price_is_not_zero(name: str, settings: dict[str, object], why: str) -> None:
+@pytest.mark.parametrize(("name", "settings"), [("reference-4g3", {"model": "fasttext"}), ("reference-emr-2", {})])
+def test_an_unknown_price_is_not_zero(name: str, settings: dict[str, object], messages) -> None:
     price = training_price(topology.load(name, TOPOLOGIES), config(**settings), SIZE)
-    assert (price.seconds, price.dollars, price.basis) == (None, None, f"cannot tell: {why}")
-    with pytest.raises(
-        ExperimentError, match=r"cannot keep the runs below \$5\.00, because one run has no known price"
-    ):
+    assert (price.seconds, price.dollars) == (None, None)
+    messages.check(price.basis)
+    with messages.raises(ExperimentError):
         require_price([price], 5.0)
     require_price([price], None)
 
@@ -97,15 +82,13 @@ def test_an_unknown_price_is_not_zero(name: str, settings: dict[str, object], wh
 def test_a_preprocessing_costs_only_its_own_time() -> None:
     chosen = topology.load("reference-3g3-1p2", TOPOLOGIES)
     small, large = (preprocessing_price(chosen, size).dollars for size in (1e9, 50e9))
-    assert small is not None
-    assert large is not None
     assert 0 < 2 * small.middle < large.middle
     assert preprocessing_price(topology.load("reference-4g3", TOPOLOGIES), 1e9).dollars is None
 
 
-def test_runs_above_the_limit_are_refused_together() -> None:
+def test_runs_above_the_limit_are_refused_together(messages) -> None:
     prices = [RunPrice(dollars=Estimate(1.0, 2.0, 4.0), basis="x")] * 3
     assert total_dollars([*prices, unknown_price("x")]) == Estimate(3.0, 6.0, 12.0)
     require_price(prices, 12.0)
-    with pytest.raises(ExperimentError, match=r"would cost \$6\.00, and up to \$12\.00, which is more than \$11\.00"):
+    with messages.raises(ExperimentError):
         require_price(prices, 11.0)

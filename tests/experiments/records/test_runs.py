@@ -40,20 +40,9 @@ def test_a_search_before_a_run_is_valid(tmp_path: Path) -> None:
 
 
 def test_only_the_last_of_repeated_steps_counts(tmp_path: Path) -> None:
-    run = runs.read_run(
-        records.write(
-            tmp_path,
-            records.start(100),
-            records.step(5, 103),
-            records.checkpoint(8, 104),
-            records.epoch(1, 106),
-            records.step(12, 107, loss=0.9),
-            records.start(120, from_step=8),
-            records.step(12, 124, loss=0.4),
-            records.epoch(1, 122),
-            records.end(130),
-        )
-    )
+    first = [records.start(100), records.step(5, 103), records.checkpoint(8, 104), records.epoch(1, 106)]
+    again = [records.start(120, from_step=8), records.step(12, 124, loss=0.4), records.epoch(1, 122), records.end(130)]
+    run = runs.read_run(records.write(tmp_path, *first, records.step(12, 107, loss=0.9), *again))
     assert [(step.step, step.loss) for step in run.steps] == [(5, 0.5), (12, 0.4)]
     assert [epoch.time for epoch in run.epochs] == [122]
     assert [(each.start.time, each.until) for each in run.sessions] == [(100, 107), (120, 130)]
@@ -107,27 +96,25 @@ def test_an_unreadable_run_is_left_out_and_reported(tmp_path: Path, capsys: pyte
         assert main([command, str(tmp_path), "--json"]) == 0
         content = json.loads(capsys.readouterr().out)
         assert [Path(each["folder"]).name for each in content["runs"]] == ["whole"]
-        assert "damaged/record.jsonl has no line of kind 'start'" in content["warnings"][0]
+        assert "damaged/record.jsonl" in content["warnings"][0]
         assert main([command, str(tmp_path / "damaged")]) == 1
-        assert "has no line of kind 'start'" in " ".join(capsys.readouterr().err.split())
+        assert "no line of kind 'start'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("name", ["nothing", "empty"])
-def test_a_folder_without_a_run_is_an_error(tmp_path: Path, name: str) -> None:
+def test_a_folder_without_a_run_is_an_error(tmp_path: Path, name: str, messages) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ExperimentError, match=f"{name}.*shoal train"):
+    with messages.raises(ExperimentError):
         finding.find_runs([tmp_path / name])
 
 
-def test_a_record_without_a_start_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match=r"record\.jsonl has no line of kind 'start'"):
-        runs.read_run(records.write(tmp_path, records.step(1, 101), "{}"))
-
-
-def test_a_run_with_sleeping_ranks_is_refused(tmp_path: Path) -> None:
-    folder = records.whole(tmp_path, config={**records.CONFIG, "sleep": [600.0]})
-    with pytest.raises(ExperimentError, match="ranks that slept instead of computing"):
-        runs.read_run(folder)
+def test_a_record_without_a_start_and_one_with_sleeping_ranks_are_refused(tmp_path: Path, messages) -> None:
+    for folder in (
+        records.write(tmp_path / "one", records.step(1, 101), "{}"),
+        records.whole(tmp_path / "other", config={**records.CONFIG, "sleep": [600.0]}),
+    ):
+        with messages.raises(ExperimentError):
+            runs.read_run(folder)
 
 
 def test_settings_list_the_differences_between_runs(tmp_path: Path) -> None:

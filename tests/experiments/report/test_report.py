@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -53,14 +54,11 @@ def test_runs_with_hostile_names_have_unique_anchors(tmp_path: Path, names: tupl
 
 
 def test_a_plot_that_fails_leaves_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(_: object) -> str:
-        raise ValueError("Vega-Lite to SVG conversion failed")
-
     rows = page_of(examples.training(tmp_path / "one")).rows
-    monkeypatch.setattr(drawing.vl_convert, "vegalite_to_svg", failing)
-    found = page_of(tmp_path / "one")
-    assert found.rows == rows
-    assert "This plot could not be drawn; its numbers are in the table." in report([tmp_path / "one"], now=0.0).page
+    monkeypatch.setattr(drawing.vl_convert, "vegalite_to_svg", Mock(side_effect=ValueError("conversion failed")))
+    page = report([tmp_path / "one"], now=0.0).page
+    assert Outline(page).rows == rows
+    assert "could not be drawn" in page
 
 
 def test_the_share_of_ideal_uses_the_rates_in_the_summary(tmp_path: Path) -> None:
@@ -86,14 +84,13 @@ def test_repeated_runs_are_drawn_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", range(1, 9))
-def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path: Path, lines: int) -> None:
+def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path: Path, lines: int, messages) -> None:
     whole = (examples.training(tmp_path / "whole") / "record.jsonl").read_text().splitlines()
     cut = [*whole[:lines], whole[lines][:20]]
     found = report([records.write(tmp_path / "cut", *cut)], now=0.0)
     assert found.summary["state"] == "unfinished"
-    assert found.warnings == [
-        f"{tmp_path / 'cut'}: skipped 1 line of the record (damaged, or from a different version)"
-    ]
+    (warning,) = found.warnings
+    messages.check(warning)
 
 
 def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path: Path) -> None:
@@ -152,9 +149,7 @@ def test_fields_missing_in_a_summary_are_read_from_the_record(tmp_path: Path, su
     ],
 )
 def test_invalid_counts_are_an_error(tmp_path: Path, changes: dict[str, object], field: str) -> None:
-    with pytest.raises(
-        ExperimentError, match=rf"counts\.json does not have the counts of `shoal preprocess` \({field}"
-    ):
+    with pytest.raises(ExperimentError, match=rf"counts\.json .*\({field}"):
         report([examples.dataset(tmp_path / "counted", **changes)], now=0.0)
 
 
@@ -192,28 +187,15 @@ def test_runs_on_different_data_cause_a_warning(tmp_path: Path, capsys: pytest.C
     assert "these runs used different data" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["counted"], "counted/counts.json does not have the counts of `shoal preprocess` (ratings.before"),
-        (
-            ["one", "--output", "none/page.html"],
-            "cannot write none/page.html: No such file or directory; choose another --output",
-        ),
-    ],
-)
+@pytest.mark.parametrize("arguments", ["counted", "one --output none/page.html"])
 def test_damaged_counts_and_an_unwritable_output_are_error_messages(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    sentence: str,
+    tmp_path, capsys, monkeypatch, arguments, messages
 ) -> None:
     monkeypatch.chdir(tmp_path)
     records.whole(tmp_path / "one")
     examples.dataset(tmp_path / "counted", ratings={"before": 3, "after": {}})
-    assert main(["report", *arguments]) != 0
-    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert main(["report", *arguments.split()]) != 0
+    messages.check(" ".join(capsys.readouterr().err.split()))
 
 
 def test_json_has_the_figures_of_each_run_as_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
