@@ -4,21 +4,18 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks import record
-from benchmarks.gpu import checks, kernels, nccl, rates, run, texts, training, words, yelp
-from benchmarks.gpu.part import SETTINGS, Outcome, OutcomeFile
-from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
-from trainer import loop
+from benchmarks.gpu import run
 
 ROOT = Path(__file__).parents[2]
-CPU = torch.device("cpu")
 ABSENT = "h5py tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml triton"
 
 WITHOUT = """
@@ -39,11 +36,25 @@ sys.meta_path[:] = map(Without, sys.meta_path)
 """
 
 
+def gpu(module: str) -> Any:
+    """Import a module of the benchmark, which imports torch."""
+    return import_module(f"benchmarks.gpu.{module}")
+
+
+def cpu() -> Any:
+    import torch
+
+    return torch.device("cpu")
+
+
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs do not measure their ranks' own rates, which takes a second and a half."""
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts have few words, and runs do not measure their ranks' own rates, which takes a second and a half."""
     for name in ("measure_initial_rates", "measure_own_rates"):
-        monkeypatch.setattr(loop, name, lambda *_, **__: [1000.0])
+        monkeypatch.setattr(f"trainer.loop.{name}", lambda *_, **__: [1000.0])
+    for module in ("texts", "checks"):
+        monkeypatch.setattr(gpu(module), "WORDS", 5000)
+    monkeypatch.setitem(gpu("yelp")._MODEL, "buckets", 5000)
 
 
 def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
@@ -56,51 +67,49 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+WORDS = {"rows": 200, "words": 500, "batches": (50,), "sizes": (8,), "seconds": 3}
+
+
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(
-    ("part", "sizes"),
+    ("name", "sizes"),
     [
-        pytest.param(checks, checks.Sizes(rows=64), marks=pytest.mark.soak),
-        (rates, rates.Sizes(rows=200, batches=(20,), runs=1)),
-        (nccl, nccl.Sizes(rows=2000, global_batch=100, epochs=1)),
-        (kernels, kernels.Sizes(batches=(50,))),
-        (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
-        pytest.param(
-            words, words.Sizes(rows=200, words=500, batches=(50,), sizes=(8,), seconds=3), marks=pytest.mark.soak
-        ),
+        pytest.param("checks", {"rows": 64}, marks=pytest.mark.soak),
+        ("rates", {"rows": 200, "batches": (20,), "runs": 1}),
+        ("nccl", {"rows": 2000, "global_batch": 100, "epochs": 1}),
+        ("kernels", {"batches": (50,)}),
+        ("yelp", {"rows": 200, "validation": 20, "test": 20, "batches": (50,), "seconds": 60}),
+        pytest.param("words", WORDS, marks=pytest.mark.soak),
     ],
 )
-def test_part_runs_on_a_cpu_in_a_tiny_size(
-    at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part, sizes
-) -> None:
-    monkeypatch.setattr(nccl, "_LEARNED", 0.0)  # because a run of few rows does not learn
-    for module in (texts, checks):
-        monkeypatch.setattr(module, "WORDS", 5000)
-    monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
-    if part is rates:  # with one model instead of two
-        monkeypatch.delitem(SETTINGS, "reference")
-    found = part.measure(CPU, sizes)
+def test_part_runs_on_a_cpu_in_a_tiny_size(monkeypatch, capsys, name: str, sizes: dict[str, Any]) -> None:
+    part = gpu(name)
+    monkeypatch.setattr(gpu("nccl"), "_LEARNED", 0.0)  # because a run of few rows does not learn
+    if name == "rates":  # with one model instead of two
+        monkeypatch.delitem(gpu("part").SETTINGS, "reference")
+    found = part.measure(cpu(), part.Sizes(**sizes))
     assert not found.failed, found.said
     assert "\n" not in found.said
     assert json.loads(json.dumps(found.figures))
     assert capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("small")
 def test_training_that_exceeds_its_time_ends_with_a_projection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(texts, "WORDS", 5000)
-    monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
+    yelp = gpu("yelp")
 
     class ElapsedTimer:
         """A timer that fires when the run measures its rank's own rate, independently of this machine's speed."""
 
         def __init__(self, _seconds: float, call, arguments) -> None:
-            monkeypatch.setattr(loop, "measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
+            monkeypatch.setattr("trainer.loop.measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
 
         def start(self) -> None: ...
 
         cancel = join = start
 
-    monkeypatch.setattr(training, "Timer", ElapsedTimer)
-    found = yelp.measure(CPU, yelp.Sizes(rows=5000, validation=20, test=20, batches=(50,)))
+    monkeypatch.setattr(gpu("training"), "Timer", ElapsedTimer)
+    found = yelp.measure(cpu(), yelp.Sizes(rows=5000, validation=20, test=20, batches=(50,)))
     (trained,) = found.figures["trainings"]
     assert trained["summary"]["stopped"]
     assert trained["epochs"] < yelp.EPOCHS
@@ -111,17 +120,18 @@ def test_training_that_exceeds_its_time_ends_with_a_projection(monkeypatch: pyte
 
 
 def test_rows_have_the_lengths_of_reviews_and_predict_their_label() -> None:
-    rows = make_rows(5000, CPU)
-    real = np.arange(ROW_LENGTH) < rows.lengths[:, None]
+    made = gpu("rows")
+    rows = made.make_rows(5000, cpu())
+    real = np.arange(made.ROW_LENGTH) < rows.lengths[:, None]
     assert ((rows.tokens > 1) == real).all()
-    assert rows.tokens.max() <= VOCABULARY + 1
+    assert rows.tokens.max() <= made.VOCABULARY + 1
     assert 35 < rows.lengths.mean() < 50
     odd = (rows.tokens % 2 * real).sum(1) / rows.lengths
     assert odd[rows.labels == 1].mean() == pytest.approx(0.625, abs=0.03)
     assert odd[rows.labels == 0].mean() == pytest.approx(0.375, abs=0.03)
-    counts = np.bincount(rows.tokens[real], minlength=VOCABULARY + 2)
+    counts = np.bincount(rows.tokens[real], minlength=made.VOCABULARY + 2)
     assert counts.max() < 0.02 * counts.sum()
-    assert np.array_equal(make_rows(5000, CPU).tokens, rows.tokens)
+    assert np.array_equal(made.make_rows(5000, cpu()).tokens, rows.tokens)
 
 
 PARTS = {
@@ -191,11 +201,10 @@ def test_part_runs_in_its_own_process_and_writes_its_outcome(tmp_path: Path, mon
     part = run.GpuPart("part", "", 0)
     command = run._command(part, tmp_path / "outcome.json")
     assert command[:3] == [sys.executable, "-m", "benchmarks.gpu"]
-    from benchmarks.gpu import __main__ as child
-
-    module = SimpleNamespace(Sizes=dict, measure=lambda device, sizes: Outcome(f"{device.type} {sizes}", {}, True))
+    child, outcome = gpu("__main__"), gpu("part").Outcome
+    module = SimpleNamespace(Sizes=dict, measure=lambda device, sizes: outcome(f"{device.type} {sizes}", {}, True))
     monkeypatch.setitem(sys.modules, "benchmarks.gpu.some", module)
-    monkeypatch.setattr(OutcomeFile, "path", None)  # restores it after the test
+    monkeypatch.setattr(gpu("part").OutcomeFile, "path", None)  # restores it after the test
     monkeypatch.setattr("sys.argv", ["gpu", "some", str(tmp_path / "outcome.json")])
     monkeypatch.setattr(child.ctypes, "CDLL", lambda _: SimpleNamespace(prctl=lambda *_: 0))
     assert child.main() == 1
@@ -203,24 +212,28 @@ def test_part_runs_in_its_own_process_and_writes_its_outcome(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("names", [[], ["rates"]])
-def test_without_a_gpu_one_sentence_is_printed_and_nothing_fails(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], names: list[str]
-) -> None:
+def test_without_a_gpu_one_sentence_is_printed_and_nothing_fails(monkeypatch, capsys, names, messages) -> None:
+    torch = import_module("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     run.main(names)
-    said = f"gpu: PyTorch {torch.__version__} finds no GPU on this machine, so nothing was measured\n"
-    assert capsys.readouterr().out == said
+    messages.hide(torch.__version__, "VERSION")
+    messages.check(capsys.readouterr().out)
 
 
 RUN = "import runpy; sys.argv = ['benchmarks', {argument!r}]; runpy.run_module('benchmarks', run_name='__main__')"
 
 
-@pytest.mark.parametrize("package", ["torch", "safetensors", "tqdm"])
-def test_without_a_package_one_sentence_is_printed_and_nothing_fails(package: str) -> None:
-    done = run_without(f"{ABSENT} {package}", RUN.format(argument="gpu"))
+def test_without_a_package_one_sentence_is_printed_and_nothing_fails(messages) -> None:
+    done = run_without(f"{ABSENT} torch", RUN.format(argument="gpu"))
     assert (done.returncode, done.stderr) == (0, "")
-    reason = f"{sys.executable} cannot import what is needed (No module named {package!r})"
-    assert done.stdout == f"gpu: {reason}, so nothing was measured\n"
+    messages.hide(sys.executable, "PYTHON")
+    messages.check(done.stdout)
+
+
+@pytest.mark.parametrize("package", ["torch", "numpy", "safetensors", "tqdm"])
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert f"import of {package} halted" in str(run._lacking())
 
 
 def test_help_needs_no_package() -> None:

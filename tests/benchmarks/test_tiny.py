@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import downstream, record
+from benchmarks import record
 from tests.trainer.embeddings.made_text import lines, pairs
 
 BENCHMARKS = [
@@ -53,7 +53,7 @@ def test_a_benchmark_records_each_of_its_cases(
     for package in ("gensim", "fasttext", "sklearn"):
         pytest.importorskip(package, reason="requirements-bench.txt is not installed")
     monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
-    monkeypatch.setattr(downstream, "_GENERATED", 300)
+    monkeypatch.setattr("benchmarks.downstream._GENERATED", 300)
     text, reviews = tmp_path / "topics.txt", tmp_path / "reviews.json"
     text.write_text("\n".join(lines(3000)) + "\n")
     rated = [{"reviewText": f"word{n} , {('bad', 'good')[n % 2]}", "overall": 1 + 4 * (n % 2)} for n in range(60)]

@@ -1,7 +1,9 @@
 """A task server runs scripts as forks of one process, each with its own streams, folder and environment."""
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,10 +13,21 @@ from jobs.task_server import TaskServer
 from tests.waiting import until
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm_ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Provide warm-ups that take less time than `jobs.warm_up`."""
+    folder = tmp_path_factory.mktemp("modules")
+    for name, body in {"short": "pass", "failing": "1 / 0", "endless": "import time; time.sleep(9999)"}.items():
+        (folder / f"{name}.py").write_text(f"def warm_up(_):\n    {body}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ["PYTHONPATH"]]))
+        yield
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskServer]:
-    with TaskServer("jobs.warm_up", tmp_path_factory.mktemp("server")) as found:
-        yield found
+def server(warm_ups: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskServer]:
+    with TaskServer("short", tmp_path_factory.mktemp("server")) as started:
+        yield started
 
 
 def run(server: TaskServer, folder: Path, script: str, *arguments: str, stdin: bytes = b"") -> bool:
@@ -73,7 +86,7 @@ def test_a_failed_task_is_distinguished_from_a_finished_one(
 
 
 def test_the_end_stops_all_tasks_and_starts_no_others(tmp_path: Path) -> None:
-    with TaskServer("jobs.warm_up", tmp_path) as server, ThreadPoolExecutor(1) as threads:
+    with TaskServer("short", tmp_path) as server, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(run, server, tmp_path, "import time; print('started', flush=True); time.sleep(999)")
         until(lambda: (tmp_path / "stdout").exists() and (tmp_path / "stdout").read_text())
         server.end()
@@ -82,23 +95,17 @@ def test_the_end_stops_all_tasks_and_starts_no_others(tmp_path: Path) -> None:
 
 
 def test_a_failed_warm_up_does_not_prevent_tasks(tmp_path: Path) -> None:
-    with TaskServer("jobs.warm_up", tmp_path / "absent") as server:
+    with TaskServer("failing", tmp_path) as server:
         assert run(server, tmp_path, "print('done')")
 
 
-def test_the_end_does_not_wait_for_unread_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "endless.py").write_text("import time\ndef warm_up(_): time.sleep(9999)")
+def test_the_end_does_not_wait_for_unread_requests(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text("")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    server, large = (
-        TaskServer("endless", tmp_path),
-        {"LARGE": "x" * 100_000},
-    )  # a few requests exceed the buffer of the socket
+    server = TaskServer("endless", tmp_path)
+    large = {"LARGE": "x" * 100_000}  # a few requests exceed the buffer of the socket
     with ThreadPoolExecutor(9) as threads:
-        waiting = [
-            threads.submit(server.run, ["task.py"], [0, 1, 2], folder=str(tmp_path), environment=large)
-            for _ in range(9)
-        ]
+        ask = partial(threads.submit, server.run, ["task.py"], [0, 1, 2])
+        waiting = [ask(folder=str(tmp_path), environment=large) for _ in range(9)]
         until(lambda: list(tmp_path.glob("warm-up-*")))
         server.end()
         assert not any(each.result() for each in waiting)

@@ -6,7 +6,6 @@ from functools import cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nltk.tokenize import NLTKWordTokenizer, WordPunctTokenizer
 
 from corpus import text
 from corpus.stream.stream_settings import TOKENISERS, StreamSettings
@@ -21,12 +20,13 @@ def ways(name: str, *, lowercase: bool = False, lemmatize: bool = False) -> Word
     return words_of_lines(StreamSettings(sources=("/a",), tokeniser=name, lowercase=lowercase, lemmatize=lemmatize))
 
 
-PLAIN: dict[str, Callable[[str], list[str]]] = {
-    "treebank": NLTKWordTokenizer().tokenize,
-    "punctuation": WordPunctTokenizer().tokenize,
-    "spaces": str.split,
-    "letters": text.words,
-}
+@cache
+def plain(name: str) -> Callable[[str], list[str]]:
+    if name in ("treebank", "punctuation"):
+        from nltk.tokenize import NLTKWordTokenizer, WordPunctTokenizer
+
+        return (NLTKWordTokenizer if name == "treebank" else WordPunctTokenizer)().tokenize
+    return {"spaces": str.split, "letters": text.words}[name]
 
 
 @given(lines=st.lists(line, max_size=8), lowercase=st.booleans())
@@ -34,7 +34,7 @@ PLAIN: dict[str, Callable[[str], list[str]]] = {
 def test_tokenisers_give_the_words_of_the_functions_they_are_named_after(
     name: str, lines: list[str], lowercase: bool
 ) -> None:
-    expected = [word for each in lines for word in (*PLAIN[name](each.lower() if lowercase else each), END)]
+    expected = [word for each in lines for word in (*plain(name)(each.lower() if lowercase else each), END)]
     assert ways(name, lowercase=lowercase)(lines) == expected
 
 

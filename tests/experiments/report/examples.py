@@ -71,12 +71,7 @@ def experiment(folder: Path, *, more: str = "") -> Path:
         {"name": "1 K80", "local": {"slow": [1.78]}},
         {"name": "later", "local": {"ranks": 4}},
     ]
-    fields = {
-        "about": "More ranks.",
-        "kind": "training",
-        "repeats": 2,
-        "baseline": arms[0]["name"],
-    }
+    fields = {"about": "More ranks.", "kind": "training", "repeats": 2, "baseline": arms[0]["name"]}
     write_stored(
         folder,
         StoredExperiment(name="more-ranks", experiment=Experiment.model_validate({**fields, "arms": arms}), cores=2),

@@ -35,10 +35,7 @@ def seen(page: Path) -> dict[str, Seen]:
     """Measurements of the page for each way of viewing it."""
     views = {
         "wide": View(
-            page=page,
-            width=1200,
-            count=["figure", "figure svg", "figure svg:not(:has(path > title))"],
-            tabs=12,
+            page=page, width=1200, count=["figure", "figure svg", "figure svg:not(:has(path > title))"], tabs=12
         ),
         "dark": View(page=page, scheme="dark"),
         "half": View(page=page, width=800),

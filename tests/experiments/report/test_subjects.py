@@ -5,18 +5,16 @@ from pathlib import Path
 import pytest
 
 from common.errors import ExperimentError
-from corpus.layout import COUNTS_NAME
 from experiments.report.subjects import find_subjects
 from tests.experiments import made_records as records
-from tests.test_stored_documents import COUNTS
+from tests.experiments.report import examples
 
 
 def test_a_folder_with_only_counts_is_a_dataset_with_its_name_as_digest(tmp_path: Path) -> None:
     folders = {name: tmp_path / name for name in ("a" * 32, "mine", "empty")}
-    for folder in folders.values():
-        folder.mkdir()
-        (folder / COUNTS_NAME).write_text(COUNTS if folder.name != "empty" else "")
-    (folders["empty"] / COUNTS_NAME).unlink()
+    folders["empty"].mkdir()
+    for name in ("a" * 32, "mine"):
+        examples.dataset(folders[name])
     found = find_subjects([folders["a" * 32], folders["mine"]])
     assert [(each.folder.name, each.digest) for each in found.data] == [("a" * 32, "a" * 32), ("mine", None)]
     assert not found.subjects
@@ -35,7 +33,6 @@ def test_an_unreadable_experiment_is_a_problem_but_its_runs_are_subjects(tmp_pat
 
 
 def test_a_run_in_a_folder_with_counts_is_a_subject(tmp_path: Path) -> None:
-    (tmp_path / COUNTS_NAME).write_text(COUNTS)
-    records.write(tmp_path, records.start(), records.step(1, 101.0))
-    found = find_subjects([tmp_path])
-    assert ([each.folder for each in found.data], len(found.subjects)) == ([tmp_path], 1)
+    folder = records.write(examples.dataset(tmp_path / "both"), records.start(), records.step(1, 101.0))
+    found = find_subjects([folder])
+    assert ([each.folder for each in found.data], len(found.subjects)) == ([folder], 1)

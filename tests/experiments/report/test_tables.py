@@ -46,13 +46,7 @@ def test_times_are_shown_in_a_readable_unit() -> None:
     assert [time_unit(seconds)[1] for seconds in (3, 199, 200, 10_000, 20_000)] == ["s", "s", "min", "min", "h"]
 
 
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [
-        ("as short", "as short"),
-        ("a name with its number 1", "a nam…ber 1"),
-    ],
-)
+@pytest.mark.parametrize(("text", "short"), [("as short", "as short"), ("a name with its number 1", "a nam…ber 1")])
 def test_a_long_text_loses_its_middle(text: str, short: str) -> None:
     assert shortened(text, 12) == short
 
