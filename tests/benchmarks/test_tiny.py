@@ -8,33 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from benchmarks import record
 from tests.trainer.embeddings.made_text import lines, pairs
 
-BENCHMARKS = [
-    (
-        "downstream --seeds 1 --models lstm --size 8 --labelled .5 --word-rates .02 .2 --text {text}",
-        ["random", "random, as long", "learned before"],
-    ),
-    (
-        "embeddings gensim {text} --similarity {pairs} --seeds 1 --epochs 5 --cases 'gensim, 1 worker' 'Shoal, 1 rank'",
-        ["gensim, 1 worker", "Shoal, 1 rank"],
-    ),
-    (
-        "embeddings modes {text} --seeds 1 --epochs 2 --size 8 --local-steps 5 --ways 'one rank' 'async, one slow'",
-        ["one rank", "async, one slow", "equal time"],
-    ),
-    (
-        "fasttext quality 'tiny=--input {reviews}' --seeds 1 --shoal 'ours=--preset=fasttext --epochs 2' --cases "
-        "'fastText, best rate' 'fastText, autotune' 'TF-IDF, logistic regression'",
-        ["ours", "fastText, best rate", "fastText, autotune", "TF-IDF, logistic regression"],
-    ),
-    (
-        "fasttext yelp --texts 400 --test 100 --runs 1 --cases 'SGD, --preset fasttext, 2 ranks'",
-        ["SGD, --preset fasttext, 2 ranks"],
-    ),
-]
+BENCHMARKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("tiny.yaml").read_text())
 
 
 def keys(value: Any) -> Iterator[str]:
@@ -46,10 +25,8 @@ def keys(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("command", "cases"), BENCHMARKS, ids=[" ".join(each.split()[:2]) for each, _ in BENCHMARKS])
-def test_a_benchmark_records_each_of_its_cases(
-    command: str, cases: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: " ".join(each["command"].split()[:2]))
+def test_a_benchmark_records_each_of_its_cases(benchmark, tmp_path, monkeypatch) -> None:
     for package in ("gensim", "fasttext", "sklearn"):
         pytest.importorskip(package, reason="requirements-bench.txt is not installed")
     monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
@@ -58,8 +35,8 @@ def test_a_benchmark_records_each_of_its_cases(
     text.write_text("\n".join(lines(3000)) + "\n")
     rated = [{"reviewText": f"word{n} , {('bad', 'good')[n % 2]}", "overall": 1 + 4 * (n % 2)} for n in range(60)]
     reviews.write_text("".join(f"{json.dumps(each)}\n" for each in rated))
-    given = command.format(text=text, reviews=reviews, pairs=pairs(tmp_path / "pairs.txt"))
+    given = benchmark["command"].format(text=text, reviews=reviews, pairs=pairs(tmp_path / "pairs.txt"))
     program, *options = shlex.split(given)
     import_module(f"benchmarks.{program}").main(options)
     (kept,) = (tmp_path / "records").glob("*.json")
-    assert set(cases) <= set(keys(json.loads(kept.read_text())))
+    assert set(benchmark["cases"]) <= set(keys(json.loads(kept.read_text())))

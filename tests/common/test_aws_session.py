@@ -40,7 +40,6 @@ def frozen() -> Any:
 
 
 def printing(folder: Path, text: str) -> str:
-    """Write a program that prints `text`, and return its path."""
     (folder / "text").write_text(text)
     program = folder / "login"
     program.write_text(f"#!/bin/sh\ncat {folder / 'text'}\n")

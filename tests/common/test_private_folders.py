@@ -1,7 +1,4 @@
-"""Private folders are used only if no other user can write to them.
-
-Temporary folders are removed after their process.
-"""
+"""Private folders are safe from other users. Temporary folders are removed after their process."""
 
 import os
 import subprocess

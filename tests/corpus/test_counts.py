@@ -1,7 +1,4 @@
-"""Flat counts of tasks become the counts of a dataset.
-
-Contradictions between counts reveal lost or duplicated records.
-"""
+"""Flat counts of tasks become a dataset's counts. Contradictions between them reveal lost or duplicated records."""
 
 import json
 import re
@@ -22,7 +19,6 @@ FLAT: dict[str, int] = TABLE["sums"]
 
 
 def counts(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the counts of a dataset after the case changed some of the sums."""
     usual = {} if case.get("settings", {}).get("ragged") else {"row_length": 4}
     settings = Settings(**usual, **tuples(case.get("settings", {})))
     words = [(word, number) for word, number in case.get("words", [])]

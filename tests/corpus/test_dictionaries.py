@@ -43,8 +43,6 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
 
 
 class PlainDictionary:
-    """Dictionary that looks up one word at a time."""
-
     def __init__(self, rule: Rule, stopwords: tuple[str, ...] = ()) -> None:
         self.words_of = rule.plain
         self.known = list(stopwords)
@@ -74,9 +72,7 @@ def assert_equals_plain(dictionary: Any, plain: PlainDictionary, texts: list[str
 @given(st.lists(st.lists(TEXTS, max_size=6), max_size=4), st.booleans())
 @example([["<br\0/>"]], False)
 @example([[], ["", "<br", "/>", '<"', "<br /"], ["\0", "a\0b"]], False)
-def test_any_texts_have_the_words_of_the_plain_function(
-    rule: Rule, blocks: list[list[str]], with_stopwords: bool
-) -> None:
+def test_any_texts_have_the_words_of_the_plain_function(rule, blocks, with_stopwords) -> None:
     stopwords = rule.stopwords if with_stopwords else ()
     dictionary, plain = rule.dictionary(list(stopwords)), PlainDictionary(rule, stopwords)
     for texts in blocks:
@@ -167,9 +163,7 @@ PLAIN = {"letters": words, "tokens": tokens}
 )
 @example([["the lamp", "", "the", "lamp lamp a don't lamp"]], ["lamp", "the"], frozenset({"the"}), 3, "letters")
 @example([["The <br\n/>, the caf\u00e9"]], ["<br", "/>", "caf\u00e9"], frozenset({"the"}), None, "tokens")
-def test_any_texts_have_the_rows_of_the_plain_encoder(
-    blocks: list[list[str]], vocabulary: list[str], stopwords: frozenset[str], row_length: int | None, rule: str
-) -> None:
+def test_any_texts_have_the_rows_of_the_plain_encoder(blocks, vocabulary, stopwords, row_length, rule) -> None:
     ids = word_ids(vocabulary)
     plain, fast = (kind(ids, stopwords, row_length, rule) for kind in (PlainEncoder, FastEncoder))
     for texts in blocks:

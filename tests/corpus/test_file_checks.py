@@ -4,6 +4,7 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -29,22 +30,18 @@ COUNTS = final_counts({}, settings=SETTINGS, positive_from=4, frequent_words=[("
 WORDS = ["good", "bad", "it's"]
 
 
-def rows(count: int) -> RowBlock:
-    tokens = (np.arange(4 * count).reshape(count, 4) % 4 + 1).astype(np.uint16)
+def rows(count: int, ragged: bool = False) -> RowBlock:
+    """Return `count` rows with two tokens each if they are ragged, otherwise four."""
     numbers = np.arange(count, dtype=np.uint8)
-    return RowBlock(tokens, np.full(count, 4, np.uint16), numbers % 2, numbers % 5 + 1)
-
-
-def ragged_rows(count: int) -> RowBlock:
-    """Return `count` rows with two tokens each."""
-    numbers = np.arange(count, dtype=np.uint8)
-    return RowBlock(np.ones(2 * count, np.uint16), np.full(count, 2, np.int64), numbers % 2, numbers % 5 + 1)
+    tokens = np.ones(2 * count) if ragged else np.arange(4 * count).reshape(count, 4) % 4 + 1
+    lengths = np.full(count, 2, np.int64) if ragged else np.full(count, 4, np.uint16)
+    return RowBlock(tokens.astype(np.uint16), lengths, numbers % 2, numbers % 5 + 1)
 
 
 def make(path: Path, *, packed: bool = True, ragged: bool = False) -> bytes:
     with DatasetWriter(path, RAGGED if ragged else SETTINGS, packed=packed) as writer:
-        writer.append("train", ragged_rows(10) if ragged else rows(40))
-        writer.append("test", ragged_rows(2) if ragged else rows(20))
+        writer.append("train", rows(10 if ragged else 40, ragged))
+        writer.append("test", rows(2 if ragged else 20, ragged))
         writer.finish(vocabulary=WORDS, stopwords=frozenset({"the"}), counts=COUNTS)
     return path.read_bytes()
 
@@ -117,7 +114,6 @@ def make_array(file: h5py.File, name: str, how: dict[str, Any]) -> None:
 
 
 def damage(file: h5py.File, case: dict[str, Any]) -> None:
-    """Damage a file as a case of the table describes."""
     for name in case.get("without", []):
         (file.attrs if name in file.attrs else file).__delitem__(name)
     for name, value in case.get("attributes", {}).items():
@@ -139,10 +135,11 @@ def damage(file: h5py.File, case: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, bytes]:
-    """Return the bytes of a compressed and of an uncompressed dataset file, by whether they are compressed."""
-    folder = tmp_path_factory.mktemp("written")
-    return {packed: make(folder / f"{packed}.h5", packed=packed) for packed in (True, False)}
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[bool, bool], bytes]:
+    """Return the bytes of dataset files, by whether they are compressed, and whether their rows are ragged."""
+    path = tmp_path_factory.mktemp("written") / "d.h5"
+    kinds = product((True, False), repeat=2)
+    return {(packed, ragged): make(path, packed=packed, ragged=ragged) for packed, ragged in kinds}
 
 
 def content(dataset: Dataset) -> list[Any]:
@@ -150,10 +147,7 @@ def content(dataset: Dataset) -> list[Any]:
 
 
 def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
-    """Return functions that read a file in different ways.
-
-    If opening is refused, return only the function that opens it.
-    """
+    """Return functions that read a file in different ways, or if opening is refused, the function that opens it."""
 
     def opened(read: Callable[[Split], object]) -> object:
         with open_dataset(path) as dataset:
@@ -168,9 +162,9 @@ def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=itemgetter("case"))
-def test_an_invalid_dataset_is_refused(tmp_path: Path, case: dict[str, Any], messages) -> None:
+def test_an_invalid_dataset_is_refused(tmp_path: Path, written, case: dict[str, Any], messages) -> None:
     path = tmp_path / "d.h5"
-    make(path, ragged=case.get("ragged", False))
+    path.write_bytes(written[True, case.get("ragged", False)])
     with h5py.File(tmp_path / "other.h5", "w") as other:
         other["labels"] = other["secret"] = np.ones(40, np.uint8)
     (tmp_path / "other.raw").write_bytes(bytes(40))
@@ -235,11 +229,9 @@ MUTATIONS = st.one_of(
 
 @settings(max_examples=80)
 @given(changes=st.lists(MUTATIONS, min_size=1, max_size=3, unique_by=itemgetter(0)), packed=st.booleans())
-def test_a_file_with_any_metadata_is_refused_or_readable(
-    tmp_path_factory: pytest.TempPathFactory, written: dict[bool, bytes], changes: list[Any], packed: bool
-) -> None:
+def test_a_file_with_any_metadata_is_refused_or_readable(tmp_path_factory, written, changes, packed) -> None:
     path = tmp_path_factory.getbasetemp() / "claims.h5"
-    path.write_bytes(written[packed])
+    path.write_bytes(written[packed, False])
     with h5py.File(path, "r+") as file:
         for name, value in changes:
             if "/" in name:  # only once, because HDF5 visits each possible chunk when it removes a length of 10 ** 13
@@ -264,10 +256,8 @@ END = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 25)
 
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 9), END), min_size=1, max_size=3), st.booleans())
-def test_any_ends_are_refused_or_give_complete_rows(
-    tmp_path: Path, changes: list[tuple[int, int]], packed: bool
-) -> None:
-    make(tmp_path / "ends.h5", packed=packed, ragged=True)
+def test_any_ends_are_refused_or_give_complete_rows(tmp_path, written, changes, packed) -> None:
+    (tmp_path / "ends.h5").write_bytes(written[packed, True])
     with h5py.File(tmp_path / "ends.h5", "r+") as file:
         for row, end in changes:
             file["train/ends"][row] = end

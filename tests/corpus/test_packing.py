@@ -39,10 +39,7 @@ def test_hdf5s_own_filters_unpack_what_was_packed(tmp_path: Path, dtype: type) -
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[np.ndarray, list[StoredArray]]:
-    """Store the same 50 rows in chunks of 7 rows, with three kinds of filters.
-
-    Return the rows and the stored arrays.
-    """
+    """Rows, and arrays that store them in chunks of 7 rows with three kinds of filters."""
     file = h5py.File(tmp_path_factory.mktemp("stored") / "a.h5", "w")
     values = np.random.default_rng(0).integers(0, 9_999, (50, 3)).astype(np.uint16)
     kinds = ({}, FILTERS, {"compression": "lzf"})

@@ -118,13 +118,7 @@ SURE = some(40)  # enough texts that each part has texts of each class
 
 @settings(max_examples=25)
 @given(st.lists(REVIEWS, min_size=1, max_size=3), REVIEWS | st.none(), st.sampled_from([6, 2_000_000]))
-def test_rows_equal_the_plain_implementation(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    files: list[list[Review]],
-    test: list[Review] | None,
-    vocabulary: int,
-) -> None:
+def test_rows_equal_the_plain_implementation(tmp_path, monkeypatch, files, test, vocabulary) -> None:
     monkeypatch.setattr(raw_texts, "_MAX_EXTRA_WORDS", 3)
     files = [SURE + reviews for reviews in files]
     paths = [tmp_path / f"{number}.json" for number in range(len(files))]
@@ -218,10 +212,6 @@ def test_labels_of_more_than_256_classes_are_stored(tmp_path: Path) -> None:
 
 
 def damaged(path: Path, reviews: Sequence[Review]) -> Path:
-    """Write these texts to a .gz file that ends too early, and return its path.
-
-    The missing end contains some of the texts.
-    """
     path.write_bytes(gzip.compress(lines(reviews), 1)[:-200])
     return path
 

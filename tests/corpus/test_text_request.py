@@ -56,7 +56,6 @@ def test_invalid_progress_is_refused(text: str) -> None:
 
 
 def asked_for(name: str, content: bytes) -> TextRequest:
-    """Write a file of texts to S3, and return a request to encode the texts."""
     s3.client().put_object(Bucket="pile", Key=name, Body=content)
     source = replace(SOURCE, address=f"s3://pile/{name}", size=len(content), identity=identity_of(f"s3://pile/{name}"))
     return replace(ASKED, sources=(source,), plain_bytes=len(LINES))

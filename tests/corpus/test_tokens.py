@@ -27,10 +27,7 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
 
 
 def by_programs(texts: list[str]) -> list[list[str]]:
-    """Return the words that `tr` and `sed` produce, split at fastText's white space.
-
-    The texts must not contain newlines.
-    """
+    """Return the words of texts without newlines by `tr` and `sed`, split at fastText's white space."""
     written = b"".join(text.encode() + b"\n" for text in texts)
     for command in (["tr", "A-Z", "a-z"], ["tr", "-d", '"'], ["sed", *(each for rule in SED for each in ("-e", rule))]):
         written = subprocess.run(command, input=written, capture_output=True, check=True, env={"LC_ALL": "C"}).stdout

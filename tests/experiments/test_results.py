@@ -25,7 +25,6 @@ def experiment(*arms: dict[str, Any], **changes: Any) -> Experiment:
 
 
 def trained(folder: Path, seconds: float, *, ranks: int = 1) -> None:
-    """Write a finished run of this duration."""
     start = records.start(world_size=ranks, devices=["CPU"] * ranks)
     ended = {"seconds": seconds, "rows_seen": 1280, "share_of_ideal": 0.9}
     losses = [records.step(step, 101 + step, loss=1.0 - 0.04 * step) for step in range(1, 21)]
@@ -34,7 +33,6 @@ def trained(folder: Path, seconds: float, *, ranks: int = 1) -> None:
 
 
 def words(folder: Path, seconds: float, losses: list[float], bytes_a_step: float) -> None:
-    """Write a finished run of word embeddings, with its losses after each epoch."""
     judged = [
         records.epoch(number, 101.0 + number, pip_loss=loss, pip_mean_square=loss / 1000)
         for number, loss in enumerate(losses, 1)
@@ -46,7 +44,6 @@ def words(folder: Path, seconds: float, losses: list[float], bytes_a_step: float
 
 
 def results(case: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the results of arms, without unknown values."""
     about = {"baseline": ["a", "z"], "repeats": 1, **case.get("experiment", {})}
     write_stored(folder, StoredExperiment(name="mine", experiment=experiment(*case["arms"], **about), cores=2))
     for path, run in case["runs"].items():
@@ -60,7 +57,6 @@ def results(case: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def near(value: Any) -> Any:
-    """Return the results with numbers that compare approximately."""
     if isinstance(value, dict):
         return {key: near(each) for key, each in value.items()}
     return pytest.approx(value, 1e-4) if isinstance(value, float) else value

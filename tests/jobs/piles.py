@@ -31,7 +31,6 @@ def assert_equals_oracle(
 
 
 def assert_dataset(folder: Path, expected: tuple[dict[str, np.ndarray], list[str], dict[str, object]]) -> None:
-    """Assert that the dataset in a folder has these arrays, vocabulary and counts."""
     arrays, vocabulary, counts = expected
     with h5py.File(folder / "dataset.h5") as file:
         for path, array in arrays.items():

@@ -88,7 +88,6 @@ def planned(inputs: Inputs, folder: str, *, settings: Settings = REFERENCE, task
 
 
 def made(plan: Plan) -> MergeResult:
-    """Return the result of a plan."""
     return read_merge_result(plan.summary)
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 
 from bootstrap.demo.reviews import write_reviews
@@ -21,9 +20,7 @@ FAULTS = (
 
 
 @pytest.mark.soak
-def test_s3_throttling_failures_and_lost_connections_do_not_change_the_dataset(
-    aws: EmbeddedAws, tmp_path: Path
-) -> None:
+def test_s3_throttling_failures_and_lost_connections_do_not_change_the_dataset(aws, tmp_path) -> None:
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="pile")
     files = [str(tmp_path / f"{number}.json") for number in range(2)]

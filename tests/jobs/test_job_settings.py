@@ -28,9 +28,7 @@ def parsed(*words: str) -> Namespace:
 
 
 @given(CLASSES, st.none() | st.text(), st.sampled_from([{}, {"rating_steps": 2, "rating_range": (1, 10)}]))
-def test_the_option_of_a_job_preserves_settings(
-    classes: tuple[str, ...], label: str | None, scale: dict[str, Any]
-) -> None:
+def test_the_option_of_a_job_preserves_settings(classes, label, scale) -> None:
     for settings in (
         Settings(ragged=True, words="tokens", labelled=True, classes=classes),
         Settings(labelled=True, positive_label=label, duplicates=True, test_input=True),

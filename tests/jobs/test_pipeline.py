@@ -92,9 +92,7 @@ def piles(draw: st.DrawFn) -> tuple[list[oracle.File], oracle.Rules]:
 
 @settings(max_examples=6)
 @given(piles())
-def test_generated_texts_make_the_oracles_rows_by_every_rule(
-    tmp_path_factory: pytest.TempPathFactory, pile: tuple[list[oracle.File], oracle.Rules]
-) -> None:
+def test_generated_texts_make_the_oracles_rows_by_every_rule(tmp_path_factory, pile) -> None:
     check(tmp_path_factory.mktemp("generated"), *pile)
 
 

@@ -71,10 +71,7 @@ def test_an_ended_run_leaves_no_processes_and_after_sigint_no_files(tmp_path: Pa
 
 
 def run_and_die(path: Path, output: Path, stage: str) -> None:
-    """Start a run in another process and kill it in a given stage.
-
-    A fork of this process, which has threads, could wait forever for a lock.
-    """
+    """Start a run in another process, not a fork, because this process has threads, and kill it in a given stage."""
     script = (
         "import sys; from pathlib import Path; from tests.jobs.test_pipeline_work import Stages, preprocess; "
         "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), progress=Stages(sys.argv[3]))"

@@ -55,9 +55,7 @@ if __name__ == "__main__":
 """
 
 
-def test_concurrent_tasks_have_separate_streams_arguments_folders_and_environments(
-    server: TaskServer, tmp_path: Path
-) -> None:
+def test_concurrent_tasks_have_separate_streams_arguments_folders_and_environments(server, tmp_path) -> None:
     names = [f"{number}" for number in range(8)]
     with ThreadPoolExecutor(8) as threads:
         ended = threads.map(lambda name: run(server, tmp_path / name, ECHO, name, stdin=name.encode()), names)
@@ -77,9 +75,7 @@ def test_concurrent_tasks_have_separate_streams_arguments_folders_and_environmen
     ],
     ids=["a sentence", "a traceback", "a signal"],
 )
-def test_a_failed_task_is_distinguished_from_a_finished_one(
-    server: TaskServer, tmp_path: Path, script: str, said: str
-) -> None:
+def test_a_failed_task_is_distinguished_from_a_finished_one(server, tmp_path, script, said) -> None:
     assert not run(server, tmp_path, script)
     assert (tmp_path / "stderr").read_text().endswith(said)
     assert run(server, tmp_path, "print('and the next one works')")

@@ -44,7 +44,6 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
 
 
 def rules_of(chosen: Settings) -> oracle.Rules:
-    """Return the oracle's form of the settings."""
     return oracle.Rules(
         rating_range=chosen.rating_range,
         steps=chosen.rating_steps,
@@ -56,10 +55,7 @@ def rules_of(chosen: Settings) -> oracle.Rules:
 
 
 def assert_equals_oracle_reading(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
-    """Assert that the ranges of one file contain the same reviews as the oracle reads.
-
-    The malformed lines must also be the same, with the same line numbers.
-    """
+    """Assert that the ranges of one file have the reviews, and the malformed lines, that the oracle reads."""
     rules = rules_of(chosen)
     outcomes = list(oracle.outcomes(file, rules))
     sound = [each for _, each in outcomes if not isinstance(each, str)]
@@ -83,7 +79,6 @@ def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, cod
 
 
 def whole(path: Path, form: Format = SNAP) -> Range:
-    """Return the range that covers a whole file."""
     return Range(str(path), 0, WHOLE, form, None, False)
 
 

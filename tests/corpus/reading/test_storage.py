@@ -1,6 +1,7 @@
 """Files are read and written locally, and with the real S3 client on the embedded AWS, also under faults."""
 
 import gzip
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,20 +17,10 @@ from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading import s3
+from corpus.reading import s3, storage
 from corpus.reading.formats import Format, LabelEncoder
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range
-from corpus.reading.storage import (
-    check_writable,
-    exists,
-    list_files,
-    open_lines,
-    open_range,
-    readable,
-    writable,
-    write_text,
-)
 from corpus.reading.tally import Tally
 
 BODY = random.Random(5).randbytes(3 << 20)
@@ -52,7 +43,7 @@ def read(address: str, start: int = 0, end: int = WHOLE, form: Format = SNAP) ->
 def fail(address: str) -> None:
     """Write a part of a file, then raise an error."""
     try:
-        with writable(address) as path:
+        with storage.writable(address) as path:
             path.write_text("half")
             raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -63,22 +54,31 @@ def fail(address: str) -> None:
 def test_files_appear_complete_and_are_listed_and_read(tmp_path: Path, there: bool) -> None:
     home = f"{'s3://pile' if there else tmp_path}/a [folder]*"
     fail(f"{home}/part-1")
-    assert not exists(f"{home}/part-1")
+    assert not storage.exists(f"{home}/part-1")
     for name in ("/part-2", "/part-10", "/other", "er/part-3"):
-        write_text(f"{home}{name}", "two\nlines\n" if name == "/part-2" else "")
+        storage.write_text(f"{home}{name}", "two\nlines\n" if name == "/part-2" else "")
     fail(f"{home}/part-2")
-    with writable(f"{home}/part-4") as path:
+    with storage.writable(f"{home}/part-4") as path:
         path.write_text("half")
-        assert list_files(home) == [f"{home}/part-10", f"{home}/part-2"]
+        assert storage.list_files(home) == [f"{home}/part-10", f"{home}/part-2"]
     assert there or path.parent == Path(home)
-    assert list_files(f"{home}/absent") == []
-    assert exists(f"{home}/part-2")
-    assert not exists(f"{home}/part")
-    assert not exists(home)
-    assert list(open_lines(f"{home}/part-2")) == [b"two\n", b"lines\n"]
-    with readable(f"{home}/part-2") as path:
+    assert storage.list_files(f"{home}/absent") == []
+    assert storage.exists(f"{home}/part-2")
+    assert not storage.exists(f"{home}/part")
+    assert not storage.exists(home)
+    assert list(storage.open_lines(f"{home}/part-2")) == [b"two\n", b"lines\n"]
+    with storage.readable(f"{home}/part-2") as path:
         assert path.read_text() == "two\nlines\n"
     assert path.exists() != there
+
+
+def test_a_file_that_was_written_again_has_another_identity(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    identities = set()
+    for nanoseconds in (1, 2):
+        os.utime(tmp_path / "file", ns=(0, nanoseconds))
+        identities.add(storage.identity_of(str(tmp_path / "file")))
+    assert len(identities) == 2
 
 
 def test_an_object_is_written_only_in_place_of_the_expected_one() -> None:
@@ -96,14 +96,14 @@ def test_an_object_is_written_only_in_place_of_the_expected_one() -> None:
 @pytest.mark.parametrize("ahead", [None, 0, 100, 1 << 20, 1 << 30])
 def test_an_object_is_read_from_any_byte(ahead: int | None) -> None:
     for start in (0, 1, 1_000_000, len(BODY) - 1, len(BODY)):
-        with closing(open_range("s3://pile/body", start, ahead)) as file:
+        with closing(storage.open_range("s3://pile/body", start, ahead)) as file:
             assert file.read(10) == BODY[start : start + 10]
             assert file.read(len(BODY)) == BODY[start + 10 :]
             assert file.read(1) == b""
 
 
 def test_an_object_is_read_in_any_order() -> None:
-    with closing(open_range("s3://pile/body", ahead=0)) as file:
+    with closing(storage.open_range("s3://pile/body", ahead=0)) as file:
         assert file.seek(-5, 2) == len(BODY) - 5
         assert file.read() == BODY[-5:]
         file.seek(2_000_000)
@@ -140,9 +140,9 @@ def test_lost_connections_are_resumed_at_their_offset(pile: EmbeddedAws, name: s
     whole = read(f"s3://pile/{name}")
     with pile.faults.during(CutConnection()):
         assert read(f"s3://pile/{name}") == whole
-        with closing(open_range("s3://pile/body", 7, 1 << 20)) as file:
+        with closing(storage.open_range("s3://pile/body", 7, 1 << 20)) as file:
             assert file.read() == BODY[7:]
-    with pile.faults.during(CutConnection(times=2)), readable("s3://pile/body") as path:
+    with pile.faults.during(CutConnection(times=2)), storage.readable("s3://pile/body") as path:
         assert path.read_bytes() == BODY
 
 
@@ -162,8 +162,6 @@ class _Severed(BaseHTTPRequestHandler):
 
 
 class _Forbidding(_Severed):
-    """S3 server that denies access to all buckets."""
-
     def do_HEAD(self) -> None:
         self.send_response(403)
         self.end_headers()
@@ -173,7 +171,7 @@ class _Forbidding(_Severed):
     ("server", "use", "address", "why"),
     [
         (_Severed, read, "s3://pile/lines.json", "the connection was lost"),
-        (_Forbidding, check_writable, "s3://theirs/x", "403"),
+        (_Forbidding, storage.check_writable, "s3://theirs/x", "403"),
     ],
 )
 def test_a_server_that_does_not_answer_is_reported(monkeypatch, server, use, address, why) -> None:
@@ -188,16 +186,16 @@ def test_a_server_that_does_not_answer_is_reported(monkeypatch, server, use, add
 def test_throttled_and_failed_s3_requests_are_retried(pile: EmbeddedAws) -> None:
     with pile.faults.during(Throttled(service="s3", share=0.2), S3Error(share=0.1)):
         assert len(read("s3://pile/lines.json.gz")) == 60_000
-        write_text("s3://pile/stubborn/part-1", "text")
-        assert list_files("s3://pile/stubborn") == ["s3://pile/stubborn/part-1"]
-        assert list(open_lines("s3://pile/stubborn/part-1")) == [b"text"]
+        storage.write_text("s3://pile/stubborn/part-1", "text")
+        assert storage.list_files("s3://pile/stubborn") == ["s3://pile/stubborn/part-1"]
+        assert list(storage.open_lines("s3://pile/stubborn/part-1")) == [b"text"]
 
 
 USES: dict[str, Callable[[str], object]] = {
-    "open": open_range,
-    "copy": lambda address: readable(address).__enter__(),
-    "write": lambda address: write_text(address, "text"),
-    "check": check_writable,
+    "open": storage.open_range,
+    "copy": lambda address: storage.readable(address).__enter__(),
+    "write": lambda address: storage.write_text(address, "text"),
+    "check": storage.check_writable,
 }
 
 
@@ -215,8 +213,8 @@ def test_unreadable_and_unwritable_addresses_are_reported(use: str, address: str
 
 
 def test_writable_addresses_are_accepted_before_the_work(tmp_path: Path) -> None:
-    check_writable("s3://pile/anywhere")
-    check_writable(str(tmp_path / "absent"))
+    storage.check_writable("s3://pile/anywhere")
+    storage.check_writable(str(tmp_path / "absent"))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +222,7 @@ def test_writable_addresses_are_accepted_before_the_work(tmp_path: Path) -> None
 )
 def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | None, messages) -> None:
     s3.client().put_object(Bucket="pile", Key="changing", Body=b"a" * (3 << 20))
-    with closing(open_range("s3://pile/changing", 0, 1 << 20)) as file:
+    with closing(storage.open_range("s3://pile/changing", 0, 1 << 20)) as file:
         assert file.read(10) == b"a" * 10
         if content is None:
             s3.client().delete_object(Bucket="pile", Key="changing")
@@ -236,7 +234,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | Non
 
 def test_parquet_is_read_from_s3_by_its_row_groups(tmp_path: Path) -> None:
     table = pa.table({"text": [f"text {n}" for n in range(5_000)], "stars": [1 + n % 5 for n in range(5_000)]})
-    with writable("s3://pile/a.parquet") as path:
+    with storage.writable("s3://pile/a.parquet") as path:
         pq.write_table(table, path, row_group_size=1_000)
     assert read("s3://pile/a.parquet", 1, 3, Format(kind="parquet", text=("text",), value="stars")) == [
         f"text {n}" for n in range(1_000, 3_000)

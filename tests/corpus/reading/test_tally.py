@@ -16,7 +16,6 @@ RANGES = st.dictionaries(
 
 
 def tally_of(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
-    """Return the tally of a task that has read these ranges."""
     tally = Tally()
     for (address, start), lines in parts.items():
         for number, reason in enumerate(lines, 1):

@@ -15,7 +15,6 @@ BATCHES = st.lists(st.lists(st.text("ab", max_size=9), min_size=1, max_size=4), 
 
 
 def numbered(batches: list[list[str]], fault: bool) -> Iterator[TextBatch]:
-    """Yield batches with consecutive codes, then raise DataError if `fault` is true."""
     done = 0
     for texts in batches:
         yield TextBatch(texts, list(range(done, done + len(texts))), sum(map(len, texts)))

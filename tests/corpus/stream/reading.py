@@ -35,10 +35,7 @@ def begin(stream: Path, *sources: object, **settings: Any) -> Path:
 
 
 def read(stream: Path, then: Callable[[float], None] = lambda _: None, reader: int = 0, readers: int = 1) -> Status:
-    """Run a reader of a stream, and return its status.
-
-    `then` is called after each sleep, and can stop the reader with `stop`.
-    """
+    """Run a reader of a stream, and return its status. `then` is called after each sleep, and can raise Stopped."""
     clock = Clock(then)
     return read_stream(stream, reader, readers, clock=clock, sleep=clock.sleep)
 
@@ -72,7 +69,6 @@ def read_followed(stream: Path, texts: Path, found: Iterable[str], **settings: A
 
 
 def parts(stream: Path, reader: int = 0) -> list[Part]:
-    """Return all parts in a reader's folder."""
     folder = stream / f"reader-{reader}"
     return [read_part(part_path(folder, number)) for number in part_numbers(folder)]
 

@@ -47,9 +47,7 @@ def expected(lines: Sequence[bytes]) -> list[str]:
 
 
 @given(lines=content, rows=st.integers(1, 3), size=st.integers(1, 9), data=st.data())
-def test_rows_have_the_tokens_of_the_lines_after_any_restarts(
-    lines: list[bytes], rows: int, size: int, data: st.DataObject
-) -> None:
+def test_rows_have_the_tokens_of_the_lines_after_any_restarts(lines, rows, size, data) -> None:
     kept: list[Part] = []
     for _ in range(data.draw(st.integers(0, 3), "restarts")):
         after = kept[-1].after if kept else Position()

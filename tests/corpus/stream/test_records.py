@@ -1,47 +1,32 @@
 """The text fields of a stream's records are detected as for reviews, or the records are refused."""
 
+from contextlib import nullcontext
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
+import yaml
 
 from common.errors import DataError
 from corpus.stream.lines import batch_of_lines, texts_of_batch
 from corpus.stream.records import text_fields
 
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("records.yaml").read_text())
 
-@pytest.mark.parametrize(
-    ("content", "chosen", "fields"),
-    [
-        ("a line\nanother, line\n", (), ()),
-        ('{"reviewText": "a", "overall": 5}\n', (), ("reviewText",)),
-        ('{"a": {"b": "c"}}\n', ("a.b",), ("a.b",)),
-        ("{this is a text}\n", ("a",), None),
-        ('{"a": "c"}\n', (), None),
-        ("text,rating\na,5\n", (), None),
-        ("", ("a",), ("a",)),
-        ('{"text": "a"}', (), ("text",)),
-        ("{{Infobox}} of\nsome {text}\n", (), ()),
-        ("[Verse 1]\n[1] a text\n", (), ()),
-        ('[{"text": "a"},\n{"text": "b"}]\n', (), None),
-        ('{\n "text": "a"\n}\n{\n "text": "b"\n}\n', (), None),
-    ],
-)
-def test_fields_are_detected_in_the_first_file_with_text(
-    tmp_path: Path, content: str, chosen: tuple[str, ...], fields: tuple[str, ...] | None
-) -> None:
+
+@pytest.mark.parametrize("row", ROWS, ids=itemgetter("case"))
+def test_fields_are_detected_in_the_first_file_with_text(tmp_path: Path, row: dict[str, Any], messages) -> None:
     (tmp_path / "empty").touch()
-    (tmp_path / "texts").write_text(content)
-    sources = (str(tmp_path),)
-    if fields is None:
-        with pytest.raises(DataError, match="texts"):
-            text_fields(sources, chosen)
-    else:
-        assert text_fields(sources, chosen) == fields
+    (tmp_path / "texts").write_text(row["content"])
+    with messages.raises(DataError) if row["fields"] == "refused" else nullcontext():
+        assert text_fields((str(tmp_path),), tuple(row.get("chosen", ()))) == tuple(row["fields"])
 
 
 def test_a_table_is_refused(tmp_path: Path, messages) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
     parquet.write_table(pa.table({"text": ["a"]}), tmp_path / "a.parquet")
     with messages.raises(DataError):
         text_fields((str(tmp_path),), ())

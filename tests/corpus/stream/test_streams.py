@@ -22,7 +22,6 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("streams.y
 
 
 def left(stream: Path, name: str) -> Any:
-    """Return the JSON content of a file in the reader's folder, or None if the file does not exist."""
     path = stream / "reader-0" / name
     return json.loads(path.read_text()) if path.exists() else None
 
@@ -67,7 +66,6 @@ GROWING: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("growing
 
 
 def do(home: str, step: dict[str, Any]) -> None:
-    """Do a step of a case: write, extend or remove a file or an object."""
     kind, name = next(iter(step.items()))
     if home.startswith("s3://"):
         key = f"{home}/{name}".removeprefix("s3://pile/")
@@ -80,10 +78,7 @@ def do(home: str, step: dict[str, Any]) -> None:
 
 
 def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None:
-    """Run a reader until its sources end.
-
-    With `follow`, run it until all steps are done and their lines are in parts.
-    """
+    """Run a reader until its sources end, or with `follow` until all steps are done and their lines are in parts."""
     waiting, last = iter(run.get("steps", [])), 0.0
 
     def holds(now: float) -> bool:
@@ -99,10 +94,7 @@ def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None
 
 
 def expected(run: dict[str, Any]) -> list[str]:
-    """Return the lines that parts must have after a run.
-
-    The case lists the lines, or patterns with the number of lines to create from each pattern.
-    """
+    """Return the lines that parts must have after a run: listed, or made from patterns and their number of lines."""
     many = run.get("all", [])
     counted = [
         each.replace("#", str(n)) for each, count in zip(many[::2], many[1::2], strict=True) for n in range(count)

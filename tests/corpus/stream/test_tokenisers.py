@@ -31,9 +31,7 @@ def plain(name: str) -> Callable[[str], list[str]]:
 
 @given(lines=st.lists(line, max_size=8), lowercase=st.booleans())
 @pytest.mark.parametrize("name", TOKENISERS)
-def test_tokenisers_give_the_words_of_the_functions_they_are_named_after(
-    name: str, lines: list[str], lowercase: bool
-) -> None:
+def test_tokenisers_give_the_words_of_the_functions_they_are_named_after(name, lines, lowercase) -> None:
     expected = [word for each in lines for word in (*plain(name)(each.lower() if lowercase else each), END)]
     assert ways(name, lowercase=lowercase)(lines) == expected
 

@@ -8,15 +8,8 @@ from common.errors import ExperimentError
 from experiments.choices import running_hourly
 from experiments.estimate import Estimate
 from experiments.forecast import lstm_operations
-from experiments.plans.prices import (
-    DatasetSize,
-    RunPrice,
-    preprocessing_price,
-    require_price,
-    total_dollars,
-    training_price,
-    unknown_price,
-)
+from experiments.plans import prices as pricing
+from experiments.plans.prices import DatasetSize, preprocessing_price, require_price, training_price
 from infra import cost, topology
 from trainer.config import TrainConfig, configured
 
@@ -87,8 +80,8 @@ def test_a_preprocessing_costs_only_its_own_time() -> None:
 
 
 def test_runs_above_the_limit_are_refused_together(messages) -> None:
-    prices = [RunPrice(dollars=Estimate(1.0, 2.0, 4.0), basis="x")] * 3
-    assert total_dollars([*prices, unknown_price("x")]) == Estimate(3.0, 6.0, 12.0)
+    prices = [pricing.RunPrice(dollars=Estimate(1.0, 2.0, 4.0), basis="x")] * 3
+    assert pricing.total_dollars([*prices, pricing.unknown_price("x")]) == Estimate(3.0, 6.0, 12.0)
     require_price(prices, 12.0)
     with messages.raises(ExperimentError):
         require_price(prices, 11.0)

@@ -57,9 +57,7 @@ LINES = st.one_of(
 
 
 @given(garbage=st.lists(LINES, max_size=6))
-def test_invalid_lines_are_counted_and_change_nothing(
-    garbage: list[bytes], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_invalid_lines_are_counted_and_change_nothing(garbage, tmp_path_factory) -> None:
     folder = records.whole(tmp_path_factory.mktemp("run"))
     expected, record = runs.read_run(folder), folder / "record.jsonl"
     first, *rest = record.read_bytes().splitlines()

@@ -47,7 +47,6 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
 
 
 def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes: Any) -> Path:
-    """Write a finished run of a deployment, with a launch of this cost."""
     training(folder, **changes)
     stages = [
         {"name": "start the nodes", "seconds": 0.4 * seconds, "dollars": 0.4 * dollars},
@@ -61,7 +60,7 @@ def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes:
 
 
 def experiment(folder: Path, *, more: str = "") -> Path:
-    """Write an experiment with three arms of two finished runs each, one of them slow, and one arm without runs.
+    """Write an experiment with arms of two finished runs, one of them slow, and an arm without runs.
 
     `more` is appended to the name of the first arm.
     """
@@ -102,33 +101,13 @@ def preprocessings(folder: Path) -> Path:
 
 
 def dataset(folder: Path, **changes: Any) -> Path:
-    """Write the counts of a dataset, without the dataset."""
     folder.mkdir(parents=True)
-    counts = {
-        "lines": 1010,
-        "malformed": 4,
-        "empty": 6,
-        "texts": 1000,
-        "distinct": 900,
-        "train": 810,
-        "test": 90,
-        "tokens": 30_000,
-        "unknown_tokens": 600,
-        "ratings": {
-            "before": {"1": 90, "2": 60, "3": 100, "4": 250, "5": 500},
-            "after": {"1": 80, "2": 55, "3": 95, "4": 230, "5": 440},
-        },
-        "labels": {"before": {"0": 250, "1": 750}, "after": {"0": 230, "1": 670}},
-        "lengths": {"1": 10, "2": 40, "4": 150, "8": 300, "16": 280, "32": 100, "64": 20, "128": 0},
-        "frequent_words": [["<good>", 900], ["bad & worse", 500], ["=1+1", 300]],
-        **changes,
-    }
-    (folder / "counts.json").write_text(json.dumps(counts))
+    counts = json.loads(Path(__file__).with_name("counts.json").read_text())
+    (folder / "counts.json").write_text(json.dumps({**counts, **changes}))
     return folder
 
 
 def words(folder: Path) -> Path:
-    """Write an experiment with one run of word embeddings."""
     fields = {"about": "Words.", "kind": "words", "repeats": 1, "arms": [{"name": "one", "local": {"ranks": 1}}]}
     write_stored(folder, StoredExperiment(name="words", experiment=Experiment.model_validate(fields), cores=2))
     ended = {"seconds": 8.0, "rows_seen": 1280, "epochs": 2, "words_a_row": 100.0, "bytes_a_step": 2500.0}

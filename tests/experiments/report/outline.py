@@ -9,8 +9,6 @@ _WHOLE, _BEGIN = 12, 3
 
 
 class Outline(HTMLParser):
-    """Parser of a page's headings and table rows."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.headings: list[str] = []

@@ -32,7 +32,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(page: Path) -> dict[str, Seen]:
-    """Measurements of the page for each way of viewing it."""
     views = {
         "wide": View(
             page=page, width=1200, count=["figure", "figure svg", "figure svg:not(:has(path > title))"], tabs=12

@@ -85,9 +85,7 @@ WISHES = st.builds(
 
 
 @given(BEGINNINGS, st.booleans(), WISHES, st.sampled_from([None, 0, 1]), st.sampled_from(["a", "a.csv", "a.json.gz"]))
-def test_any_beginning_is_detected_or_refused(
-    content: bytes, whole: bool, options: ReadingOptions, code: int | None, name: str
-) -> None:
+def test_any_beginning_is_detected_or_refused(content, whole, options, code, name) -> None:
     refusal, settled = "", None
     try:
         settled = detect_format(name, content, whole, options, code)
