@@ -38,6 +38,11 @@ def pile(own):
     return own.piles.Pile(examples, [], 0.1)
 
 
+@pytest.fixture(scope="module")
+def parts(own, pile, tmp_path_factory):
+    return own.piles.make_parts(pile, tmp_path_factory.mktemp("pile") / "parts", seed=0)
+
+
 def write_reviews(path: Path, *reviews: tuple[str, int]) -> Path:
     lines = [json.dumps({"reviewText": text, "overall": rating}) for text, rating in reviews]
     path.write_text("\n".join([*lines, ""]))
@@ -72,8 +77,7 @@ def test_invalid_options_end_with_a_sentence(kind: type[Exception], options: str
         own.piles.read_pile(options)
 
 
-def test_both_programs_get_all_rows_once_with_the_same_words(tmp_path: Path, own, pile) -> None:
-    parts = own.piles.make_parts(pile, tmp_path / "parts", seed=1)
+def test_both_programs_get_all_rows_once_with_the_same_words(parts, pile) -> None:
     assert len(parts.tested) == 6
     assert len(parts.held_out) == 2  # a twentieth
     assert Counter([*parts.learned, *parts.held_out, *parts.tested]) == Counter(pile.learned)
@@ -135,9 +139,8 @@ def test_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path, o
     assert found["predict_cpu"] > 0
 
 
-def test_logistic_regression_classifies_the_same_rows(tmp_path: Path, own, pile) -> None:
+def test_logistic_regression_classifies_the_same_rows(tmp_path: Path, own, parts) -> None:
     pytest.importorskip("sklearn", reason="requirements-bench.txt is not installed")
-    parts = own.piles.make_parts(pile, tmp_path / "parts", seed=0)
     found = own.quality._run(own.regression.tfidf, parts, tmp_path, seed=0, seconds=None)
     assert (found["accuracy"], found["log_loss"] < 0.5) == (1, True)
 
@@ -150,15 +153,13 @@ def test_probabilities_are_evaluated_by_log_loss_and_calibration(own) -> None:
     assert found["calibration_error"] == pytest.approx((1.87 + 0.3) / 4)
 
 
-def test_a_search_without_a_time_is_wrong_use(tmp_path: Path, own, pile) -> None:
-    parts = own.piles.make_parts(pile, tmp_path / "parts", seed=0)
+def test_a_search_without_a_time_is_wrong_use(tmp_path: Path, own, parts) -> None:
     with pytest.raises(UsageError, match="give --autotune-seconds"):
         own.quality._run("autotune", parts, tmp_path, seed=0, seconds=None)
 
 
-def test_all_models_get_the_first_words_of_each_text(tmp_path: Path, own, pile) -> None:
-    own.piles.make_parts(pile, tmp_path / "parts", seed=0)
-    (whole,) = (tmp_path / "parts").glob("texts-*/dataset.h5")
+def test_all_models_get_the_first_words_of_each_text(tmp_path: Path, own, parts) -> None:
+    (whole,) = parts.train.parent.glob("texts-*/dataset.h5")
     with open_dataset(whole) as texts, open_dataset(own.downstream.cut(whole, tmp_path / "rows.h5", 3)) as rows:
         for long, short in ((texts.train, rows.train), (texts.test, rows.test)):
             all_words, cut = long.rows(0, len(long)), short.rows(0, len(short))

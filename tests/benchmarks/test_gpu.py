@@ -18,23 +18,6 @@ from benchmarks.gpu import run
 ROOT = Path(__file__).parents[2]
 ABSENT = "h5py tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml triton"
 
-WITHOUT = """
-import sys
-
-class Without:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def __getattr__(self, name):
-        return getattr(self.finder, name)
-
-    def find_spec(self, name, path=None, target=None):
-        absent = name.partition(".")[0] in {absent!r}.split()
-        return None if absent else self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = map(Without, sys.meta_path)
-"""
-
 
 def gpu(module: str) -> Any:
     """Import a module of the benchmark, which imports torch."""
@@ -58,13 +41,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(absent=absent) + code],
-        cwd=ROOT,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
+    line = [sys.executable, "-c", f"import sys; sys.modules.update(dict.fromkeys({absent.split()}))\n{code}"]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 WORDS = {"rows": 200, "words": 500, "batches": (50,), "sizes": (8,), "seconds": 3}

@@ -21,6 +21,7 @@ from corpus.reading.tally import Tally
 from jobs.choose import VocabularyChoice
 from jobs.job import run_as_command
 from jobs.merge import MergeResult, read_merge_result, run
+from tests.corpus import test_dataset
 from tests.corpus.test_dataset import joined
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
@@ -31,11 +32,8 @@ ENTRY = [sys.executable, "-m", "jobs.merge"]
 
 
 def rows(count: int, seed: int) -> RowBlock:
-    random = np.random.default_rng(seed)
-    lengths = random.integers(1, 5, count).astype(np.uint16)
-    tokens = random.integers(1, 5, (count, 4)).astype(np.uint16) * (np.arange(4) < lengths[:, None])
-    ratings = random.integers(1, 6, count).astype(np.uint8)
-    return RowBlock(tokens.astype(np.uint16), lengths, (ratings > 3).astype(np.uint8), ratings)
+    made = test_dataset.rows(np.random.default_rng(seed).integers(1, 5, count), seed=seed)
+    return made._replace(labels=(made.ratings > 3).astype(np.uint8))
 
 
 class Work:

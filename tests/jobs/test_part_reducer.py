@@ -29,11 +29,10 @@ def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lam
     values = []
     for task in tasks:
         collected = Collector(STOPWORDS, 1)
-        for text, code, test in task:
+        for number, (text, code, test) in enumerate(task, 1):
             collected.add([text], [code], test)
-            if len(text) % 3 == 0:
+            if len(text) % 3 == 0 or number == len(task):
                 values += [block for name, block in collected.blocks() if name == b"0000"]
-        values += [block for name, block in collected.blocks() if name == b"0000"]
     part = PartReducer(chosen)
     for value in order(values):
         part.add(value)

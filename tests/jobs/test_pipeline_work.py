@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -24,11 +26,13 @@ def test_a_lack_of_disk_space_is_reported_before_the_work(tmp_path, monkeypatch,
         preprocess([tmp_path / "reviews.json"], tmp_path / "out")
 
 
-def is_in_session(process: psutil.Process, leader: int) -> bool:
-    try:
-        return os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE
-    except (ProcessLookupError, psutil.NoSuchProcess):
-        return False
+def alive(processes: Iterable[psutil.Process], check: Callable[[psutil.Process], bool]) -> bool:
+    """Return whether a process exists for which the check holds."""
+    for each in processes:
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if each.status() != psutil.STATUS_ZOMBIE and check(each):
+                return True
+    return False
 
 
 def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
@@ -42,31 +46,27 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     )
     temporary = path.with_name("temporary")
     temporary.mkdir()
-    running = subprocess.Popen(
+    run = subprocess.Popen(
         [sys.executable, "-c", code, path, output],
         env={**os.environ, "TMPDIR": str(temporary)},
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: any(is_task(each, running.pid) for each in psutil.Process(running.pid).children(recursive=True)))
-    return running
 
+    def is_task(process: psutil.Process) -> bool:  # a fork of the task server, which is a child of the run
+        return process.ppid() != run.pid and any("task_server" in word for word in process.cmdline())
 
-def is_task(process: psutil.Process, run: int) -> bool:
-    """Return whether a process is a fork of a run's task server, which is a child of the run."""
-    try:
-        return process.ppid() != run and any("task_server" in word for word in process.cmdline())
-    except psutil.NoSuchProcess:
-        return False
+    until(lambda: alive(psutil.Process(run.pid).children(recursive=True), is_task))
+    return run
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_run_leaves_no_processes_and_after_sigint_no_files(tmp_path: Path, sent: signal.Signals) -> None:
-    running = started(tmp_path / "reviews.json", tmp_path / "out")
-    os.kill(running.pid, sent)
-    assert running.wait() != 0
+    run = started(tmp_path / "reviews.json", tmp_path / "out")
+    os.kill(run.pid, sent)
+    assert run.wait() != 0
     assert (tmp_path / "out").exists() == (sent == signal.SIGKILL)
-    until(lambda: not any(is_in_session(process, running.pid) for process in psutil.process_iter()))
+    until(lambda: not alive(psutil.process_iter(), lambda process: os.getsid(process.pid) == run.pid))
     assert not list((tmp_path / "temporary").iterdir())
 
 
@@ -80,19 +80,12 @@ def run_and_die(path: Path, output: Path, stage: str) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
-def names_folder(process: psutil.Process, folder: Path) -> bool:
-    try:
-        return any(str(folder) in word for word in process.cmdline())
-    except psutil.NoSuchProcess:
-        return False
-
-
 def test_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
     run_and_die(path, output, "merge")
     assert list(output.glob(".shoal-work-*/parts/*"))
-    until(lambda: not any(names_folder(process, tmp_path) for process in psutil.process_iter()))  # its orphaned tasks
+    until(lambda: not alive(psutil.process_iter(), lambda task: str(tmp_path) in " ".join(task.cmdline())))
     preprocess([path], output)
     assert_equals_oracle(output, [PLAIN])
     assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]

@@ -73,8 +73,8 @@ def test_a_stopword_file_is_transferred_with_the_work(tmp_path: Path) -> None:
 def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
     small = inspected(tmp_path, "a.json", SNAP_2014)
     large = inspected(tmp_path, "b.json", SNAP_2014 * 100_000)
-    assert estimate_work(large, Settings(), 2).seconds > estimate_work(small, Settings(), 2).seconds
-    assert estimate_work(large, Settings(), 4).seconds < estimate_work(large, Settings(), 2).seconds
-    assert estimate_work(large, Settings(), 2).memory_bytes == estimate_work(small, Settings(), 2).memory_bytes
-    assert estimate_work(large, Settings(), 2).disk_bytes > estimate_work(small, Settings(), 2).disk_bytes
-    assert estimate_work(large, Settings(), 4).memory_bytes == 2 * estimate_work(large, Settings(), 2).memory_bytes
+    works = ((small, 2), (large, 2), (large, 4))
+    less, more, parallel = (estimate_work(work, Settings(), cores) for work, cores in works)
+    assert less.seconds < more.seconds > parallel.seconds
+    assert less.disk_bytes < more.disk_bytes
+    assert 2 * less.memory_bytes == 2 * more.memory_bytes == parallel.memory_bytes

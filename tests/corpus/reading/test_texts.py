@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from corpus.reading import texts as reading
 from corpus.reading.batches import TextBatch
-from corpus.reading.texts import join_batches
+from corpus.reading.tally import Tally
+from corpus.reading.texts import join_batches, plain_texts
 
 BATCHES = st.lists(st.lists(st.text("ab", max_size=9), min_size=1, max_size=4), max_size=9)
 
@@ -43,3 +44,12 @@ def test_blocks_have_all_texts_in_order_before_an_error(batches: list[list[str]]
         assert block.raw_bytes < 20 + 4 * 9
     for block in blocks[:-1]:
         assert len(block.texts) >= 5 or block.raw_bytes >= 20
+
+
+def test_lines_that_are_too_long_are_counted_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corpus.reading.lines.MAX_LINE_BYTES", 9)
+    tally = Tally()
+    blocks = iter([b"one\n" + b"x" * 20 + b"\r\ntwo\r\n" + b"y" * 20 + b"\n" + b"z" * 20])
+    assert [text for batch in plain_texts(blocks, "/a", tally) for text in batch.texts] == ["one", "two"]
+    assert tally.counts["lines"] == 2
+    assert [(place.reason, place.line) for place in tally.malformed_lines()] == [("too_long", n) for n in (2, 4, 5)]

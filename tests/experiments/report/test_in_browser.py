@@ -44,9 +44,12 @@ def seen(page: Path) -> dict[str, Seen]:
     return dict(zip(views, look(list(views.values())), strict=True))
 
 
-def test_the_page_has_no_errors_and_makes_no_requests(seen: dict[str, Seen]) -> None:
-    for each in seen.values():
-        assert (each.console, each.errors, each.refused) == ([], [], [])
+FAULTS = ("console", "errors", "refused", "violations", "overlapping", "cut", "sideways")
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_the_page_makes_no_requests_and_has_no_errors_overlaps_or_cuts(seen: dict[str, Seen], kind: str) -> None:
+    assert {name: getattr(each, kind) for name, each in seen.items() if getattr(each, kind)} == {}
 
 
 def test_each_plot_is_drawn_and_has_marks(seen: dict[str, Seen]) -> None:
@@ -55,27 +58,8 @@ def test_each_plot_is_drawn_and_has_marks(seen: dict[str, Seen]) -> None:
     assert counts["figure svg:not(:has(path > title))"] == 0
 
 
-def test_axe_finds_no_problems(seen: dict[str, Seen]) -> None:
-    assert {name: each.violations for name, each in seen.items() if each.violations} == {}
-
-
-def test_texts_of_a_plot_do_not_overlap(seen: dict[str, Seen]) -> None:
-    assert {name: each.overlapping for name, each in seen.items() if each.overlapping} == {}
-
-
-def test_no_plot_cuts_off_a_text(seen: dict[str, Seen]) -> None:
-    assert {name: each.cut for name, each in seen.items() if each.cut} == {}
-
-
-def test_no_page_scrolls_sideways(seen: dict[str, Seen]) -> None:
-    assert [name for name, each in seen.items() if each.sideways] == []
-
-
-def test_no_table_overflows_a_wide_page(seen: dict[str, Seen]) -> None:
+def test_a_wide_page_has_no_overflowing_table_and_the_keyboard_reaches_links_tables_and_numbers(seen) -> None:
     assert seen["wide"].scrolling == []
-
-
-def test_the_keyboard_reaches_links_tables_and_numbers(seen: dict[str, Seen]) -> None:
     assert {each.role for each in seen["wide"].focused} >= {"link", "group"}
 
 
