@@ -116,7 +116,7 @@ REVIEWS = st.lists(st.tuples(TEXTS, st.integers(0, 1)), max_size=30)
 SURE = some(40)  # enough texts that each part has texts of each class
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, derandomize=True)
 @given(st.lists(REVIEWS, min_size=1, max_size=3), REVIEWS | st.none(), st.sampled_from([6, 2_000_000]))
 def test_rows_equal_the_plain_implementation(tmp_path, monkeypatch, files, test, vocabulary) -> None:
     monkeypatch.setattr(raw_texts, "_MAX_EXTRA_WORDS", 3)
@@ -251,15 +251,6 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, out: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         encode([tmp_path / "in.json"], out, report=interrupt)
     assert {path.name[:7] for path in waiting} == {".texts-"}  # the temporary folder and its lock file
-
-
-def test_progress_is_reported_in_bytes(tmp_path: Path) -> None:
-    content = lines(some(300))
-    (tmp_path / "in.json.gz").write_bytes(gzip.compress(content))
-    reported: list[int] = []
-    encode([tmp_path / "in.json.gz"], tmp_path / "out.h5", report=reported.append)
-    assert sum(reported) == len(content)
-    assert len(reported) > 10
 
 
 def test_an_unwritable_folder_is_reported_by_name(tmp_path: Path, messages) -> None:

@@ -62,12 +62,14 @@ def asked_for(name: str, content: bytes) -> TextRequest:
 
 
 @pytest.mark.usefixtures("pile")
-def test_requested_texts_are_encoded_and_reported(tmp_path: Path) -> None:
+def test_requested_texts_are_encoded_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corpus.reading.texts._BLOCK_TEXTS", 100)
     asked = asked_for("a.txt.gz", gzip.compress(LINES))
     read: list[int] = []
     counts = asked.encode(tmp_path / "there.h5", read.append, place="instance type")
     with open_dataset(tmp_path / "there.h5") as there:
         assert len(there.train) + len(there.test) == 400
+    assert len(read) > 1
     assert (sum(read), counts["lines"], counts["malformed"], counts["empty"]) == (len(LINES), 402, 1, 1)
 
 

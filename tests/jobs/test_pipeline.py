@@ -16,13 +16,13 @@ from benchmarks.real_reviews import ABSENT, REVIEWS
 from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from corpus.dataset import open_dataset
-from corpus.dataset_settings import REFERENCE, Settings
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs import pipeline
 from jobs.pipeline import preprocess_locally
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import tuples
-from tests.jobs.piles import NLTK, PLAIN, Stages, assert_equals_oracle, preprocess
+from tests.jobs.piles import NLTK, PLAIN, assert_equals_oracle, preprocess
 from tests.reviews import json_lines, snap_lines
 
 TOPICS = ("sports", "3", "arts & crafts", "world")
@@ -90,7 +90,7 @@ def piles(draw: st.DrawFn) -> tuple[list[oracle.File], oracle.Rules]:
     return files, rules
 
 
-@settings(max_examples=6)
+@settings(max_examples=6, derandomize=True)
 @given(piles())
 def test_generated_texts_make_the_oracles_rows_by_every_rule(tmp_path_factory, pile) -> None:
     check(tmp_path_factory.mktemp("generated"), *pile)
@@ -141,29 +141,10 @@ def test_other_formats_make_the_oracles_dataset(tmp_path: Path, row: dict[str, A
     assert_equals_oracle(tmp_path / "out", [file], rules=rules, positive_from=chosen.get("positive_from", 4))
 
 
-def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
-    contents = {"bad": b"amber lamp\nbirch bulb\ndune\n", "good": b"ember lamp\nfjord bulb\ngrove\nheath\n"}
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-    inputs = Inputs(positive=(str(tmp_path / "good"),), negative=(str(tmp_path / "bad"),))
-    preprocess_locally(inputs, str(tmp_path / "out"), settings=REFERENCE)
-    files = [oracle.File(text, "text", (), None, label=str(n)) for n, text in enumerate(contents.values())]
-    assert_equals_oracle(tmp_path / "out", files, rules=oracle.Rules(labelled=True))
-
-
 def test_output_to_s3_without_a_temporary_folder_is_refused(tmp_path, monkeypatch, messages) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with messages.raises(DataError), pipeline._work_folder("s3://bucket/results"):
         pass
-
-
-def test_ratings_on_another_scale_are_refused_before_the_work(tmp_path: Path, messages) -> None:
-    (tmp_path / "a.json").write_bytes(snap_lines(*((f"lamp {n}", n) for n in range(1, 11))))
-    stages = Stages()
-    with messages.raises(DataError):
-        preprocess([tmp_path / "a.json"], tmp_path / "out", progress=stages)
-    assert stages.seen == []
-    assert not (tmp_path / "out").exists()
 
 
 def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_path: Path, messages) -> None:

@@ -24,16 +24,14 @@ PART = Part(
 )
 word = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=9)
 count = st.integers(0, 1 << 60)
+name = st.text(max_size=9)
+at = st.dictionaries(name, count, max_size=3)
 position = st.builds(
     Position,
-    offsets=st.dictionaries(st.text(max_size=9), count, max_size=3),
-    lines=count,
-    words=count,
-    text_bytes=count,
-    malformed=count,
-    begun=st.dictionaries(st.text(max_size=9), count, max_size=3),
-    identities=st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=3),
-    ended=st.lists(st.text(max_size=9), max_size=3).map(tuple),
+    **dict.fromkeys(("lines", "words", "text_bytes", "malformed"), count),
+    **dict.fromkeys(("offsets", "begun"), at),
+    identities=st.dictionaries(name, name, max_size=3),
+    ended=st.lists(name, max_size=3).map(tuple),
 )
 
 

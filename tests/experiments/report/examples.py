@@ -17,13 +17,9 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
     own = rates or [1000.0] * ranks
     reached = 0.75 * sum(own)
     split = [round(640 * rate / sum(own)) for rate in own]
-    at, lines = 100.0, []
+    at, config = 100.0, {**records.CONFIG, "balance": "steps", "seed": seed, **config}
     changes = {"world_size": ranks, "devices": ["CPU"] * ranks, "own_rates": own, "global_batch": 640}
-    lines.append(
-        records.start(
-            at, config={**records.CONFIG, "balance": "steps", "seed": seed, **config}, steps=60, epochs=3, **changes
-        )
-    )
+    lines = [records.start(at, config=config, steps=60, epochs=3, **changes)]
     for number in range(1, 61):
         at += sum(split) / reached
         fields = {"epoch": (number - 1) // 20 + 1, "split": split, "compute_seconds": [0.1] * ranks}
@@ -34,26 +30,14 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
     times = {"loading": 1.0, "rates": 2.0, "training": took, "checkpoints": 0.2, "evaluation": 0.5, "other": 0.1}
     measures = {"balanced_accuracy": 0.8123, "macro_f1": 0.83, "f1_positive": 0.9012, "f1_negative": 0.7588}
     lines.append(records.tested(at + 1, **measures, confusion=_CONFUSION))
-    end = {
-        "times": times,
-        "lost": _LOST,
-        "balanced": 0.75,
-        "seconds": took,
-        "samples_per_second": reached,
-        "rows_seen": 60 * 640,
-    }
-    lines.append(records.end(at + 1, **end, share_of_ideal=0.75))
-    return records.write(folder, *lines)
+    end = {"times": times, "lost": _LOST, "balanced": 0.75, "seconds": took, "samples_per_second": reached}
+    return records.write(folder, *lines, records.end(at + 1, **end, rows_seen=60 * 640, share_of_ideal=0.75))
 
 
 def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes: Any) -> Path:
     training(folder, **changes)
-    stages = [
-        {"name": "start the nodes", "seconds": 0.4 * seconds, "dollars": 0.4 * dollars},
-        {"name": "copy the data", "seconds": 0.1 * seconds, "dollars": 0.1 * dollars},
-        {"name": "train", "seconds": 0.45 * seconds, "dollars": 0.45 * dollars},
-        {"name": "end the nodes", "seconds": 0.05 * seconds, "dollars": 0.05 * dollars},
-    ]
+    shares = {"start the nodes": 0.4, "copy the data": 0.1, "train": 0.45, "end the nodes": 0.05}
+    stages = [{"name": name, "seconds": at * seconds, "dollars": at * dollars} for name, at in shares.items()]
     content = {"where": "deployment", "began": 0.0, "seconds": seconds, "stages": stages, "cost": dollars}
     (folder / "launch.json").write_text(json.dumps(content))
     return folder
