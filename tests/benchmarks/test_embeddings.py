@@ -2,7 +2,6 @@
 
 import argparse
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from benchmarks import embeddings, fasttext
 from benchmarks.embeddings.texts import add_options, write_texts
 
 
-def test_text_is_written_in_lower_case_with_separate_punctuation_up_to_the_limit(tmp_path: Path) -> None:
+def test_text_is_written_in_lower_case_with_separate_punctuation_up_to_the_limit(tmp_path) -> None:
     given = tmp_path / "book.txt.gz"
     given.write_bytes(gzip.compress(b"It's HERE.\n\n...and there\nmore\n"))
     parser = argparse.ArgumentParser()
@@ -21,7 +20,7 @@ def test_text_is_written_in_lower_case_with_separate_punctuation_up_to_the_limit
 
 
 @pytest.mark.parametrize("benchmark", [embeddings, fasttext])
-def test_unknown_part_is_wrong_use(capsys: pytest.CaptureFixture[str], benchmark) -> None:
+def test_unknown_part_is_wrong_use(capsys, benchmark) -> None:
     with pytest.raises(SystemExit) as ended:
         benchmark.main(["nothing"])
     assert ended.value.code == 2

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ def write_into_a_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [stop, write_into_a_folder])
-def test_an_unfinished_write_keeps_the_old_file(tmp_path: Path, write: Callable[[Path], None]) -> None:
+def test_an_unfinished_write_keeps_the_old_file(tmp_path, write) -> None:
     (tmp_path / "file").write_text("old")
     with pytest.raises((KeyboardInterrupt, IsADirectoryError)):
         write(tmp_path / "file")
@@ -32,7 +31,7 @@ def test_an_unfinished_write_keeps_the_old_file(tmp_path: Path, write: Callable[
     assert not list(tmp_path.glob(".*"))
 
 
-def test_writing_replaces_a_link_and_keeps_its_target(tmp_path: Path) -> None:
+def test_writing_replaces_a_link_and_keeps_its_target(tmp_path) -> None:
     (tmp_path / "theirs").write_text("theirs")
     for name in ("file", ".file.partial"):
         (tmp_path / name).symlink_to(tmp_path / "theirs")
@@ -42,19 +41,19 @@ def test_writing_replaces_a_link_and_keeps_its_target(tmp_path: Path) -> None:
     assert (tmp_path / "theirs").read_text() == "theirs"
 
 
-def test_concurrent_writers_of_one_file_do_not_interfere(tmp_path: Path) -> None:
+def test_concurrent_writers_of_one_file_do_not_interfere(tmp_path) -> None:
     with whole_file(tmp_path / "file") as one, whole_file(tmp_path / "file") as other:
         one.write_text("whole")
         other.write_text("whole, too")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
 
 
-def test_an_unwritable_launch_record_is_ignored(tmp_path: Path) -> None:
+def test_an_unwritable_launch_record_is_ignored(tmp_path) -> None:
     write_launch(tmp_path / "gone", continues=False, seconds=1.0)
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_a_lock_is_held_until_its_descriptor_is_closed(tmp_path: Path, is_folder: bool) -> None:
+def test_a_lock_is_held_until_its_descriptor_is_closed(tmp_path, is_folder) -> None:
     path = tmp_path if is_folder else tmp_path / "lock"
     handle = lock(path, is_folder=is_folder)
     assert handle is not None
@@ -66,7 +65,7 @@ def test_a_lock_is_held_until_its_descriptor_is_closed(tmp_path: Path, is_folder
     os.close(again)
 
 
-def test_locking_a_file_that_its_holder_removed_returns_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locking_a_file_that_its_holder_removed_returns_none(tmp_path, monkeypatch) -> None:
     real = fcntl.flock
 
     def after_its_end(handle: int, operation: int) -> None:
@@ -77,7 +76,7 @@ def test_locking_a_file_that_its_holder_removed_returns_none(tmp_path: Path, mon
     assert lock(tmp_path / "lock") is None
 
 
-def test_a_folder_removed_during_listing_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_removed_during_listing_is_skipped(tmp_path, monkeypatch) -> None:
     folder = tmp_path / "folder"
     for name in ("a/1", "b/2"):
         (folder / name).parent.mkdir(parents=True)

@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -25,22 +24,14 @@ LINES = (
     b"".join(b"__label__%d text %d of many\n" % (1 + n % 2, n) for n in range(400)) + b"without a label\n__label__1\n"
 )
 SOURCE = Source(address="s3://pile/a.txt", size=1, identity="x", format=Format(kind="fasttext"))
-ASKED = TextRequest(
-    sources=(
-        SOURCE,
-        replace(SOURCE, address="s3://pile/b.csv", test=True, code=1, format=Format(kind="csv", text=("1",))),
-    ),
-    settings=replace(SETTINGS, labelled=True, test_share=0.25),
-    max_malformed=0.05,
-    plain_bytes=2,
-)
-
-
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_requests.yaml").read_text())
+TEST = replace(SOURCE, address="s3://pile/b.csv", test=True, code=1, format=Format(kind="csv", text=("1",)))
+LABELLED = replace(SETTINGS, labelled=True, test_share=0.25)
+ASKED = TextRequest(sources=(SOURCE, TEST), settings=LABELLED, max_malformed=0.05, plain_bytes=2)
+ROWS = yaml.safe_load(Path(__file__).with_name("wrong_requests.yaml").read_text())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['path']} {row.get('value', 'absent')}")
-def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any], messages) -> None:
+def test_a_request_with_a_wrong_value_is_refused(row, messages) -> None:
     written = json.loads(json.dumps(asdict(ASKED)))
     *steps, last = row["path"]
     place = reduce(getitem, steps, written)
@@ -50,7 +41,7 @@ def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any], messages) 
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"lines": 1}', '{"read": "1"}', '{"read": 1.0}'])
-def test_invalid_progress_is_refused(text: str) -> None:
+def test_invalid_progress_is_refused(text) -> None:
     with pytest.raises(DataError):
         TextProgress.from_json(text)
 
@@ -62,7 +53,7 @@ def asked_for(name: str, content: bytes) -> TextRequest:
 
 
 @pytest.mark.usefixtures("pile")
-def test_requested_texts_are_encoded_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_texts_are_encoded_and_reported(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("corpus.reading.texts._BLOCK_TEXTS", 100)
     asked = asked_for("a.txt.gz", gzip.compress(LINES))
     read: list[int] = []
@@ -74,7 +65,7 @@ def test_requested_texts_are_encoded_and_reported(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.usefixtures("pile")
-def test_a_replaced_file_of_the_same_size_is_refused(tmp_path: Path, messages) -> None:
+def test_a_replaced_file_of_the_same_size_is_refused(tmp_path, messages) -> None:
     asked = asked_for("a.txt", LINES)
     s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
     with messages.raises(DataError):

@@ -4,7 +4,6 @@ import re
 import subprocess
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from corpus.stream.tokenisers import words_of_lines
 from corpus.text import digest, words
 from corpus.tokens import char_ngrams, fold, is_token, ngram_buckets, token_hash, tokens
 
-TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text())
+TABLE = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text())
 SED = ("s/<br \\/>/ /g", "s/['.,()!?]/ & /g", "s/[;:]/ /g")
 ASCII = ["a", "Z", "9", "&amp;", "'", '"', '""', ".", ",", "(", ")", "!", "?", ";", ":", "-", "...", "café"]
 BREAKS = ["<br />", "<BR />", '<b"r />', "<br", "<br ", "<br  />", "<br\t/>", "/>", "<", "<<br />", "<br />>", "<br/>"]
@@ -38,12 +37,12 @@ def by_programs(texts: list[str]) -> list[list[str]]:
 @settings(max_examples=10, derandomize=True)
 @given(st.lists(TEXTS.map(lambda text: text.replace("\n", " ")), max_size=60))
 @example(['It\'s "5.5" <br /><br />GOOD; caf\u00c9? (a<b"r />b)<<br />> <br\t/>'])
-def test_words_are_those_of_tr_and_sed(texts: list[str]) -> None:
+def test_words_are_those_of_tr_and_sed(texts) -> None:
     assert [tokens(text) for text in texts] == by_programs([fold(text) for text in texts])
 
 
 @pytest.mark.parametrize("row", TABLE["words"], ids=itemgetter("text"))
-def test_each_rule_accepts_its_own_words(row: dict[str, Any]) -> None:
+def test_each_rule_accepts_its_own_words(row) -> None:
     rules = {"letters": words, "tokens": tokens}
     for name in row.keys() - {"text", *rules}:
         of_lines = words_of_lines(StreamSettings(sources=("/a",), tokeniser=name, lowercase=True))
@@ -52,18 +51,18 @@ def test_each_rule_accepts_its_own_words(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", TABLE["character n-grams"], ids=itemgetter("word"))
-def test_character_ngrams_include_the_frame_but_not_alone(row: dict[str, Any]) -> None:
+def test_character_ngrams_include_the_frame_but_not_alone(row) -> None:
     assert char_ngrams(row["word"], range(*row["lengths"])) == row["ngrams"]
 
 
 @pytest.mark.parametrize("row", TABLE["hashes"], ids=itemgetter("bytes"))
-def test_the_hash_of_a_word_is_fnv_of_signed_bytes(row: dict[str, Any]) -> None:
+def test_the_hash_of_a_word_is_fnv_of_signed_bytes(row) -> None:
     assert token_hash(row["bytes"].encode("latin-1")) == row["hash"]
 
 
 @given(TEXTS)
 @example("<br\t/>")
-def test_a_word_of_a_text_is_a_word_by_itself(text: str) -> None:
+def test_a_word_of_a_text_is_a_word_by_itself(text) -> None:
     assert all(map(is_token, tokens(text)))
 
 
@@ -71,7 +70,7 @@ def test_a_word_of_a_text_is_a_word_by_itself(text: str) -> None:
 @example("a<br />")
 @example("..")
 @example("a\n")
-def test_cleaning_leaves_a_word_unchanged(text: str) -> None:
+def test_cleaning_leaves_a_word_unchanged(text) -> None:
     assert is_token(text) == (tokens(text) == [text])
 
 
@@ -94,7 +93,7 @@ def test_buckets_are_of_signed_hashes_in_64_bits() -> None:
 
 
 @pytest.mark.parametrize(("least", "most"), [(1, 3), (2, 2), (3, 6)])
-def test_fasttext_itself_has_these_character_ngrams(tmp_path: Path, least: int, most: int) -> None:
+def test_fasttext_itself_has_these_character_ngrams(tmp_path, least, most) -> None:
     fasttext = pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     text, buckets = "a caf\u00e9 <b> in the \u00c9t\u00e9 \U0001f600\U0001f600! aaaa \u65e5\u672c\u8a9e", 997
     file = tmp_path / "texts"

@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +15,7 @@ from corpus.dataset_settings import Settings
 from jobs.job_settings import SETTINGS, parse_settings, read_settings, settings_argument
 from tests.corpus.reading.inputs.beginnings import tuples
 
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("job_settings.yaml").read_text())
+ROWS = yaml.safe_load(Path(__file__).with_name("job_settings.yaml").read_text())
 CLASSES = st.lists(st.text("ab '\"$\u00e9,[", min_size=1, max_size=5), min_size=3, max_size=5, unique=True).map(tuple)
 
 
@@ -41,7 +40,7 @@ def test_the_option_of_a_job_preserves_settings(classes, label, scale) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['options']} {row.get('preset', '')}")
-def test_open_settings_follow_from_the_others(row: dict[str, Any]) -> None:
+def test_open_settings_follow_from_the_others(row) -> None:
     read = read_settings(parsed(*row["options"].split()), tuple(row.get("classes", ())), row.get("preset"))
     usual = asdict(Settings())
     assert {name: value for name, value in asdict(read).items() if value != usual[name]} == tuples(row["settings"])

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -102,12 +101,12 @@ def make(folder: Path) -> Work:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
+def work(tmp_path):
     return make(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def merged(tmp_path_factory: pytest.TempPathFactory) -> MergeResult:
+def merged(tmp_path_factory):
     folder = tmp_path_factory.mktemp("merged")
     return make(folder).merge(folder / "out")
 
@@ -129,7 +128,7 @@ def test_merged_parts_equal_a_file_of_all_rows(tmp_path_factory, sizes, packed) 
     shutil.rmtree(work.folder)
 
 
-def test_a_merge_writes_the_dataset_counts_and_summary(merged: MergeResult) -> None:
+def test_a_merge_writes_the_dataset_counts_and_summary(merged) -> None:
     out = Path(merged.dataset).parent
     assert sorted(path.name for path in out.iterdir()) == ["counts.json", "dataset.h5"]
     assert read_merge_result(str(out.parent / "work" / "merged.json")) == merged
@@ -171,7 +170,7 @@ def double_a_tally(work: Work) -> None:
     shutil.copy(work.folder / "encoded" / "part-00000", work.folder / "encoded" / "part-00001")
 
 
-HARMS: dict[str, Callable[[Work], object]] = {
+HARMS = {
     "a lost part": lose_a_part,
     "no parts": lambda work: shutil.rmtree(work.folder / "parts"),
     "a cut part": lambda work: work.part(2).write_bytes(work.part(2).read_bytes()[:-1_000]),
@@ -216,7 +215,7 @@ merge.run(sys.argv[2:])
 
 
 @pytest.mark.parametrize("place", ["writer:append:3", "writer:finish:0", "merge:writable:0", "merge:write_text:0"])
-def test_a_killed_merge_leaves_nothing_and_the_next_one_works(work: Work, tmp_path: Path, place: str) -> None:
+def test_a_killed_merge_leaves_nothing_and_the_next_one_works(work, tmp_path, place) -> None:
     output = tmp_path / "out"
     done = subprocess.run([sys.executable, "-c", KILLED, place, *work.arguments(output)], check=False)
     assert done.returncode == -9
@@ -229,7 +228,7 @@ def test_a_killed_merge_leaves_nothing_and_the_next_one_works(work: Work, tmp_pa
     assert work.unfinished() == []
 
 
-def test_two_merges_at_once_make_one_result(work: Work, tmp_path: Path) -> None:
+def test_two_merges_at_once_make_one_result(work, tmp_path) -> None:
     twins = [subprocess.Popen([*ENTRY, *work.arguments(tmp_path / "out")]) for _ in range(2)]
     assert [twin.wait() for twin in twins] == [0, 0]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
@@ -249,7 +248,7 @@ def test_a_failed_step_writes_its_message_to_the_failure_file(work, tmp_path, mo
 
 
 @NEEDS_A_SMALL_DISK
-def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path) -> None:
     (tmp_path / "work").mkdir()
     work = Work(tmp_path / "work", [(150_000, 10)], packed=True)
     pages = sum(-(-path.stat().st_size // 4096) for path in work.folder.rglob("*") if path.is_file())
@@ -269,7 +268,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_parts(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_parts(tmp_path) -> None:
     code = (
         "import sys; from jobs import merge; merge.run(sys.argv[1:]); status = open('/proc/self/status').read(); "
         "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)"

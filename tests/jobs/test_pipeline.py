@@ -5,7 +5,6 @@ import tempfile
 import zlib
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -26,18 +25,12 @@ from tests.jobs.piles import NLTK, PLAIN, assert_equals_oracle, preprocess
 from tests.reviews import json_lines, snap_lines
 
 TOPICS = ("sports", "3", "arts & crafts", "world")
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("formats.yaml").read_text())
+ROWS = yaml.safe_load(Path(__file__).with_name("formats.yaml").read_text())
 
 
 def settings_of(rules: oracle.Rules) -> Settings:
-    return Settings(
-        ragged=rules.ragged,
-        words=rules.words,
-        duplicates=rules.duplicates,
-        stopwords="none" if rules.words == "tokens" else "nltk",
-        labelled=rules.labelled,
-        classes=rules.classes,
-    )
+    same = {name: getattr(rules, name) for name in ("ragged", "words", "duplicates", "labelled", "classes")}
+    return Settings(**same, stopwords="none" if rules.words == "tokens" else "nltk")
 
 
 def check(folder: Path, files: list[oracle.File], rules: oracle.Rules) -> None:
@@ -108,7 +101,7 @@ def test_the_digest_of_the_reference_dataset_does_not_depend_on_paths(tmp_path, 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
 @pytest.mark.soak
-def test_real_reviews_make_the_oracles_dataset(tmp_path: Path) -> None:
+def test_real_reviews_make_the_oracles_dataset(tmp_path) -> None:
     merged = preprocess(REVIEWS, tmp_path, runner="local")
     assert_equals_oracle(tmp_path, [gzip.decompress(path.read_bytes()) for path in REVIEWS])
     known = {"lines": 25_614, "malformed": 21, "empty": 14, "distinct": 18_898, "conflicting": 6, "wordless": 1}
@@ -116,7 +109,7 @@ def test_real_reviews_make_the_oracles_dataset(tmp_path: Path) -> None:
     assert (merged.counts["train"], merged.counts["test"]) == (17_039, 1_858)
 
 
-def test_other_settings_make_another_dataset(tmp_path: Path) -> None:
+def test_other_settings_make_another_dataset(tmp_path) -> None:
     (tmp_path / "reviews.json").write_bytes(PLAIN + snap_lines(("lamp lamp lamp", 3)))
     (tmp_path / "stop.txt").write_text("lamp\n")
     chosen = Settings(
@@ -132,7 +125,7 @@ def test_other_settings_make_another_dataset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=itemgetter("case"))
-def test_other_formats_make_the_oracles_dataset(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_other_formats_make_the_oracles_dataset(tmp_path, row) -> None:
     content, chosen = row["content"].encode(), tuples(row.get("settings", {}))
     (tmp_path / row["name"]).write_bytes(content)
     inputs = Inputs(files=(str(tmp_path / row["name"]),), options=ReadingOptions(**tuples(row["options"])))
@@ -147,7 +140,7 @@ def test_output_to_s3_without_a_temporary_folder_is_refused(tmp_path, monkeypatc
         pass
 
 
-def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_path: Path, messages) -> None:
+def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_path, messages) -> None:
     for name, cut in (("a", 400), ("b", 900)):
         packed = gzip.compress(snap_lines(*((f"{n} packed {chr(97 + n % 26)} {name}", 1 + n % 5) for n in range(400))))
         (tmp_path / f"{name}.json.gz").write_bytes(packed[:-cut])

@@ -1,7 +1,6 @@
 """A task server runs scripts as forks of one process, each with its own streams, folder and environment."""
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.waiting import until
 
 
 @pytest.fixture(scope="module", autouse=True)
-def warm_ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def warm_ups(tmp_path_factory):
     """Provide warm-ups that take less time than `jobs.warm_up`."""
     folder = tmp_path_factory.mktemp("modules")
     for name, body in {"short": "pass", "failing": "1 / 0", "endless": "import time; time.sleep(9999)"}.items():
@@ -25,7 +24,7 @@ def warm_ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def server(warm_ups: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskServer]:
+def server(warm_ups, tmp_path_factory):
     with TaskServer("short", tmp_path_factory.mktemp("server")) as started:
         yield started
 
@@ -81,7 +80,7 @@ def test_a_failed_task_is_distinguished_from_a_finished_one(server, tmp_path, sc
     assert run(server, tmp_path, "print('and the next one works')")
 
 
-def test_the_end_stops_all_tasks_and_starts_no_others(tmp_path: Path) -> None:
+def test_the_end_stops_all_tasks_and_starts_no_others(tmp_path) -> None:
     with TaskServer("short", tmp_path) as server, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(run, server, tmp_path, "import time; print('started', flush=True); time.sleep(999)")
         until(lambda: (tmp_path / "stdout").exists() and (tmp_path / "stdout").read_text())
@@ -90,12 +89,12 @@ def test_the_end_stops_all_tasks_and_starts_no_others(tmp_path: Path) -> None:
         assert not run(server, tmp_path, "")
 
 
-def test_a_failed_warm_up_does_not_prevent_tasks(tmp_path: Path) -> None:
+def test_a_failed_warm_up_does_not_prevent_tasks(tmp_path) -> None:
     with TaskServer("failing", tmp_path) as server:
         assert run(server, tmp_path, "print('done')")
 
 
-def test_the_end_does_not_wait_for_unread_requests(tmp_path: Path) -> None:
+def test_the_end_does_not_wait_for_unread_requests(tmp_path) -> None:
     (tmp_path / "task.py").write_text("")
     server = TaskServer("endless", tmp_path)
     large = {"LARGE": "x" * 100_000}  # a few requests exceed the buffer of the socket

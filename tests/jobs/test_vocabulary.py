@@ -1,13 +1,17 @@
-"""The candidates for the vocabulary are the most frequent words, in order, for any number of buckets."""
+"""The vocabulary has exactly the most frequent words, for any number of buckets. Bad input is refused."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus.dataset_settings import Settings
+from corpus.reading.tally import Tally
+from jobs.choose import VocabularyChoice, choose_vocabulary, read_vocabulary_choice
 from jobs.job_settings import settings_argument
 from jobs.records import block_of
 from jobs.vocabulary import CountWords
@@ -23,7 +27,7 @@ def packed(counts: dict[str, int]) -> bytes:
 
 @settings(max_examples=50)
 @given(BLOCKS, st.integers(1, 12))
-def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size: int) -> None:
+def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size) -> None:
     job = CountWords([settings_argument(Settings(vocabulary_size=size))])
     job.reducer_init()
     total: Counter[bytes] = Counter()
@@ -38,7 +42,7 @@ def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size
     assert kept == sorted(total.items(), key=lambda item: (-item[1], item[0]))[:size]
 
 
-def test_bytes_that_were_read_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_were_read_are_reported_once(monkeypatch) -> None:
     monkeypatch.setattr("jobs.job._REPORT_BYTES", 100)
     job, reported = CountWords([]), []
     monkeypatch.setattr(job, "increment_counter", lambda *of: reported.append(of[-1]))
@@ -47,3 +51,48 @@ def test_bytes_that_were_read_are_reported_once(monkeypatch: pytest.MonkeyPatch)
     job.report_bytes(5, at_once=True)
     job.report_bytes(0, at_once=True)
     assert reported == [120, 101, 35]
+
+
+FREQUENT = {"lamp": 5, "bulb": 3, "a": 3, "strap": 3, "z": 1}
+
+
+def chosen(
+    folder: Path, *, lines: int = 20, malformed: int = 0, limit: float = 0.05, size: int = 10
+) -> VocabularyChoice:
+    tally = Tally()
+    tally.counts.update(lines=lines - malformed, texts=lines - malformed)
+    for number in range(malformed):
+        tally.count_malformed("not_json", "reviews.json", 0, number + 1, b"{")
+    records = [(word.encode(), str(count).encode()) for word, count in FREQUENT.items()] + tally.records()
+    (folder / "part-00000").write_bytes(b"".join(b"%s\t%s\n" % record for record in records))
+    return choose_vocabulary(str(folder), str(folder / "choice.json"), Settings(vocabulary_size=size), limit)
+
+
+# For the last two, the product of the share and the lines is not exactly the number of lines.
+@pytest.mark.parametrize(("malformed", "lines"), [(1, 20), (0, 20), (29, 100), (57, 100)])
+def test_one_malformed_line_more_than_is_allowed_ends_the_work(tmp_path, malformed, lines, messages) -> None:
+    limit = malformed / lines
+    chosen(tmp_path, lines=lines, malformed=malformed, limit=limit)
+    (tmp_path / "choice.json").unlink()
+    with messages.raises(DataError):
+        chosen(tmp_path, lines=lines, malformed=malformed + 1, limit=limit)
+    assert not (tmp_path / "choice.json").exists()
+
+
+def test_input_without_words_is_refused(tmp_path: Path, messages) -> None:
+    tally = Tally()
+    tally.counts.update(lines=2)
+    for texts in (0, 2):
+        tally.counts.update(texts=texts)
+        (tmp_path / "part-00000").write_bytes(b"".join(b"%s\t%s\n" % record for record in tally.records()))
+        with messages.raises(DataError):
+            choose_vocabulary(str(tmp_path), str(tmp_path / "choice.json"), Settings(), 0.05)
+    assert not (tmp_path / "choice.json").exists()
+
+
+@pytest.mark.parametrize("size", range(1, 7))
+def test_ties_at_the_end_of_the_vocabulary_are_in_alphabetical_order(tmp_path: Path, size: int) -> None:
+    expected = [("lamp", 5), ("a", 3), ("bulb", 3), ("strap", 3), ("z", 1)][:size]
+    choice = chosen(tmp_path, size=size)
+    assert list(zip(choice.words, choice.counts, strict=True)) == expected
+    assert read_vocabulary_choice(str(tmp_path / "choice.json")) == choice

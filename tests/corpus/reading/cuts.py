@@ -44,14 +44,8 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
 
 
 def rules_of(chosen: Settings) -> oracle.Rules:
-    return oracle.Rules(
-        rating_range=chosen.rating_range,
-        steps=chosen.rating_steps,
-        fraction=chosen.rating_fraction,
-        labelled=chosen.labelled,
-        positive_label=chosen.positive_label,
-        classes=chosen.classes,
-    )
+    same = {name: getattr(chosen, name) for name in ("rating_range", "labelled", "positive_label", "classes")}
+    return oracle.Rules(**same, steps=chosen.rating_steps, fraction=chosen.rating_fraction)
 
 
 def assert_equals_oracle_reading(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:

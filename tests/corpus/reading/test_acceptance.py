@@ -3,7 +3,6 @@
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,13 +15,13 @@ from corpus.reading.sources import Source
 from corpus.reading.tally import Tally
 from tests.corpus.reading.inputs.beginnings import tuples
 
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("acceptance.yaml").read_text())
+ROWS = yaml.safe_load(Path(__file__).with_name("acceptance.yaml").read_text())
 FILE = Source(address="/in.csv", size=1, identity="x", format=Format(kind="text"))
 TEST = replace(FILE, address="/test.csv", test=True)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['codes']} {row['settings']}")
-def test_texts_of_one_class_are_refused(row: dict[str, Any], messages) -> None:
+def test_texts_of_one_class_are_refused(row, messages) -> None:
     with messages.raises(DataError) if row["refused"] else nullcontext():
         require_classes(row["codes"], Settings(**tuples(row["settings"])), [TEST, FILE])
 
@@ -35,7 +34,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_the_message_about_malformed_lines_proposes_an_option_for_their_quotes(kind: str, messages) -> None:
+def test_the_message_about_malformed_lines_proposes_an_option_for_their_quotes(kind, messages) -> None:
     reason, begins = LINES[kind]
     tally = Tally()
     tally.count_malformed(reason, "/in", 0, 7, begins)

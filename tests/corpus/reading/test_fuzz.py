@@ -2,7 +2,6 @@
 
 import random
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tests.corpus.reading.cuts import assert_equals_oracle_reading, pieces
 from tests.corpus.reading.inputs.beginnings import tuples
 
 BLOCK_LINES = 50
-TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("accidents.yaml").read_text())
+TABLE = yaml.safe_load(Path(__file__).with_name("accidents.yaml").read_text())
 # Nested more deeply than any parser allows, so all parsers agree that it is malformed.
 NEVER_NESTED = 5_000
 NESTED = ("[" * 100 + "]" * 100, '{"a":' * 90 + "1" + "}" * 90, "[" * NEVER_NESTED + "]" * NEVER_NESTED)
@@ -99,7 +98,7 @@ def content_of(kind: Kind, chance: random.Random, lines: int) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def deep_stack() -> Iterator[None]:
+def deep_stack():
     """Raise the recursion limit, so that the oracle does not fail at a nesting depth that is allowed."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(3_000)
@@ -109,7 +108,7 @@ def deep_stack() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("blocks", [30, pytest.param(2_000, marks=pytest.mark.soak)])
-def test_mutated_lines_are_read_as_the_oracle_reads_them(tmp_path: Path, name: str, blocks: int) -> None:
+def test_mutated_lines_are_read_as_the_oracle_reads_them(tmp_path, name, blocks) -> None:
     kind = KINDS[name]
     for seed in range(blocks):
         # Each run of the test has the same seeds, and so the same lines.

@@ -7,10 +7,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
 
 import pytest
 from backports import zstd
@@ -86,14 +83,14 @@ def test_an_unbalanced_quote_costs_at_most_the_longest_record(tmp_path, monkeypa
     CUTS,
 )
 def test_any_ranges_and_blocks_give_each_line_once_with_its_number(
-    tmp_path: Path,
-    mark: bytes,
-    lines: list[bytes],
-    sizes: tuple[int, int],
-    suffix: str,
-    form: Format,
-    last_newline: bool,
-    cuts: list[int],
+    tmp_path,
+    mark,
+    lines,
+    sizes,
+    suffix,
+    form,
+    last_newline,
+    cuts,
 ) -> None:
     block, longest = sizes
     content = mark + b"\n".join(lines) + (b"\n" if last_newline else b"")
@@ -128,7 +125,7 @@ def test_any_csv_is_read_by_the_contract_in_any_blocks(tmp_path, mark, text, for
         assert_equals_oracle_reading([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
 
 
-DECODERS: dict[str, Callable[[], Any]] = {
+DECODERS = {
     ".gz": lambda: zlib.decompressobj(wbits=31),
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lzma.LZMADecompressor,
@@ -168,7 +165,7 @@ def test_a_cut_archive_gives_its_complete_lines_and_is_counted_once(tmp_path, mo
 
 
 @pytest.mark.parametrize("suffix", DECODERS)
-def test_damage_in_an_archive_is_counted_once_after_the_lines_before_it(tmp_path: Path, suffix: str) -> None:
+def test_damage_in_an_archive_is_counted_once_after_the_lines_before_it(tmp_path, suffix) -> None:
     path = tmp_path / f"file{suffix}"
     path.write_bytes(PACKERS[suffix](snap_lines(("first", 1))) + b"no archive at all")
     found, tally = read([whole(path)])
@@ -178,7 +175,7 @@ def test_damage_in_an_archive_is_counted_once_after_the_lines_before_it(tmp_path
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_only_a_line_above_the_limit_is_too_long(tmp_path: Path, suffix: str) -> None:
+def test_only_a_line_above_the_limit_is_too_long(tmp_path, suffix) -> None:
     def line(length: int) -> bytes:
         return snap_lines(("x" * (length - len(snap_lines(("", 1))) + 1), 1))
 
@@ -196,7 +193,7 @@ def test_only_a_line_above_the_limit_is_too_long(tmp_path: Path, suffix: str) ->
     ]
 
 
-def test_a_long_line_belongs_to_the_range_in_which_it_begins(tmp_path: Path) -> None:
+def test_a_long_line_belongs_to_the_range_in_which_it_begins(tmp_path) -> None:
     content = snap_lines(("a", 1), ("x" * 3_000_000, 2), ("b", 3))
     ranges = pieces(tmp_path / "file", content, [1 << 20, 2 << 20, 3_000_030, len(content) - 1])
     assert [len(read([part])[0]) for part in ranges] == [2, 0, 0, 1, 0]
@@ -204,7 +201,7 @@ def test_a_long_line_belongs_to_the_range_in_which_it_begins(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_memory_is_bounded_for_lines_of_any_length(tmp_path: Path, suffix: str) -> None:
+def test_memory_is_bounded_for_lines_of_any_length(tmp_path, suffix) -> None:
     path = tmp_path / f"file{suffix}"
     with gzip.open(path, "wb", compresslevel=1) if suffix else path.open("wb") as file:
         file.write(snap_lines(("before", 1)) + b'{"reviewText": "')
@@ -228,19 +225,19 @@ print(texts, tally.counts["malformed_by_reason.too_long"], grown < 40_000, grown
     assert done.stdout.startswith("['before', 'after'] 1 True"), done.stdout
 
 
-def test_only_newlines_end_a_line(tmp_path: Path) -> None:
+def test_only_newlines_end_a_line(tmp_path) -> None:
     content = "a\u2028b\x0bc\x0cd\x85e\rf\x1cg\0h\n".encode()
     (part,) = pieces(tmp_path / "file", content, [], Format(kind="text"), 0)
     assert read([part], LABELLED)[0] == [("a\u2028b\x0bc\x0cd\x85e\rf\x1cg\0h", 0)]
 
 
-def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path, messages) -> None:
+def test_a_missing_file_is_an_error_that_names_it(tmp_path, messages) -> None:
     with messages.raises(DataError):
         read([whole(tmp_path / "absent")])
 
 
 @pytest.mark.parametrize("change", [-1, 0, 1])
-def test_a_file_that_grows_or_shrinks_while_it_is_read_is_refused(tmp_path: Path, change: int, messages) -> None:
+def test_a_file_that_grows_or_shrinks_while_it_is_read_is_refused(tmp_path, change, messages) -> None:
     path, content = tmp_path / "file", snap_lines(*((f"text {number}", 1) for number in range(600)))
     path.write_bytes(content)
     (part,) = cut_into_tasks([source(str(path), len(content))], 1)[0]
@@ -258,7 +255,7 @@ MIB = 1 << 20
     st.lists(st.tuples(st.integers(0, 3_000 * MIB), st.sampled_from(["a.json", "b.gz", "c.csv"])), max_size=8),
     st.integers(1, 16),
 )
-def test_tasks_cover_all_files_once_in_ranges_of_bounded_size(sizes: list[tuple[int, str]], tasks: int) -> None:
+def test_tasks_cover_all_files_once_in_ranges_of_bounded_size(sizes, tasks) -> None:
     files = [
         source(f"{number}/{name}", size, POLARITY if name == "c.csv" else SNAP)
         for number, (size, name) in enumerate(sizes)
@@ -280,7 +277,7 @@ def test_tasks_cover_all_files_once_in_ranges_of_bounded_size(sizes: list[tuple[
 
 
 @pytest.mark.parametrize(("size", "tasks", "expected"), [(9 * MIB, 4, 4), (MIB, 4, 1), (5 << 30, 2, 5), (100, 8, 1)])
-def test_the_number_of_tasks_is_as_requested_or_as_the_input_requires(size: int, tasks: int, expected: int) -> None:
+def test_the_number_of_tasks_is_as_requested_or_as_the_input_requires(size, tasks, expected) -> None:
     dealt = cut_into_tasks([source("a", size)], tasks)
     sizes = [sum(part.end - part.start for part in task) for task in dealt]
     assert len(dealt) == expected

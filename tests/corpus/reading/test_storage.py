@@ -3,7 +3,6 @@
 import gzip
 import os
 import random
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -12,7 +11,6 @@ from threading import Thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 
 from common.errors import DataError
@@ -29,7 +27,7 @@ SNAP = Format(kind="json", text=("reviewText",), value="overall")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def objects(pile: EmbeddedAws) -> None:
+def objects(pile) -> None:
     packed = {"lines.json.gz": gzip.compress(LINES, 1)}
     for key, content in {"body": BODY, "lines.json": LINES, "empty": b"", **packed}.items():
         s3.client().put_object(Bucket="pile", Key=key, Body=content)
@@ -51,7 +49,7 @@ def fail(address: str) -> None:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_files_appear_complete_and_are_listed_and_read(tmp_path: Path, there: bool) -> None:
+def test_files_appear_complete_and_are_listed_and_read(tmp_path, there) -> None:
     home = f"{'s3://pile' if there else tmp_path}/a [folder]*"
     fail(f"{home}/part-1")
     assert not storage.exists(f"{home}/part-1")
@@ -72,7 +70,7 @@ def test_files_appear_complete_and_are_listed_and_read(tmp_path: Path, there: bo
     assert path.exists() != there
 
 
-def test_a_file_that_was_written_again_has_another_identity(tmp_path: Path) -> None:
+def test_a_file_that_was_written_again_has_another_identity(tmp_path) -> None:
     (tmp_path / "file").touch()
     identities = set()
     for nanoseconds in (1, 2):
@@ -94,7 +92,7 @@ def test_an_object_is_written_only_in_place_of_the_expected_one() -> None:
 
 
 @pytest.mark.parametrize("ahead", [None, 0, 100, 1 << 20, 1 << 30])
-def test_an_object_is_read_from_any_byte(ahead: int | None) -> None:
+def test_an_object_is_read_from_any_byte(ahead) -> None:
     for start in (0, 1, 1_000_000, len(BODY) - 1, len(BODY)):
         with closing(storage.open_range("s3://pile/body", start, ahead)) as file:
             assert file.read(10) == BODY[start : start + 10]
@@ -114,7 +112,7 @@ def test_an_object_is_read_in_any_order() -> None:
 
 
 @pytest.fixture
-def asked() -> Iterator[list[str]]:
+def asked():
     """Yield a list to which the byte range of each request to S3 is added."""
     ranges: list[str] = []
 
@@ -126,7 +124,7 @@ def asked() -> Iterator[list[str]]:
     s3.client().meta.events.unregister("provide-client-params.s3.GetObject", note)
 
 
-def test_ranges_of_an_object_request_few_bytes_beyond_their_end(asked: list[str]) -> None:
+def test_ranges_of_an_object_request_few_bytes_beyond_their_end(asked) -> None:
     whole = read("s3://pile/lines.json")
     assert len(whole) == 60_000
     asked.clear()
@@ -136,7 +134,7 @@ def test_ranges_of_an_object_request_few_bytes_beyond_their_end(asked: list[str]
 
 
 @pytest.mark.parametrize("name", ["lines.json", "lines.json.gz"])
-def test_lost_connections_are_resumed_at_their_offset(pile: EmbeddedAws, name: str) -> None:
+def test_lost_connections_are_resumed_at_their_offset(pile, name) -> None:
     whole = read(f"s3://pile/{name}")
     with pile.faults.during(CutConnection()):
         assert read(f"s3://pile/{name}") == whole
@@ -183,7 +181,7 @@ def test_a_server_that_does_not_answer_is_reported(monkeypatch, server, use, add
         started.shutdown()
 
 
-def test_throttled_and_failed_s3_requests_are_retried(pile: EmbeddedAws) -> None:
+def test_throttled_and_failed_s3_requests_are_retried(pile) -> None:
     with pile.faults.during(Throttled(service="s3", share=0.2), S3Error(share=0.1)):
         assert len(read("s3://pile/lines.json.gz")) == 60_000
         storage.write_text("s3://pile/stubborn/part-1", "text")
@@ -191,7 +189,7 @@ def test_throttled_and_failed_s3_requests_are_retried(pile: EmbeddedAws) -> None
         assert list(storage.open_lines("s3://pile/stubborn/part-1")) == [b"text"]
 
 
-USES: dict[str, Callable[[str], object]] = {
+USES = {
     "open": storage.open_range,
     "copy": lambda address: storage.readable(address).__enter__(),
     "write": lambda address: storage.write_text(address, "text"),
@@ -207,12 +205,12 @@ USES: dict[str, Callable[[str], object]] = {
         *(("check", "s3://absent/x"), ("check", "s3://No Bucket/x")),
     ],
 )
-def test_unreadable_and_unwritable_addresses_are_reported(use: str, address: str, messages) -> None:
+def test_unreadable_and_unwritable_addresses_are_reported(use, address, messages) -> None:
     with messages.raises(DataError):
         USES[use](address)
 
 
-def test_writable_addresses_are_accepted_before_the_work(tmp_path: Path) -> None:
+def test_writable_addresses_are_accepted_before_the_work(tmp_path) -> None:
     storage.check_writable("s3://pile/anywhere")
     storage.check_writable(str(tmp_path / "absent"))
 
@@ -220,7 +218,7 @@ def test_writable_addresses_are_accepted_before_the_work(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "content", [b"b" * (3 << 20), b"a" * (9 << 20), None], ids=["other bytes", "more bytes", "removed"]
 )
-def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | None, messages) -> None:
+def test_an_object_that_changes_while_it_is_read_is_refused(content, messages) -> None:
     s3.client().put_object(Bucket="pile", Key="changing", Body=b"a" * (3 << 20))
     with closing(storage.open_range("s3://pile/changing", 0, 1 << 20)) as file:
         assert file.read(10) == b"a" * 10
@@ -232,7 +230,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused(content: bytes | Non
             file.read()
 
 
-def test_parquet_is_read_from_s3_by_its_row_groups(tmp_path: Path) -> None:
+def test_parquet_is_read_from_s3_by_its_row_groups(tmp_path) -> None:
     table = pa.table({"text": [f"text {n}" for n in range(5_000)], "stars": [1 + n % 5 for n in range(5_000)]})
     with storage.writable("s3://pile/a.parquet") as path:
         pq.write_table(table, path, row_group_size=1_000)

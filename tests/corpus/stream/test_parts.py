@@ -2,10 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +33,7 @@ position = st.builds(
 
 
 @given(words=st.lists(word, max_size=20, unique=True), rows=st.integers(1, 3), seed=st.integers(0, 9), after=position)
-def test_a_part_is_read_as_written(tmp_path: Path, words: list[str], rows: int, seed: int, after: Position) -> None:
+def test_a_part_is_read_as_written(tmp_path, words, rows, seed, after) -> None:
     tokens = np.random.default_rng(seed).integers(0, len(words) + 1, (rows, ROW_TOKENS), dtype=np.int32)
     tokens[0, : len(words)] = np.arange(1, len(words) + 1)
     counts = np.bincount(tokens.ravel(), minlength=len(words) + 1)[1:]
@@ -47,7 +44,7 @@ def test_a_part_is_read_as_written(tmp_path: Path, words: list[str], rows: int, 
     np.testing.assert_array_equal(found.counts, counts)
 
 
-def test_parts_are_listed_by_number_without_other_files(tmp_path: Path) -> None:
+def test_parts_are_listed_by_number_without_other_files(tmp_path) -> None:
     assert part_numbers(tmp_path / "absent") == []
     for number in (10, 9):
         write_part(tmp_path, replace(PART, number=number))
@@ -56,7 +53,7 @@ def test_parts_are_listed_by_number_without_other_files(tmp_path: Path) -> None:
     assert part_numbers(tmp_path) == [9, 10]
 
 
-def test_a_part_with_damage_at_any_byte_is_refused(tmp_path: Path) -> None:
+def test_a_part_with_damage_at_any_byte_is_refused(tmp_path) -> None:
     write_part(tmp_path, PART)
     path = part_path(tmp_path, 3)
     whole = path.read_bytes()
@@ -71,7 +68,7 @@ def test_a_part_with_damage_at_any_byte_is_refused(tmp_path: Path) -> None:
             read_part(path)
 
 
-def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: Path, messages) -> None:
+def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path, messages) -> None:
     arrays = {"head": np.zeros(9, np.uint8), "tokens": np.zeros((1 << 16, ROW_TOKENS), np.int32)}
     np.savez_compressed(part_path(tmp_path, 3), **arrays)
     with messages.raises(DataError):
@@ -82,7 +79,7 @@ def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: P
         read_part(part_path(tmp_path, 3))
 
 
-IMPOSSIBLE: dict[str, dict[str, Any]] = {
+IMPOSSIBLE = {
     "short rows": {"tokens": np.zeros((2, 5), np.int32)},
     "a token without a word": {"tokens": np.full((1, ROW_TOKENS), 3, np.int32)},
     "a negative token": {"tokens": np.full((1, ROW_TOKENS), -1, np.int32)},
@@ -98,7 +95,7 @@ IMPOSSIBLE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", IMPOSSIBLE)
-def test_a_part_with_impossible_content_is_refused(tmp_path: Path, kind: str, messages) -> None:
+def test_a_part_with_impossible_content_is_refused(tmp_path, kind, messages) -> None:
     write_part(tmp_path, replace(PART, **IMPOSSIBLE[kind]))
     with messages.raises(DataError):
         read_part(part_path(tmp_path, 3))
@@ -115,14 +112,14 @@ HEAD = np.frombuffer(b'{"format": 1}', np.uint8)
         (lambda path: np.savez(path, head=HEAD, words=HEAD, counts=HEAD, tokens=HEAD), "is not a complete part"),
     ],
 )
-def test_an_archive_that_is_not_a_part_is_refused(tmp_path: Path, harm: Callable[[Path], object], wrong: str) -> None:
+def test_an_archive_that_is_not_a_part_is_refused(tmp_path, harm, wrong) -> None:
     write_part(tmp_path, PART)
     harm(part_path(tmp_path, 4))
     with pytest.raises(DataError, match=wrong):
         read_part(part_path(tmp_path, 4))
 
 
-def test_a_position_with_unknown_fields_is_refused(tmp_path: Path, messages) -> None:
+def test_a_position_with_unknown_fields_is_refused(tmp_path, messages) -> None:
     write_part(tmp_path, PART)
     path = part_path(tmp_path, 3)
     with np.load(path) as arrays:

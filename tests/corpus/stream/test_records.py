@@ -3,7 +3,6 @@
 from contextlib import nullcontext
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -12,18 +11,18 @@ from common.errors import DataError
 from corpus.stream.lines import batch_of_lines, texts_of_batch
 from corpus.stream.records import text_fields
 
-ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("records.yaml").read_text())
+ROWS = yaml.safe_load(Path(__file__).with_name("records.yaml").read_text())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=itemgetter("case"))
-def test_fields_are_detected_in_the_first_file_with_text(tmp_path: Path, row: dict[str, Any], messages) -> None:
+def test_fields_are_detected_in_the_first_file_with_text(tmp_path, row, messages) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "texts").write_text(row["content"])
     with messages.raises(DataError) if row["fields"] == "refused" else nullcontext():
         assert text_fields((str(tmp_path),), tuple(row.get("chosen", ()))) == tuple(row["fields"])
 
 
-def test_a_table_is_refused(tmp_path: Path, messages) -> None:
+def test_a_table_is_refused(tmp_path, messages) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,7 +1,6 @@
 """The settings of a stream are written once, and later commands must have the same settings."""
 
 from dataclasses import replace
-from pathlib import Path
 
 from common.errors import DataError
 from corpus.stream.stream_settings import StreamSettings, absolute, read_settings, write_settings
@@ -9,13 +8,13 @@ from corpus.stream.stream_settings import StreamSettings, absolute, read_setting
 SETTINGS = StreamSettings(sources=("/texts", "s3://pile/texts"), readers=2, follow=True)
 
 
-def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_settings_are_read_as_they_were_written(tmp_path) -> None:
     write_settings(tmp_path / "new" / "stream", SETTINGS)
     assert read_settings(tmp_path / "new" / "stream") == SETTINGS
     assert [path.name for path in (tmp_path / "new" / "stream").iterdir()] == ["stream.json"]
 
 
-def test_a_second_start_with_other_settings_is_refused(tmp_path: Path, messages) -> None:
+def test_a_second_start_with_other_settings_is_refused(tmp_path, messages) -> None:
     write_settings(tmp_path, SETTINGS)
     write_settings(tmp_path, SETTINGS)
     for changed in (replace(SETTINGS, lowercase=False), replace(SETTINGS, sources=("/other",))):
@@ -24,7 +23,7 @@ def test_a_second_start_with_other_settings_is_refused(tmp_path: Path, messages)
     assert read_settings(tmp_path) == SETTINGS
 
 
-def test_a_folder_without_settings_and_a_failure_to_create_a_folder_are_reported(tmp_path: Path, messages) -> None:
+def test_a_folder_without_settings_and_a_failure_to_create_a_folder_are_reported(tmp_path, messages) -> None:
     (tmp_path / "file").write_text("")
     with messages.raises(DataError):
         read_settings(tmp_path / "absent")

@@ -1,11 +1,9 @@
 """The page in a browser: on a wide screen and a phone, light, dark and printed, with mouse, keyboard and axe."""
 
-from pathlib import Path
-
 import pytest
 
 from experiments.report.writing import report
-from tests.browser.browser import Seen, View, look
+from tests.browser.browser import View, look
 from tests.experiments import made_records as records
 from tests.experiments.report import examples
 
@@ -13,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(tmp_path_factory):
     """Page with every kind of plot."""
     folder = tmp_path_factory.mktemp("runs")
     examples.launched(folder / "one", dollars=2.0, seconds=900, ranks=1)
@@ -31,7 +29,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seen(page: Path) -> dict[str, Seen]:
+def seen(page):
     views = {
         "wide": View(
             page=page, width=1200, count=["figure", "figure svg", "figure svg:not(:has(path > title))"], tabs=12
@@ -48,11 +46,11 @@ FAULTS = ("console", "errors", "refused", "violations", "overlapping", "cut", "s
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_the_page_makes_no_requests_and_has_no_errors_overlaps_or_cuts(seen: dict[str, Seen], kind: str) -> None:
+def test_the_page_makes_no_requests_and_has_no_errors_overlaps_or_cuts(seen, kind) -> None:
     assert {name: getattr(each, kind) for name, each in seen.items() if getattr(each, kind)} == {}
 
 
-def test_each_plot_is_drawn_and_has_marks(seen: dict[str, Seen]) -> None:
+def test_each_plot_is_drawn_and_has_marks(seen) -> None:
     counts = seen["wide"].counts
     assert counts["figure"] == counts["figure svg"] > 15
     assert counts["figure svg:not(:has(path > title))"] == 0
@@ -63,18 +61,18 @@ def test_a_wide_page_has_no_overflowing_table_and_the_keyboard_reaches_links_tab
     assert {each.role for each in seen["wide"].focused} >= {"link", "group"}
 
 
-def test_the_page_is_small(page: Path) -> None:
+def test_the_page_is_small(page) -> None:
     assert page.stat().st_size < 500_000
 
 
-def test_the_page_of_many_runs_is_small(tmp_path: Path) -> None:
+def test_the_page_of_many_runs_is_small(tmp_path) -> None:
     for number in range(40):
         rates = [1000.0 - 50 * rank for rank in range(1 + number % 8)]
         examples.launched(tmp_path / f"run-{number}", dollars=2.0 + number, rates=rates, hidden=16 * (number // 8))
     assert len(report([tmp_path], now=0.0).page.encode()) < 500_000
 
 
-def test_each_bar_has_its_number_next_to_it_at_any_length(tmp_path: Path) -> None:
+def test_each_bar_has_its_number_next_to_it_at_any_length(tmp_path) -> None:
     lines = [
         records.start(100),
         records.step(1, 101),

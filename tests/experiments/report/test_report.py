@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -21,7 +20,7 @@ from tests.experiments.report.outline import Outline, page_of
 pytestmark = pytest.mark.usefixtures("sketched")
 
 
-def test_a_folder_gives_the_runs_experiments_and_datasets_in_it(tmp_path: Path) -> None:
+def test_a_folder_gives_the_runs_experiments_and_datasets_in_it(tmp_path) -> None:
     examples.training(tmp_path / "alone")
     examples.experiment(tmp_path / "compared" / "more-ranks")
     examples.dataset(tmp_path / "data")
@@ -31,7 +30,7 @@ def test_a_folder_gives_the_runs_experiments_and_datasets_in_it(tmp_path: Path) 
     assert sum(row[1:2] == ["finished"] for row in outline.rows) == 7
 
 
-def test_arms_with_the_same_name_in_two_experiments_are_distinguished(tmp_path: Path) -> None:
+def test_arms_with_the_same_name_in_two_experiments_are_distinguished(tmp_path) -> None:
     examples.experiment(tmp_path / "one")
     examples.experiment(tmp_path / "two")
     page = report([tmp_path], now=0.0).page
@@ -42,7 +41,7 @@ def test_arms_with_the_same_name_in_two_experiments_are_distinguished(tmp_path: 
 
 
 @pytest.mark.parametrize("names", [("a b", "a-b"), ("模型", "データ"), ("<x>", "&x;")])
-def test_runs_with_hostile_names_have_unique_anchors(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_runs_with_hostile_names_have_unique_anchors(tmp_path, names) -> None:
     for name in names:
         examples.training(tmp_path / name)
     page = report([tmp_path], now=0.0).page
@@ -53,7 +52,7 @@ def test_runs_with_hostile_names_have_unique_anchors(tmp_path: Path, names: tupl
     assert len(downloads) == len(set(downloads))
 
 
-def test_a_plot_that_fails_leaves_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plot_that_fails_leaves_its_table(tmp_path, monkeypatch) -> None:
     rows = page_of(examples.training(tmp_path / "one")).rows
     monkeypatch.setattr(drawing.vl_convert, "vegalite_to_svg", Mock(side_effect=ValueError("conversion failed")))
     page = report([tmp_path / "one"], now=0.0).page
@@ -61,7 +60,7 @@ def test_a_plot_that_fails_leaves_its_table(tmp_path: Path, monkeypatch: pytest.
     assert "could not be drawn" in page
 
 
-def test_the_share_of_ideal_uses_the_rates_in_the_summary(tmp_path: Path) -> None:
+def test_the_share_of_ideal_uses_the_rates_in_the_summary(tmp_path) -> None:
     folder = examples.training(tmp_path / "mixed", rates=[3000.0, 1000.0])
     last = json.loads((folder / "record.jsonl").read_text().splitlines()[-1])
     summary = {name: value for name, value in last.items() if name != "share_of_ideal"}
@@ -70,7 +69,7 @@ def test_the_share_of_ideal_uses_the_rates_in_the_summary(tmp_path: Path) -> Non
     assert ["share of ideal", "60%"] in rows
 
 
-def test_repeated_runs_are_drawn_alike(tmp_path: Path) -> None:
+def test_repeated_runs_are_drawn_alike(tmp_path) -> None:
     for seed in (1, 2):
         examples.training(tmp_path / f"small-{seed}", seed=seed, hidden=16)
         examples.training(tmp_path / f"large-{seed}", seed=seed, hidden=64)
@@ -84,7 +83,7 @@ def test_repeated_runs_are_drawn_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", range(1, 9))
-def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path: Path, lines: int, messages) -> None:
+def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path, lines, messages) -> None:
     whole = (examples.training(tmp_path / "whole") / "record.jsonl").read_text().splitlines()
     cut = [*whole[:lines], whole[lines][:20]]
     found = report([records.write(tmp_path / "cut", *cut)], now=0.0)
@@ -93,7 +92,7 @@ def test_an_unfinished_run_has_a_page_at_every_moment(tmp_path: Path, lines: int
     messages.check(warning)
 
 
-def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path: Path) -> None:
+def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path) -> None:
     rows = RowBlock(*(np.ones(shape, kind) for shape, kind in (((4, 3), "u2"), (4, "u2"), (4, "u1"), (4, "u1"))))
     made, settings = examples.dataset(tmp_path / "made"), Settings(row_length=3, vocabulary_size=1)
     write_dataset(made / "dataset.h5", train=rows, test=rows, vocabulary=["good"], settings=settings)
@@ -111,7 +110,7 @@ def test_a_dataset_has_histograms_and_the_number_of_its_runs(tmp_path: Path) -> 
         assert f"<figcaption>{heading}, other</figcaption>" in page
 
 
-def test_a_single_run_shows_its_place_and_notes(tmp_path: Path) -> None:
+def test_a_single_run_shows_its_place_and_notes(tmp_path) -> None:
     folder = examples.launched(tmp_path / "one", dollars=2.0)
     launch = json.loads((folder / "launch.json").read_text())
     launch["nodes"] = [{"instance_type": "g5.xlarge", "gpus": 1}] * 2
@@ -125,35 +124,35 @@ def test_a_single_run_shows_its_place_and_notes(tmp_path: Path) -> None:
     assert ["one", "3.0", "rank 1 was slow"] in rows
 
 
-@pytest.mark.parametrize(
-    ("summary", "seconds"),
-    [
-        ('{"seconds": "many", "own_rates": 3}', "11.5"),
-        ('{"samples_per_second": [1]}', "11.5"),
-        ("[]", "10.0"),
-        ("{", "10.0"),
-    ],
-)
-def test_fields_missing_in_a_summary_are_read_from_the_record(tmp_path: Path, summary: str, seconds: str) -> None:
+SUMMARIES = {
+    '{"seconds": "many", "own_rates": 3}': "11.5",
+    '{"samples_per_second": [1]}': "11.5",
+    "[]": "10.0",
+    "{": "10.0",
+}
+
+
+@pytest.mark.parametrize(("summary", "seconds"), SUMMARIES.items())
+def test_fields_missing_in_a_summary_are_read_from_the_record(tmp_path, summary, seconds) -> None:
     folder = records.whole(tmp_path / "one")
     (folder / "summary.json").write_text(summary)
     assert ["training, s", seconds] in page_of(folder).rows
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"lengths": {"long": 3}}, "lengths.long"),
-        ({"ratings": {"before": {"1": 2**70}, "after": {}}}, "ratings.before.1"),
-        ({"texts": -1}, "texts"),
-    ],
-)
-def test_invalid_counts_are_an_error(tmp_path: Path, changes: dict[str, object], field: str) -> None:
+WRONG = {
+    "lengths.long": {"lengths": {"long": 3}},
+    "ratings.before.1": {"ratings": {"before": {"1": 2**70}, "after": {}}},
+    "texts": {"texts": -1},
+}
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_invalid_counts_are_an_error(tmp_path, field) -> None:
     with pytest.raises(ExperimentError, match=rf"counts\.json .*\({field}"):
-        report([examples.dataset(tmp_path / "counted", **changes)], now=0.0)
+        report([examples.dataset(tmp_path / "counted", **WRONG[field])], now=0.0)
 
 
-def test_the_first_datasets_and_the_most_frequent_classes_are_shown(tmp_path: Path) -> None:
+def test_the_first_datasets_and_the_most_frequent_classes_are_shown(tmp_path) -> None:
     many = {f"{label}": 100 + label for label in range(30)}
     for number in range(6):
         examples.dataset(tmp_path / f"{number}", labels={"before": many, "after": many})
@@ -162,7 +161,7 @@ def test_the_first_datasets_and_the_most_frequent_classes_are_shown(tmp_path: Pa
     assert not any(row[1:2] == ["9"] for row in rows)
 
 
-def test_content_of_files_is_escaped_in_the_page(tmp_path: Path) -> None:
+def test_content_of_files_is_escaped_in_the_page(tmp_path) -> None:
     folder = examples.training(tmp_path / "<script>alert(1)<", model="</script><b>x")
     page = report([folder, examples.dataset(tmp_path / "data")], now=0.0).page
     assert "<script>alert" not in page
@@ -171,7 +170,7 @@ def test_content_of_files_is_escaped_in_the_page(tmp_path: Path) -> None:
     assert "<good>" not in page
 
 
-def test_the_command_writes_the_page_and_prints_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_page_and_prints_its_path(tmp_path, capsys) -> None:
     folder = examples.training(tmp_path / "one")
     (folder / "report.html").write_text("an older one")
     assert main(["report", str(folder)]) == 0
@@ -180,7 +179,7 @@ def test_the_command_writes_the_page_and_prints_its_path(tmp_path: Path, capsys:
     assert sorted(each.name for each in folder.iterdir()) == ["record.jsonl", "report.html"]
 
 
-def test_runs_on_different_data_cause_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_on_different_data_cause_a_warning(tmp_path, capsys) -> None:
     records.whole(tmp_path / "one", digest="a" * 32)
     records.whole(tmp_path / "two", digest="b" * 32)
     assert main(["report", str(tmp_path)]) == 0
@@ -196,7 +195,7 @@ def test_damaged_counts_and_an_unwritable_output_are_error_messages(tmp_path, ca
         messages.check(" ".join(capsys.readouterr().err.split()))
 
 
-def test_json_has_the_figures_of_each_run_as_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_figures_of_each_run_as_numbers(tmp_path, capsys) -> None:
     folder = examples.launched(tmp_path / "paid", dollars=2.0)
     assert main(["report", str(folder), "--json"]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]

@@ -8,14 +8,13 @@ from typing import Any
 import boto3
 import pytest
 import yaml
-from shoal_local_aws.aws import EmbeddedAws
 
 from common.errors import DataError
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
 from tests.messages import Messages
 
-TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("finding.yaml").read_text())
+TABLE = yaml.safe_load(Path(__file__).with_name("finding.yaml").read_text())
 USES = ("test", "positive", "negative")
 
 
@@ -56,14 +55,14 @@ def found_page(home: str, case: dict[str, Any], messages: Messages) -> dict[str,
 
 
 @pytest.fixture(scope="module")
-def objects(pile: EmbeddedAws) -> None:
+def objects(pile) -> None:
     for key in TABLE["objects"]:
         boto3.client("s3").put_object(Bucket="pile", Key=key, Body=b"" if key.endswith("/") else key.encode())
 
 
 @pytest.mark.usefixtures("objects")
 @pytest.mark.parametrize("case", TABLE["cases"], ids=itemgetter("case"))
-def test_files_are_listed_in_order_or_refused_with_a_message(tmp_path: Path, case: dict[str, Any], messages) -> None:
+def test_files_are_listed_in_order_or_refused_with_a_message(tmp_path, case, messages) -> None:
     build(tmp_path, case.get("tree", []))
     page = found_page("s3://pile" if "s3" in case else str(tmp_path.resolve()), case, messages)
     assert page == case["found"]
@@ -72,7 +71,7 @@ def test_files_are_listed_in_order_or_refused_with_a_message(tmp_path: Path, cas
 
 @pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize("address", ["s3://nobody-has-it/a", "s3://"])
-def test_a_missing_bucket_is_named(address: str, messages) -> None:
+def test_a_missing_bucket_is_named(address, messages) -> None:
     with messages.raises(DataError):
         find_files(Inputs(files=(address,)))
 
@@ -83,21 +82,21 @@ def test_an_s3_address_of_an_object_gives_that_object() -> None:
     assert found.identity == boto3.client("s3").head_object(Bucket="pile", Key="alone.json")["ETag"].strip('"')
 
 
-def test_a_changed_file_has_another_identity(tmp_path: Path) -> None:
+def test_a_changed_file_has_another_identity(tmp_path) -> None:
     build(tmp_path, ["a"])
     before = find_files(Inputs(files=(str(tmp_path),))).files
     os.utime(tmp_path / "a", ns=(1, 1))
     assert find_files(Inputs(files=(str(tmp_path),))).files != before
 
 
-def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_refused(tmp_path) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.json")
     Path(name).write_bytes(b"x")
     with pytest.raises(DataError, match=r"\\xff\.json' is not UTF-8"):
         find_files(Inputs(files=(name,)))
 
 
-def test_a_test_set_can_have_one_folder_per_class(tmp_path: Path, messages) -> None:
+def test_a_test_set_can_have_one_folder_per_class(tmp_path, messages) -> None:
     for name in ("train/good.txt", "train/bad.txt", "test/pos/1.txt", "test/neg/2.txt", "test/other.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a text\n")

@@ -7,7 +7,6 @@ import os
 import zlib
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile
 
 import boto3
@@ -27,7 +26,7 @@ from tests.reviews import json_lines
 
 
 @pytest.mark.parametrize("row", TABLE["cases"], ids=itemgetter("case"))
-def test_files_are_inspected_or_refused_with_a_message(tmp_path: Path, row: dict[str, Any], messages) -> None:
+def test_files_are_inspected_or_refused_with_a_message(tmp_path, row, messages) -> None:
     files = row.get("files", {})
     for name, content in files.items():
         written(tmp_path, name, content_of(content))
@@ -41,7 +40,7 @@ def parquet_bytes(folder: Path, columns: dict[str, object], **options: object) -
     return content
 
 
-def test_parquet_is_detected_from_its_schema_and_reports_its_rows(tmp_path: Path) -> None:
+def test_parquet_is_detected_from_its_schema_and_reports_its_rows(tmp_path) -> None:
     texts = [f"a fine lamp number {number}" for number in range(5_000)]
     content = parquet_bytes(tmp_path, {"text": texts, "rating": [1, 5] * 2_500, "x": [0] * 5_000}, row_group_size=900)
     found = inspected(tmp_path, "a.parquet", content)
@@ -92,19 +91,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_compressed_files_with_any_suffix_and_frames_are_read(tmp_path: Path, name: str) -> None:
+def test_compressed_files_with_any_suffix_and_frames_are_read(tmp_path, name) -> None:
     found = inspected(tmp_path, name, READ[name])
     assert found.sample.lines == (4 if name.startswith("b") else 2)
     assert not found.sample.tally.damage_reports()
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_an_unreadable_file_is_refused_with_its_format(tmp_path: Path, name: str, messages) -> None:
+def test_an_unreadable_file_is_refused_with_its_format(tmp_path, name, messages) -> None:
     with messages.raises(DataError):
         inspected(tmp_path, name, REFUSED[name])
 
 
-def test_a_damaged_archive_is_read_up_to_the_damage(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_read_up_to_the_damage(tmp_path) -> None:
     content = gzip.compress(json_lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
     found = inspected(tmp_path, "a.json.gz", content[: len(content) // 2])
     assert found.sample.tally.counts["malformed"] == 0
@@ -112,7 +111,7 @@ def test_a_damaged_archive_is_read_up_to_the_damage(tmp_path: Path) -> None:
     assert found.sample.values["5"] > 500
 
 
-def test_hundreds_of_files_are_inspected_with_few_reads_each(tmp_path: Path) -> None:
+def test_hundreds_of_files_are_inspected_with_few_reads_each(tmp_path) -> None:
     for number in range(300):
         (tmp_path / f"{number}.json").write_bytes(SNAP_2014)
     found = inspect_inputs(Inputs(files=(str(tmp_path),)))
@@ -121,7 +120,7 @@ def test_hundreds_of_files_are_inspected_with_few_reads_each(tmp_path: Path) -> 
     assert found.rows == 600
 
 
-def test_settings_get_the_values_of_the_input(tmp_path: Path) -> None:
+def test_settings_get_the_values_of_the_input(tmp_path) -> None:
     train, test = (written(tmp_path, name, b"label,text\nyes,a\nno,b\n") for name in ("a.csv", "b.csv"))
     options = ReadingOptions(positive_label="yes")
     found = inspect_inputs(Inputs(files=(train,), test=(test,), options=options)).settings(Settings(row_length=7))
@@ -131,14 +130,14 @@ def test_settings_get_the_values_of_the_input(tmp_path: Path) -> None:
 TOPICS = content_of("topics")
 
 
-def test_settings_get_the_named_classes(tmp_path: Path) -> None:
+def test_settings_get_the_named_classes(tmp_path) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("__label__sports", "arts", "10", "2"))
     assert found.settings(Settings(ragged=True)).classes == ("sports", "arts", "10", "2")
     with pytest.raises(DataError, match="only ragged rows"):
         found.settings(Settings())
 
 
-def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path: Path, messages) -> None:
+def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path, messages) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
     settings = found.settings(Settings(ragged=True))
     with messages.raises(DataError):
@@ -148,7 +147,7 @@ def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path: Path,
 
 
 @pytest.mark.usefixtures("pile")
-def test_s3_objects_are_inspected_like_local_files(tmp_path: Path) -> None:
+def test_s3_objects_are_inspected_like_local_files(tmp_path) -> None:
     contents = {
         "a.json": SNAP_2014,
         "b.json.gz": gzip.compress(content_of("SNAP 2023") * 1_000),
