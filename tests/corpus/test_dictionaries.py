@@ -90,7 +90,7 @@ def test_a_growing_dictionary_keeps_all_words(rule: Rule, length: int) -> None:
     letters = np.array(
         list("abcdefghijklmnopqrstuvwxyz" if rule is RULES["letters"] else "ab\u00e9\u4e2d0-$\U0001f600")
     )
-    chosen = np.random.default_rng(length).choice(letters, (60_000, length))
+    chosen = np.random.default_rng(length).choice(letters, (40_000, length))
     made = [word for word in dict.fromkeys(map("".join, chosen.tolist())) if word not in rule.stopwords]
     dictionary = rule.dictionary()
     first = dictionary([" ".join(made)])

@@ -27,7 +27,6 @@ from corpus.rules import VALIDATION_SHARE, in_test_set
 from corpus.text import digest
 from corpus.tokens import tokens
 from tests.corpus.reading.inputs.beginnings import content_of, written
-from tests.messages import Messages
 from tests.reviews import json_lines
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
@@ -169,7 +168,7 @@ def test_validation_rows_have_both_classes_if_each_file_has_one(tmp_path: Path) 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("raw_texts.yaml").read_text())
 
 
-def encoded(folder: Path, row: dict[str, Any], messages: Messages) -> dict[str, Any]:
+def encoded(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     """Return the digest of the dataset and the counts above 0, or check the message of the error."""
     for name, content in row["files"].items():
         written(folder, name, content_of(content))

@@ -16,7 +16,6 @@ from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.cuts import read
 from tests.corpus.reading.inputs.beginnings import tuples, written
-from tests.messages import Messages
 
 TABLE: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("reviews.yaml").read_text())
 
@@ -28,7 +27,7 @@ def content_of(content: Any) -> str:
     return content if isinstance(content, str) else content_of(content["of"]) * content["times"]
 
 
-def found_in(folder: Path, row: dict[str, Any], messages: Messages) -> dict[str, Any]:
+def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     """Return the rows and malformed lines, and check the warnings, or the message that refuses the files."""
     use = row.get("use", "files")
     for name, content in row["files"].items():

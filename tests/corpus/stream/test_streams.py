@@ -16,7 +16,6 @@ from corpus.stream.parts import Position
 from corpus.stream.progress import read_status
 from tests.corpus.reading.inputs.beginnings import content_of, written
 from tests.corpus.stream.reading import begin, filled, interrupt, lines, parts, read, read_until
-from tests.messages import Messages
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("streams.yaml").read_text())
 
@@ -26,7 +25,7 @@ def left(stream: Path, name: str) -> Any:
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def page(home: str, stream: Path, case: dict[str, Any], messages: Messages) -> dict[str, Any]:
+def page(home: str, stream: Path, case: dict[str, Any], messages) -> dict[str, Any]:
     """Run a stream with sources below a folder or bucket, and return its results, or check the error's message."""
     begin(stream, *(f"{home}/{each}" for each in case["sources"]), **case.get("settings", {}))
     if "taken" in case:

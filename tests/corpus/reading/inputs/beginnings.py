@@ -13,7 +13,6 @@ from corpus.reading.formats import Format
 from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.cuts import PACKERS
-from tests.messages import Messages
 from tests.reviews import snap_lines
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("inspected.yaml").read_text())
@@ -64,7 +63,7 @@ def approximate(number: int) -> int:
     return number if number < 1_000 else int(float(f"{number:.2g}"))
 
 
-def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any], messages: Messages) -> dict[str, Any]:
+def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any], messages) -> dict[str, Any]:
     """Return the result of inspecting files below a folder, and check the warnings, or the message of the error."""
     try:
         addresses = {

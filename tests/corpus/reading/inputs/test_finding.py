@@ -12,7 +12,6 @@ import yaml
 from common.errors import DataError
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
-from tests.messages import Messages
 
 TABLE = yaml.safe_load(Path(__file__).with_name("finding.yaml").read_text())
 USES = ("test", "positive", "negative")
@@ -35,7 +34,7 @@ def build(folder: Path, tree: list[Any]) -> None:
             path.write_text(content)
 
 
-def found_page(home: str, case: dict[str, Any], messages: Messages) -> dict[str, Any]:
+def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
     """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message."""
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
