@@ -66,7 +66,6 @@ def living(home: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
     """Yield a running process that has a temporary folder in `home`, and the path of this folder."""
     line = [sys.executable, "-c", PROCESS, str(home)]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         yield process, Path(process.stdout.readline().rstrip())
 
 

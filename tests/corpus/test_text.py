@@ -69,11 +69,8 @@ def test_negations_may_be_kept() -> None:
     assert {"the", "product", "but", "don"} & text.load_stopwords("keep-negations") == {"the", "product", "but"}
 
 
-def test_the_empty_stopword_list_is_empty() -> None:
+def test_stopwords_come_from_a_file_or_there_are_none(tmp_path) -> None:
     assert text.load_stopwords("none") == frozenset()
-
-
-def test_stopwords_come_from_a_file(tmp_path) -> None:
     file = tmp_path / "words.txt"
     file.write_bytes(b"\xef\xbb\xbfof\n\n the \n")  # with a byte-order mark, as some editors write it
     assert text.load_stopwords(str(file)) == {"of", "the"}

@@ -27,10 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def package(name: str) -> Path:
-    found = find_spec(name)
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
+    return Path(find_spec(name).origin).parent
 
 
 class Spark:

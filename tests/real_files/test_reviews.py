@@ -34,7 +34,7 @@ def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
         written(folder, name, content_of(content).encode(row.get("encoding", "utf-8")))
     options = ReadingOptions(**tuples(row.get("options", {})))
     try:
-        inspected = inspect_inputs(Inputs(**{use: (str(folder),)}, options=options))  # type: ignore[arg-type]
+        inspected = inspect_inputs(Inputs(**{use: (str(folder),)}, options=options))
         options = replace(options, positive_label=inspected.positive_label)
         settings = reading_settings(inspected.labelled, options)
         reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)

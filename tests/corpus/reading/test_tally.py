@@ -83,7 +83,7 @@ def test_all_lines_of_a_damaged_file_before_the_damage_are_counted() -> None:
     assert tally.damage_reports() == ["/a is damaged after 5 lines"]
 
 
-def test_a_malformed_line_shows_its_first_eighty_readable_characters() -> None:
+def test_a_malformed_line_shows_its_first_eighty_readable_characters_without_terminal_commands() -> None:
     tally = Tally()
     tally.count_malformed("not_json", "/a", 0, 1, "\u00e9".encode() * 200)
     tally.count_malformed("not_utf8", "/a", 0, 2, b"a\xffb\0")
@@ -91,9 +91,6 @@ def test_a_malformed_line_shows_its_first_eighty_readable_characters() -> None:
         MalformedLine(reason="not_utf8", file="/a", line=2, begins="a\ufffdb?"),
         MalformedLine(reason="not_json", file="/a", line=1, begins="\u00e9" * 80),
     ]
-
-
-def test_an_excerpt_has_no_terminal_commands() -> None:
     assert excerpt_of(b"5\ta \x1b[31mred\x07 lamp\r") == "5 a ?[31mred? lamp "
     assert excerpt_of(bytes(range(256))).isprintable()
 

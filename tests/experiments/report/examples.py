@@ -76,10 +76,10 @@ def preprocessings(folder: Path) -> Path:
     fields = {"about": "More cores.", "kind": "preprocessing", "repeats": 1, "baseline": "50% on 1", "arms": arms}
     write_stored(folder, StoredExperiment(name="more-cores", experiment=Experiment.model_validate(fields), cores=2))
     for arm in arms:
-        cores, share = arm["local"]["workers"], arm["share"]  # type: ignore[index]
+        cores, share = arm["local"]["workers"], arm["share"]
         taken = folder / f"{share:.0%}-on-{cores}".replace("%", "") / "1"
         taken.mkdir(parents=True)
-        found = {"seconds": 10 * share / cores, "bytes": 1e8 * share, "workers": cores}  # type: ignore[operator]
+        found = {"seconds": 10 * share / cores, "bytes": 1e8 * share, "workers": cores}
         (taken / "preprocessing.json").write_text(json.dumps(found))
     return folder
 

@@ -27,7 +27,7 @@ def written(folder: Path, name: str, content: bytes) -> str:
 
 
 def inspected(folder: Path, name: str, content: bytes, **options: object) -> InputInspection:
-    return inspect_inputs(Inputs(files=(written(folder, name, content),), options=ReadingOptions(**options)))  # type: ignore[arg-type]
+    return inspect_inputs(Inputs(files=(written(folder, name, content),), options=ReadingOptions(**options)))
 
 
 def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
