@@ -62,7 +62,7 @@ def test_any_rows_are_read_with_any_filters(stored, slices) -> None:
 
 
 def test_slices_with_steps_are_refused(stored) -> None:
-    with pytest.raises(ValueError, match="must not have a step"):
+    with pytest.raises(ValueError, match="have a step"):
         stored[1][0][::2]
 
 

@@ -260,7 +260,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path) -> None:
     )
     done = run_on_small_disk(tmp_path, kilobytes, script)
     assert done.stdout.startswith("status 1\n"), done.stdout
-    assert "no space left on the device" in done.stderr
+    assert "no space left" in done.stderr
     assert "Traceback" not in done.stderr
     assert not any(
         name in done.stdout for name in ("dataset.h5", "counts.json", "merged.json", "shoal-merging", "partial")

@@ -65,7 +65,7 @@ def test_an_unreadable_experiment_is_a_problem_but_its_runs_are_subjects(tmp_pat
     found = find_subjects([tmp_path])
     assert (found.experiments, len(found.subjects)) == ([], 1)
     (problem,) = found.problems
-    assert "experiment.json is not an experiment file" in problem
+    assert "experiment.json is not an" in problem
 
 
 def test_a_run_in_a_folder_with_counts_is_a_subject(tmp_path) -> None:
