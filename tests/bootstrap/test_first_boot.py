@@ -36,12 +36,12 @@ def packed(*packages: str) -> bytes:
 
 
 @pytest.fixture
-def gpu_node(tmp_path: Path) -> Callable[..., Node]:
+def gpu_node(tmp_path) -> Callable[..., Node]:
     """Function that makes a node with the image of GPU nodes, changed by its arguments."""
     return lambda **differs: Node(tmp_path, "gpu", **differs)
 
 
-def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node: Callable[..., Node]) -> None:
+def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node):
     node = gpu_node()
     node.upload("data", "key", b"x")
     places = (f"https://s3.{REGION}.amazonaws.com", "http://169.254.169.254/latest/meta-data/instance-id")
@@ -73,24 +73,24 @@ def booted(node: Node, *, gpus: int = 0, share: str = "none") -> tuple[str, list
     return report["state"], report["log"].splitlines()
 
 
-def test_a_reader_boots_on_the_gpu_image(gpu_node: Callable[..., Node]) -> None:
+def test_a_reader_boots_on_the_gpu_image(gpu_node):
     node = gpu_node()
     assert booted(node) == ("ready", [])
     assert "enable --now shoal-agent.service" in (node.root / "run" / "systemctl").read_text()
 
 
-def test_an_image_without_a_driver_is_reported(gpu_node: Callable[..., Node]) -> None:
+def test_an_image_without_a_driver_is_reported(gpu_node):
     state, log = booted(gpu_node(), gpus=1)
     assert state == "failed"
     assert "finds 0 of this machine's 1 GPUs" in log[-1]
 
 
-def test_an_image_without_pytorch_is_reported(gpu_node: Callable[..., Node]) -> None:
+def test_an_image_without_pytorch_is_reported(gpu_node):
     ended = booted(gpu_node(without={"python"}))
     assert ended == ("failed", ["this image has no /opt/pytorch/bin/python; use an image with PyTorch"])
 
 
-def test_an_unsupported_python_is_reported(gpu_node: Callable[..., Node]) -> None:
+def test_an_unsupported_python_is_reported(gpu_node):
     node = gpu_node()
     python = node.root / "opt" / "pytorch" / "bin" / "python"
     unsupported = "export PIP_PYTHON_VERSION=3.99 PIP_ONLY_BINARY=:all:"
@@ -101,7 +101,7 @@ def test_an_unsupported_python_is_reported(gpu_node: Callable[..., Node]) -> Non
     assert any("h5py" in line for line in log)
 
 
-def test_a_package_missing_from_the_repository_is_reported(gpu_node: Callable[..., Node]) -> None:
+def test_a_package_missing_from_the_repository_is_reported(gpu_node):
     state, log = booted(gpu_node(), share="efs")
     assert (state, log[-1]) == (
         "failed",
@@ -111,7 +111,7 @@ def test_a_package_missing_from_the_repository_is_reported(gpu_node: Callable[..
 
 
 @pytest.mark.parametrize("behind", [HOUR, -HOUR])
-def test_a_wrong_clock_is_set_before_requests_are_signed(gpu_node: Callable[..., Node], behind: int) -> None:
+def test_a_wrong_clock_is_set_before_requests_are_signed(gpu_node, behind):
     state, log = booted(gpu_node(behind=behind))
     (message,) = log
     assert state == "ready"
@@ -120,7 +120,7 @@ def test_a_wrong_clock_is_set_before_requests_are_signed(gpu_node: Callable[...,
 
 
 @pytest.fixture
-def emr_node(tmp_path: Path) -> Callable[..., Node]:
+def emr_node(tmp_path) -> Callable[..., Node]:
     """Function that makes a node with EMR's image, changed by its arguments."""
     return lambda **differs: Node(tmp_path, "emr", **differs)
 
@@ -134,18 +134,18 @@ def installed(node: Node) -> tuple[int, list[str]]:
     return ended.returncode, ended.stdout.splitlines()
 
 
-def test_the_bootstrap_action_installs_on_the_image(emr_node: Callable[..., Node]) -> None:
+def test_the_bootstrap_action_installs_on_the_image(emr_node):
     node = emr_node()
     assert installed(node) == (0, [])
     assert (node.root / "usr" / "bin" / "shoal-step").is_symlink()
 
 
-def test_an_emr_image_without_the_python_is_reported(emr_node: Callable[..., Node]) -> None:
+def test_an_emr_image_without_the_python_is_reported(emr_node):
     status, lines = installed(emr_node(without={"python3.11"}))
     assert (status, lines[-1]) == (1, "this image has no python3.11, which the deployment's libraries require")
 
 
-def test_a_wrong_clock_of_an_emr_node_is_reported(emr_node: Callable[..., Node]) -> None:
+def test_a_wrong_clock_of_an_emr_node_is_reported(emr_node):
     status, lines = installed(emr_node(behind=HOUR))
     assert status == 1
     # Both archives are downloaded in parallel.

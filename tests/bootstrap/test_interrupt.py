@@ -53,18 +53,18 @@ def ended(body: str) -> "subprocess.CompletedProcess[str]":
         ("try:\n    fall()\nfinally:\n    None.anything", 130),
     ],
 )
-def test_a_swallowed_interrupt_is_raised_again(body: str, status: int) -> None:
+def test_a_swallowed_interrupt_is_raised_again(body, status):
     done = ended(body)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", "shoal: interrupted\n")
 
 
-def test_an_interrupt_during_object_deletion_is_raised() -> None:
+def test_an_interrupt_during_object_deletion_is_raised():
     done = ended("Dropped()")
     assert done.returncode == 130
     assert done.stderr.endswith("shoal: interrupted\n")
 
 
-def test_a_handled_interrupt_is_not_raised_again() -> None:
+def test_a_handled_interrupt_is_not_raised_again():
     code = (
         "from bootstrap.interrupt import mark_handled\n"
         "try:\n    fall()\nexcept KeyboardInterrupt as asked:\n    mark_handled(asked)"
@@ -72,17 +72,17 @@ def test_a_handled_interrupt_is_not_raised_again() -> None:
     assert ended(f"{code}\ntime.sleep(0.5)\nreturn 7").returncode == 7
 
 
-def test_an_unrelated_error_stays_an_error() -> None:
+def test_an_unrelated_error_stays_an_error():
     done = ended("None.anything")
     assert done.returncode == 1
     assert "AttributeError" in done.stderr
     assert "interrupted" not in done.stderr
 
 
-def test_an_interrupt_is_found_behind_an_error() -> None:
+def test_an_interrupt_is_found_behind_an_error():
     asked = Interrupt(signal.SIGTERM)
 
-    def fails_on_its_way() -> None:
+    def fails_on_its_way():
         try:
             raise asked
         finally:

@@ -27,7 +27,7 @@ def last(terminal: Terminal) -> str:
     return terminal.getvalue().rstrip().rpartition("\r")[2].strip()
 
 
-def test_speed_and_remaining_time_follow_the_given_pace() -> None:
+def test_speed_and_remaining_time_follow_the_given_pace():
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100_000)
@@ -38,7 +38,7 @@ def test_speed_and_remaining_time_follow_the_given_pace() -> None:
         assert re.search(r"40%.* 40\.0k/100k \[00:00<02:00, 500 rows/s\]", last(terminal))
 
 
-def test_the_speed_does_not_count_rows_of_earlier_runs() -> None:
+def test_the_speed_does_not_count_rows_of_earlier_runs():
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100_000)
@@ -51,7 +51,7 @@ def test_the_speed_does_not_count_rows_of_earlier_runs() -> None:
         assert re.search(r"50%.* 50\.0k/100k \[00:00<\?, \? rows/s\]", last(terminal))
 
 
-def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate() -> None:
+def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate():
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100)
@@ -65,7 +65,7 @@ def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate() -> None:
         assert last(terminal).endswith("| 139/300 s")
 
 
-def test_a_stage_that_ends_early_is_not_shown_as_complete() -> None:
+def test_a_stage_that_ends_early_is_not_shown_as_complete():
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100)
@@ -84,7 +84,7 @@ class DumbTerminal(Terminal):
 
 
 @pytest.mark.parametrize("kind", [Log, DumbTerminal])
-def test_without_a_terminal_progress_is_plain_lines(kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_progress_is_plain_lines(kind, monkeypatch):
     if kind is DumbTerminal:
         monkeypatch.setenv("TERM", "dumb")
     lines = kind()
@@ -105,7 +105,7 @@ def test_without_a_terminal_progress_is_plain_lines(kind: type[io.StringIO], mon
     assert lines.getvalue() == printed
 
 
-def test_the_first_line_waits_for_the_interval() -> None:
+def test_the_first_line_waits_for_the_interval():
     lines = Log()
     with redirect_stderr(lines), Bars(line_seconds=1e6) as bars:
         bars.stage("train", 100)

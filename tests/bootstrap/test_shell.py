@@ -60,13 +60,13 @@ GOOD: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_names_that_shoal_writes_are_accepted(kind: str) -> None:
+def test_names_that_shoal_writes_are_accepted(kind):
     check, good = GOOD[kind]
     assert check(good) == good
 
 
 @given(kind=st.sampled_from(list(GOOD)), at=st.integers(0, 60), cut=st.integers(0, 3), more=st.text(max_size=6))
-def test_an_accepted_name_is_a_plain_word_within_its_folder(kind: str, at: int, cut: int, more: str) -> None:
+def test_an_accepted_name_is_a_plain_word_within_its_folder(kind, at, cut, more):
     check, good = GOOD[kind]
     name = good[:at] + more + good[at + cut :]
     try:
@@ -82,7 +82,7 @@ def test_an_accepted_name_is_a_plain_word_within_its_folder(kind: str, at: int, 
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_names_of_runs_and_nodes_are_refused(hostile: str) -> None:
+def test_hostile_names_of_runs_and_nodes_are_refused(hostile):
     hostiles = [
         lambda: NodeLaunch(DEPLOYMENT, hostile),
         lambda: NodeLaunch(DEPLOYMENT, f"demo.{hostile}"),
@@ -99,17 +99,17 @@ def test_hostile_names_of_runs_and_nodes_are_refused(hostile: str) -> None:
 
 
 @pytest.fixture
-def bash(tmp_path: Path) -> Bash:
+def bash(tmp_path) -> Bash:
     return Bash(tmp_path)
 
 
-def test_an_unquoted_name_is_executed_and_this_test_notices(bash: Bash) -> None:
+def test_an_unquoted_name_is_executed_and_this_test_notices(bash):
     bash.run("-c", f"aws {HOSTILE[0]}")
     assert bash.injected()
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash: Bash, hostile: str) -> None:
+def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash, hostile):
     python = bash.root / "opt" / "pytorch" / "bin" / "python"
     python.write_text(
         f'#!/bin/bash\ncase "$*" in *json*) exec {shlex.quote(sys.executable)} "$@" ;; esac\n'
@@ -145,7 +145,7 @@ def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash: Bash, hostile:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_first_boot_of_a_cluster_node_executes_no_hostile_value(bash: Bash, hostile: str) -> None:
+def test_first_boot_of_a_cluster_node_executes_no_hostile_value(bash, hostile):
     bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "${!#}/bin"; cp "$0" "${!#}/bin/python"; fi')
     bash.add("sleep", "exec /bin/sleep 0.05")
     root = bash.folder / hostile
@@ -179,14 +179,14 @@ def test_first_boot_of_a_cluster_node_executes_no_hostile_value(bash: Bash, host
     assert not bash.injected()
 
 
-def test_concurrent_programs_log_whole_calls(bash: Bash) -> None:
+def test_concurrent_programs_log_whole_calls(bash):
     """Bash writes line by line, so concurrent calls could interleave their words."""
     bash.run("-c", 'for each in {1..40}; do aws "$1" last & done; wait', "-", "x\ny\nz")
     assert bash.recorded_words() == [*("aws", "x\ny\nz", "last") * 40, ""]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_commands_of_emulated_nodes_execute_no_path(bash: Bash, hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_emulated_nodes_execute_no_path(bash, hostile, monkeypatch):
     hostile_python = bash.folder / hostile / "python"
     hostile_python.parent.mkdir()
     for name in ("aws", "python"):
@@ -203,7 +203,7 @@ def test_commands_of_emulated_nodes_execute_no_path(bash: Bash, hostile: str, mo
     assert (bash.folder / hostile / "efs" / "fs-1").is_dir()
 
 
-def test_user_data_executes_no_value(bash: Bash) -> None:
+def test_user_data_executes_no_value(bash):
     from infra.training import _user_data
 
     values = {f"VALUE_{number}": hostile for number, hostile in enumerate(HOSTILE)}

@@ -1,13 +1,11 @@
 """Simulated nodes of a run: the test controls their programs and their clock."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.bootstrap.agent.world import World, request
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path) -> World:
     """Two nodes with a shared folder and a request to train."""
     return World(tmp_path, request())

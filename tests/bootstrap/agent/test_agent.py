@@ -2,8 +2,6 @@
 
 import itertools
 import json
-from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -16,11 +14,11 @@ from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
 from trainer.output.run_files import RECORD
 
 
-def test_a_node_reports_the_step_and_attempt_of_the_record_even_after_its_agent_died(world: World) -> None:
+def test_a_node_reports_the_step_and_attempt_of_the_record_even_after_its_agent_died(world):
     world.train()
     record = Machine(root=world.root / FIRST).run(world.request) / RECORD
 
-    def reported(*lines: str) -> tuple[int | None, int | None]:
+    def reported(*lines):
         with record.open("a") as file:
             file.write("".join(lines))
         world.pass_by(70)
@@ -41,9 +39,7 @@ def test_a_node_reports_the_step_and_attempt_of_the_record_even_after_its_agent_
 
 
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_ranks_of_several_nodes_bind_to_the_private_address_of_their_node(
-    trainers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranks_of_several_nodes_bind_to_the_private_address_of_their_node(trainers, tmp_path, monkeypatch):
     monkeypatch.setattr("bootstrap.agent.node_run.device_of", {"10.0.0.1": "ens5"}.get)
     world = World(tmp_path, request(trainers=trainers))
     world.train()
@@ -51,7 +47,7 @@ def test_ranks_of_several_nodes_bind_to_the_private_address_of_their_node(
     assert given == (["ens5", "ens5"] if trainers > 1 else [None, None])
 
 
-def test_a_node_that_cannot_copy_its_data_ends_the_run_with_its_error(world: World) -> None:
+def test_a_node_that_cannot_copy_its_data_ends_the_run_with_its_error(world):
     world.pass_by(15)
     (world.root / FIRST / "var/lib/shoal/programs" / f"{world.request.token}-1" / "stage.log").write_text(
         "the disk is full\n"
@@ -59,11 +55,11 @@ def test_a_node_that_cannot_copy_its_data_ends_the_run_with_its_error(world: Wor
     world.finish(FIRST, "stage", 1)
     world.settle()
     assert world.phases() == ["failed", "done"]
-    assert world.status(FIRST).error == "the disk is full"  # type: ignore[union-attr]
+    assert world.status(FIRST).error == "the disk is full"
     assert world.started("train") == [False, False]
 
 
-def test_readers_run_until_all_ranks_have_ended_and_then_the_stream_is_removed(tmp_path: Path) -> None:
+def test_readers_run_until_all_ranks_have_ended_and_then_the_stream_is_removed(tmp_path):
     world = World(tmp_path, request(readers=1))
     world.train()
     reader = "i-00000002"
@@ -79,7 +75,7 @@ def test_readers_run_until_all_ranks_have_ended_and_then_the_stream_is_removed(t
     assert not stream.exists()
 
 
-def test_a_reader_that_dies_repeatedly_ends_the_run(tmp_path: Path) -> None:
+def test_a_reader_that_dies_repeatedly_ends_the_run(tmp_path):
     world = World(tmp_path, request(trainers=1, readers=1))
     reader = "i-00000001"
     for _ in range(60):
@@ -90,11 +86,11 @@ def test_a_reader_that_dies_repeatedly_ends_the_run(tmp_path: Path) -> None:
             for name in world.programs[instance].stopped:
                 world.programs[instance].states[name] = 143
     assert world.phases() == ["done", "failed"]
-    assert "reader 1 on the node i-00000001 died repeatedly" in world.status(reader).error  # type: ignore[union-attr]
+    assert "reader 1 on the node i-00000001 died repeatedly" in world.status(reader).error
     assert sum(name.endswith("reader-1") for name in world.programs[reader].started) == 4
 
 
-def test_a_request_of_another_version_is_refused_in_the_status(world: World) -> None:
+def test_a_request_of_another_version_is_refused_in_the_status(world):
     world.channel.write(KEY, RequestDocument(runs=(world.request,)).to_json().replace('"version": 2', '"version": 3'))
     world.tick(FIRST)
     found = world.status(FIRST)
@@ -103,7 +99,7 @@ def test_a_request_of_another_version_is_refused_in_the_status(world: World) -> 
     assert world.started("stage") == [False, False]
 
 
-def test_programs_of_another_launch_end_before_the_next_starts(world: World) -> None:
+def test_programs_of_another_launch_end_before_the_next_starts(world):
     world.pass_by(15)
     world.ask(token="ffffffff")
     world.tick(FIRST)
@@ -114,7 +110,7 @@ def test_programs_of_another_launch_end_before_the_next_starts(world: World) -> 
     assert world.programs[FIRST].started == ["0a1b2c3d-1/stage", "ffffffff-2/stage"]
 
 
-def test_a_node_reports_activity_only_while_it_works(world: World) -> None:
+def test_a_node_reports_activity_only_while_it_works(world):
     world.tick(FIRST)
     assert f"nodes/{FIRST}.busy" in world.channel.list("nodes/")
     world.settle()
@@ -126,12 +122,12 @@ def test_a_node_reports_activity_only_while_it_works(world: World) -> None:
     assert not list(world.channel.list(f"nodes/{FIRST}"))
 
 
-def test_a_stuck_node_sends_heartbeats_for_two_minutes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stuck_node_sends_heartbeats_for_two_minutes(world, monkeypatch):
     world.train()
     stuck, beat = world.agents[SECOND], documents.heartbeat_key(SECOND)
     found: list[tuple[float, str]] = []
 
-    def wait(self: Machine) -> None:  # as with a mount after its server is lost
+    def wait(self):  # as with a mount after its server is lost
         began = world.now
         while world.now - began < 300:
             world.now += 5
@@ -148,12 +144,10 @@ def test_a_stuck_node_sends_heartbeats_for_two_minutes(world: World, monkeypatch
     assert world.latest.number == 1  # it counts no node as gone that it had no chance to read
 
 
-def test_a_node_that_could_not_read_heartbeats_counts_no_node_as_gone(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_could_not_read_heartbeats_counts_no_node_as_gone(world, monkeypatch):
     world.train()
 
-    def refused(*_: object) -> NoReturn:
+    def refused(*_):
         raise OSError("the bucket does not answer")
 
     with monkeypatch.context() as patched:

@@ -94,15 +94,15 @@ def named(programs: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=group["about"]) for group in TABLE for row in group["rows"]])
-def test_a_run_after_these_events_has_this_outcome(row: dict[str, Any], tmp_path: Path) -> None:
+def test_a_run_after_these_events_has_this_outcome(row, tmp_path):
     world = World(tmp_path, request(**row.get("request", {})))
     for event in flat(row["events"]):
         play(world, event)
     assert outcome(world) == row["outcome"]
 
 
-def test_a_replacement_node_keeps_the_log_of_the_lost_node(world: World) -> None:
-    def prints(instance: str, name: str, text: str) -> None:
+def test_a_replacement_node_keeps_the_log_of_the_lost_node(world):
+    def prints(instance, name, text):
         folder = world.agents[instance]._node.machine.logs(world.request)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -168,9 +168,7 @@ def change_nodes(world: World, event: str, instance: str) -> None:
 
 
 @given(st.lists(EVENTS, max_size=60), st.sampled_from(["efs", None]), st.integers(0, 1))
-def test_attempts_start_together_and_the_run_ends_after_any_order_of_events(
-    events: list[tuple[str, int]], share: str | None, readers: int
-) -> None:
+def test_attempts_start_together_and_the_run_ends_after_any_order_of_events(events, share, readers):
     share = "efs" if readers else share
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), request(readers=readers, share=share))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -53,16 +52,16 @@ DOCUMENTS = (  # tests/test_stored_documents.py reads each as written, and with 
 )
 
 
-def test_nodes_read_texts_only_from_s3() -> None:
+def test_nodes_read_texts_only_from_s3():
     here = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="/etc/passwd"),))
     stream = StreamSettings(sources=("s3://pile/a.txt", "/etc/passwd"))
     without = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="s3://"),))
     for changes in ({"texts": here}, {"texts": without}, {"texts": None, "texts_name": None, "stream": stream}):
         with pytest.raises(DataError, match="a source is not in S3"):
-            RequestDocument(runs=(replace(REQUESTS[2], **changes),))  # type: ignore[arg-type]
+            RequestDocument(runs=(replace(REQUESTS[2], **changes),))
 
 
-def test_the_token_of_a_request_of_another_version_is_readable() -> None:
+def test_the_token_of_a_request_of_another_version_is_readable():
     written = RequestDocument(runs=REQUESTS[:1]).to_json().replace('"version": 2', '"version": 9')
     assert token_in(written) == REQUESTS[0].token
     for without in ("{", '{"runs": 3}', '{"runs": []}', '{"runs": [{"token": "../x"}]}'):
@@ -77,7 +76,7 @@ def test_the_token_of_a_request_of_another_version_is_readable() -> None:
         *((CANCELLATION, field) for field in ("run", "token")),
     ],
 )
-def test_no_field_of_a_request_can_be_a_path_or_a_shell_word(wanted: Any, field: str, hostile: str) -> None:
+def test_no_field_of_a_request_can_be_a_path_or_a_shell_word(wanted, field, hostile):
     written = {**json.loads(wanted.to_json()), field: hostile}
     with pytest.raises(DataError):
         type(wanted).from_json(json.dumps(written))
@@ -108,21 +107,21 @@ def test_no_field_of_a_request_can_be_a_path_or_a_shell_word(wanted: Any, field:
         (REQUESTS[0], {"more": 1}, "'more' is not a known field"),
     ],
 )
-def test_an_invalid_document_is_refused_with_the_reason(given: Any, changes: dict[str, Any], part: str) -> None:
+def test_an_invalid_document_is_refused_with_the_reason(given, changes, part):
     with pytest.raises(DataError) as refused:
         type(given).from_json(json.dumps({**json.loads(given.to_json()), **changes}))
     assert part in str(refused.value)
 
 
-def test_readers_run_on_the_reader_nodes_or_on_the_first_training_node() -> None:
-    stream = replace(REQUESTS[1].stream, readers=3)  # type: ignore[type-var]
+def test_readers_run_on_the_reader_nodes_or_on_the_first_training_node():
+    stream = replace(REQUESTS[1].stream, readers=3)
     wanted = replace(REQUESTS[1], stream=stream)
     assert [ATTEMPT.readers_on(f"i-0000000{number}", wanted) for number in range(4)] == [[], [], [0, 2], [1]]
     without = replace(ATTEMPT, members=ATTEMPT.trainers)
     assert [without.readers_on(f"i-0000000{number}", wanted) for number in range(2)] == [[0, 1, 2], []]
 
 
-def test_prefixes_equal_those_of_the_stack() -> None:
+def test_prefixes_equal_those_of_the_stack():
     from bootstrap.agent import documents
 
     prefixes = (topology.REQUESTS_PREFIX, topology.RUNS_PREFIX, topology.NODES_PREFIX, topology.END_NAME)

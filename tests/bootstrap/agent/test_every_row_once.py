@@ -166,7 +166,7 @@ def happen(training: Training, event: str, number: int) -> None:
 @pytest.mark.slow
 @example([("pass", 1), ("pass", 0), ("learn", 0), ("lose", 1), ("learn", 0)])
 @given(st.lists(EVENTS, max_size=40))
-def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> None:
+def test_a_run_ends_with_every_step_made_once(events):
     # Here losses may come faster than steps, which would end a run after three attempts.
     with tempfile.TemporaryDirectory() as folder, mock.patch("bootstrap.agent.membership.FRUITLESS", 1000):
         world = World(Path(folder), request(trainers=3, share=None))

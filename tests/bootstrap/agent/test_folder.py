@@ -1,16 +1,13 @@
 """Folder as a store: conditional writes of several writers."""
 
-from pathlib import Path
-
 from bootstrap.agent.folder import Folder
-from bootstrap.agent.store import Document
 
 
-def test_a_writer_that_lost_its_lock_writes_nothing(tmp_path: Path) -> None:
+def test_a_writer_that_lost_its_lock_writes_nothing(tmp_path):
     class Slow(Folder):
         """Store that loses its lock to another process before it writes."""
 
-        def read(self, key: str, known: Document | None = None) -> Document | None:
+        def read(self, key, known=None):
             found = super().read(key, known)
             if key == "a.json":
                 Folder(tmp_path).write("a.json.lock", "of another command")

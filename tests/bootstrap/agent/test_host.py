@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from bootstrap.agent import host
 from bootstrap.agent.node_documents import Member
 
 
-def test_a_node_configures_its_agent_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_configures_its_agent_from_the_environment(monkeypatch):
     served: list[Any] = []
     monkeypatch.setattr(on_node, "serve", lambda *given, **named: served.append((given, named)))
     given = {
@@ -42,16 +41,8 @@ def test_a_node_configures_its_agent_from_the_environment(monkeypatch: pytest.Mo
     ],
 )
 def test_an_agent_starts_if_none_runs_or_an_idle_one_with_other_code_ends(
-    runs: bool,
-    busy: bool,
-    owner: str | None,
-    ends: bool,
-    printed: dict[str, Any],
-    starts: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    runs, busy, owner, ends, printed, starts, tmp_path, monkeypatch, capsys
+):
     options = [
         ("--group=", "g"),
         ("--store=", "mine"),

@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +12,11 @@ FAILED = "NVIDIA-SMI has failed because it could not communicate with the driver
 
 
 @pytest.fixture
-def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def prints(tmp_path, monkeypatch) -> Callable[..., None]:
     """Function that makes a system command print a text."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
-    def write(name: str, text: str) -> None:
+    def write(name, text):
         (tmp_path / name).write_text(f"#!/bin/sh\nprintf '%s\\n' '{text}'\n")
         (tmp_path / name).chmod(0o755)
 
@@ -25,7 +24,7 @@ def prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
 
 
 @pytest.mark.parametrize(("used", "reported"), [(97, ""), (98, "98% full"), (99, "99% full")])
-def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: int, reported: str) -> None:
+def test_a_full_disk_is_reported(tmp_path, monkeypatch, used, reported):
     usage = type(shutil.disk_usage("/"))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, used, 100 - used))
     machine = Machine(root=tmp_path)
@@ -44,14 +43,12 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("[N/A]", False, None),
     ],
 )
-def test_gpu_use_is_read_only_from_numbers(
-    tmp_path: Path, prints: Callable[..., None], printed: str, computes: bool, used: int | None
-) -> None:
+def test_gpu_use_is_read_only_from_numbers(tmp_path, prints, printed, computes, used):
     prints("nvidia-smi", printed)
     assert (Machine(root=tmp_path).uses_gpus(), Machine(root=tmp_path).gpu_use()) == (computes, used)
 
 
-def test_a_node_without_gpus_reports_no_gpu_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_gpus_reports_no_gpu_use(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not Machine(root=tmp_path).uses_gpus()
     assert Machine(root=tmp_path).gpu_use() is None

@@ -4,7 +4,6 @@ import os
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import SpotInterruption
 
 from bootstrap.agent.machine import spot_notice
@@ -17,7 +16,7 @@ def at(instance: str, patch: pytest.MonkeyPatch) -> str:
     return spot_notice()
 
 
-def test_a_node_reads_only_the_notice_of_its_own_end(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_reads_only_the_notice_of_its_own_end(aws, monkeypatch):
     assert at(ONE, monkeypatch) == ""
     with aws.faults.during(SpotInterruption(instance=ONE)):
         assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("now", "")
@@ -26,9 +25,7 @@ def test_a_node_reads_only_the_notice_of_its_own_end(aws: EmbeddedAws, monkeypat
 
 
 @pytest.mark.parametrize(("endpoint", "why"), [("http://127.0.0.1:1", None), ("{aws}/elsewhere", "without a token")])
-def test_a_metadata_service_without_an_answer_or_a_token_is_an_error(
-    endpoint: str, why: str | None, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_metadata_service_without_an_answer_or_a_token_is_an_error(endpoint, why, aws, monkeypatch):
     there = endpoint.format(aws=os.environ["AWS_ENDPOINT_URL"])
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", there)
     with pytest.raises(OSError, match=why):

@@ -24,7 +24,7 @@ sys.exit(40 + len(received))
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
+def processes(tmp_path) -> Iterator[Processes]:
     made = Processes(tmp_path / "programs")
     yield made
     for name in made.names():
@@ -36,7 +36,7 @@ def start(processes: Processes, tmp_path: Path, program: str, **environment: str
     return tmp_path / "log"
 
 
-def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: Processes, tmp_path: Path) -> None:
+def test_a_program_ends_with_its_status_and_its_output_is_kept(processes, tmp_path):
     assert processes.state(NAME) is None
     log = start(processes, tmp_path, "import os, sys; print(os.environ['SAID']); sys.exit(7)", SAID="hello")
     until(lambda: processes.state(NAME) != "running")
@@ -47,9 +47,7 @@ def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: Proces
     assert (processes.state(NAME), processes.names()) == (None, [])
 
 
-def test_a_program_has_a_scope_of_its_own(
-    processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_has_a_scope_of_its_own(processes, tmp_path, monkeypatch):
     script = tmp_path / "systemd-run"
     script.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do echo "$1"; shift; done\nshift\nexec "$@"\n')
     script.chmod(0o755)
@@ -61,7 +59,7 @@ def test_a_program_has_a_scope_of_its_own(
     assert log.read_text() == "--scope\n--quiet\n--collect\ndone\n"
 
 
-def test_another_agent_finds_a_program_and_stops_it_once(processes: Processes, tmp_path: Path) -> None:
+def test_another_agent_finds_a_program_and_stops_it_once(processes, tmp_path):
     log = start(processes, tmp_path, WAITS)
     until(lambda: log.read_text() == "ready\n")
     other = Processes(tmp_path / "programs")
@@ -73,7 +71,7 @@ def test_another_agent_finds_a_program_and_stops_it_once(processes: Processes, t
     assert not other.stop(NAME)
 
 
-def test_a_program_without_a_known_exit_status_is_lost(processes: Processes, tmp_path: Path) -> None:
+def test_a_program_without_a_known_exit_status_is_lost(processes, tmp_path):
     log = start(processes, tmp_path, WAITS)
     until(lambda: log.read_text() == "ready\n")
     assert processes.stop(NAME, kill=True)
@@ -81,7 +79,7 @@ def test_a_program_without_a_known_exit_status_is_lost(processes: Processes, tmp
     assert processes.state(NAME) == "lost"
 
 
-def test_a_reused_process_id_is_another_process(processes: Processes, tmp_path: Path) -> None:
+def test_a_reused_process_id_is_another_process(processes, tmp_path):
     folder = tmp_path / "programs" / NAME
     folder.mkdir(parents=True)
     (folder / "process").write_text(f"{os.getpid()} 1")
@@ -89,16 +87,14 @@ def test_a_reused_process_id_is_another_process(processes: Processes, tmp_path: 
     assert not processes.stop(NAME)
 
 
-def test_a_starting_program_counts_as_running_for_a_while(
-    processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_starting_program_counts_as_running_for_a_while(processes, tmp_path, monkeypatch):
     (tmp_path / "programs" / NAME).mkdir(parents=True)
     assert processes.state(NAME) == "running"
     monkeypatch.setattr("bootstrap.agent.processes._START_SECONDS", -1)
     assert processes.state(NAME) == "lost"
 
 
-def test_a_killed_program_has_the_signal_as_its_state(tmp_path: Path) -> None:
+def test_a_killed_program_has_the_signal_as_its_state(tmp_path):
     processes = Processes(tmp_path / "programs")
     start(processes, tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     until(lambda: processes.state(NAME) != "running")

@@ -21,7 +21,7 @@ def step(number: int, time: float) -> Step:
 
 
 @pytest.fixture
-def progress(tmp_path: Path) -> RecordedProgress:
+def progress(tmp_path) -> RecordedProgress:
     return RecordedProgress(tmp_path)
 
 
@@ -30,7 +30,7 @@ def add(folder: Path, *lines: Line) -> None:
         record.writelines(f"{json.dumps(line.plain())}\n" for line in lines)
 
 
-def test_the_expected_end_uses_the_speed_since_the_ranks_started(tmp_path: Path, progress: RecordedProgress) -> None:
+def test_the_expected_end_uses_the_speed_since_the_ranks_started(tmp_path, progress):
     progress.update()
     assert (progress.step, progress.steps, progress.ends, progress.attempt) == (None, None, None, None)
     add(tmp_path, start(1_000.0), step(1, 1_010.0))
@@ -44,9 +44,7 @@ def test_the_expected_end_uses_the_speed_since_the_ranks_started(tmp_path: Path,
     assert (progress.step, progress.steps, progress.ends, progress.attempt) == (21, 200, 2_050.0 + 179 * 5, 2)
 
 
-def test_an_endless_run_or_steps_without_duration_have_no_expected_end(
-    tmp_path: Path, progress: RecordedProgress
-) -> None:
+def test_an_endless_run_or_steps_without_duration_have_no_expected_end(tmp_path, progress):
     add(tmp_path, start(1_000.0, epochs=ENDLESS), step(1, 1_010.0), step(11, 1_030.0))
     progress.update()
     assert (progress.step, progress.steps, progress.ends) == (11, None, None)
@@ -55,7 +53,7 @@ def test_an_endless_run_or_steps_without_duration_have_no_expected_end(
     assert (progress.step, progress.steps, progress.ends) == (11, 100, None)
 
 
-def test_an_incomplete_line_changes_nothing(tmp_path: Path, progress: RecordedProgress) -> None:
+def test_an_incomplete_line_changes_nothing(tmp_path, progress):
     add(tmp_path, start(1_000.0), step(1, 1_010.0), step(11, 1_030.0))
     progress.update()
     with (tmp_path / "record.jsonl").open("ab") as record:
@@ -64,11 +62,11 @@ def test_an_incomplete_line_changes_nothing(tmp_path: Path, progress: RecordedPr
     assert (progress.step, progress.steps, progress.ends) == (11, 100, 1_030.0 + 89 * 2)
 
 
-def test_ranks_hang_after_many_times_the_usual_step_time(tmp_path: Path) -> None:
+def test_ranks_hang_after_many_times_the_usual_step_time(tmp_path):
     now = 0.0
     progress = RecordedProgress(tmp_path, lambda: now)
 
-    def at(seconds: float, *lines: Line) -> str:
+    def at(seconds, *lines):
         nonlocal now
         now = seconds
         add(tmp_path, *lines)
@@ -82,7 +80,7 @@ def test_ranks_hang_after_many_times_the_usual_step_time(tmp_path: Path) -> None
     assert at(3e6, step(101, 101.0)) == ""
 
 
-def test_ranks_without_a_step_after_a_restart_hang(tmp_path: Path) -> None:
+def test_ranks_without_a_step_after_a_restart_hang(tmp_path):
     now = 0.0
     progress = RecordedProgress(tmp_path, lambda: now)
     add(tmp_path, start(0.0), step(0, 0.0), step(10, 10.0))
@@ -95,7 +93,7 @@ def test_ranks_without_a_step_after_a_restart_hang(tmp_path: Path) -> None:
     assert progress.hung == "no step for 5 minutes; a step usually takes 1.00 s"
 
 
-def test_ranks_with_slow_steps_hang_only_after_many_of_them(tmp_path: Path) -> None:
+def test_ranks_with_slow_steps_hang_only_after_many_of_them(tmp_path):
     now = 0.0
     progress = RecordedProgress(tmp_path, lambda: now)
     add(tmp_path, start(0.0), step(0, 0.0), step(1, 100.0))

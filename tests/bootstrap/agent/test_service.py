@@ -24,7 +24,7 @@ serve("demo", Member(instance="i-00000000", address="10.0.0.1", gpus=1), store=s
 
 
 @pytest.mark.parametrize(("state", "status"), [("running", 143), ("stopping", 0)])
-def test_sigterm_ends_an_agent_at_once_unless_the_machine_shuts_down(tmp_path: Path, state: str, status: int) -> None:
+def test_sigterm_ends_an_agent_at_once_unless_the_machine_shuts_down(tmp_path, state, status):
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "systemctl").write_text(f"#!/bin/sh\necho {state}\n")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ NAMED = {"dataset": None, "texts": TEXTS, "texts_name": "0123456789ab"}
 
 
 @pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+def bucket(tmp_path, monkeypatch) -> Folder:
     made = Folder(tmp_path / "bucket")
     monkeypatch.setattr(stage_module, "open_store", lambda _: made)
     made.write(DATASET.removeprefix("s3://data/"), "the dataset")
@@ -41,7 +40,7 @@ def staged(asked: RunRequest, machine: Machine, bucket: Folder) -> list[TextProg
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path) -> Machine:
     (tmp_path / "node" / "mnt" / "share").mkdir(parents=True)
     return Machine(root=tmp_path / "node")
 
@@ -50,7 +49,7 @@ def disks(machine: Machine) -> None:
     (machine.root / "mnt" / "local").mkdir()
 
 
-def test_a_dataset_is_copied_to_the_nodes_own_disks_if_it_has_any(machine: Machine, bucket: Folder) -> None:
+def test_a_dataset_is_copied_to_the_nodes_own_disks_if_it_has_any(machine, bucket):
     staged(request(), machine, bucket)
     (shared,) = (machine.share / "datasets").iterdir()
     assert (shared.name, shared.read_text()) == (f"datasets-{'0a' * 16}-dataset.h5", "the dataset")
@@ -62,7 +61,7 @@ def test_a_dataset_is_copied_to_the_nodes_own_disks_if_it_has_any(machine: Machi
     staged(request(), machine, bucket)  # what is there is not brought again
 
 
-def test_only_the_record_and_checkpoints_of_a_continued_run_are_copied(machine: Machine, bucket: Folder) -> None:
+def test_only_the_record_and_checkpoints_of_a_continued_run_are_copied(machine, bucket):
     own = ("record.jsonl", "checkpoints/step-000000010.pt")
     for name in (*own, "summary.json", "checkpoints/step-1.pt", "checkpoints/../../step-000000011.pt", ".hidden"):
         bucket.write(f"runs/{RUN}/{name}", name)
@@ -75,10 +74,10 @@ def test_only_the_record_and_checkpoints_of_a_continued_run_are_copied(machine: 
 
 
 @pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+def encoded(monkeypatch) -> Iterator[list[Path]]:
     made: list[Path] = []
 
-    def encode(_: TextRequest, output: Path, report: Any, *, place: str) -> dict[str, int]:
+    def encode(_, output, report, *, place):
         del place
         report(1_000)
         output.write_text("encoded")
@@ -91,9 +90,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
 
 @pytest.mark.parametrize("share", ["efs", None])
 @pytest.mark.parametrize("own", [False, True])
-def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
-    machine: Machine, bucket: Folder, encoded: list[Path], share: str | None, own: bool
-) -> None:
+def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(machine, bucket, encoded, share, own):
     if own:
         disks(machine)
     asked = request(share=share, **NAMED)
@@ -111,10 +108,8 @@ def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
         assert [path.name for path in each.data(asked).parent.iterdir()] == ["texts-0123456789ab.h5"]
 
 
-def test_an_error_in_the_texts_leaves_no_dataset(
-    machine: Machine, bucket: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
+def test_an_error_in_the_texts_leaves_no_dataset(machine, bucket, monkeypatch):
+    def fail(*_, **__):
         raise DataError("s3://pile/a.txt is damaged")
 
     monkeypatch.setattr(TextRequest, "encode", fail)
@@ -124,16 +119,11 @@ def test_an_error_in_the_texts_leaves_no_dataset(
 
 
 @pytest.mark.parametrize("max_malformed", [0.05, 0.0001])
-def test_a_node_that_preprocesses_removes_duplicates_and_temporary_files(
-    machine: Machine, bucket: Folder, tmp_path: Path, max_malformed: float
-) -> None:
+def test_a_node_that_preprocesses_removes_duplicates_and_temporary_files(machine, bucket, tmp_path, max_malformed):
     written = write_reviews(tmp_path / "reviews.json", texts=300)
     work = prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), DEFAULT)
     texts = TextRequest(
-        sources=work.sources,
-        settings=work.settings,
-        max_malformed=max_malformed,
-        plain_bytes=work.plain_bytes,
+        sources=work.sources, settings=work.settings, max_malformed=max_malformed, plain_bytes=work.plain_bytes
     )
     asked = request(dataset=None, texts=texts, texts_name="0123456789ab")
     folder = machine.data(asked).parent
@@ -150,14 +140,14 @@ def test_a_node_that_preprocesses_removes_duplicates_and_temporary_files(
     assert list(folder.iterdir()) == []
 
 
-def test_a_request_cannot_read_stopwords_from_a_file(machine: Machine, bucket: Folder) -> None:
+def test_a_request_cannot_read_stopwords_from_a_file(machine, bucket):
     settings = replace(TEXTS.settings, duplicates=False, stopwords="/etc/passwd")
     asked = request(dataset=None, texts=replace(TEXTS, settings=settings), texts_name="0123456789ab")
     with pytest.raises(DataError, match="'/etc/passwd' is not a list of stopwords"):
         staged(asked, machine, bucket)
 
 
-def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: Folder) -> None:
+def test_a_stream_has_its_settings_before_its_readers_start(machine, bucket):
     asked = request(readers=1)
     staged(asked, machine, bucket)
     assert read_settings(machine.data(asked)) == STREAM

@@ -3,7 +3,6 @@
 import errno
 import shutil
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -33,18 +32,18 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path) -> Run:
     return Run(tmp_path)
 
 
-def test_temporary_files_and_logs_are_not_copied(run: Run) -> None:
+def test_temporary_files_and_logs_are_not_copied(run):
     assert run.copied() == [OLD, "record.jsonl"]
     run.uploads.copy(run.folder / "node-0.log", "node-0.log")
     run.uploads.sync()
     assert run.copied() == [OLD, "node-0.log", "record.jsonl"]
 
 
-def test_a_checkpoint_that_a_newer_one_has_replaced_is_removed(run: Run) -> None:
+def test_a_checkpoint_that_a_newer_one_has_replaced_is_removed(run):
     run.write(NEW)
     (run.folder / OLD).unlink()
     run.uploads.sync()
@@ -52,13 +51,13 @@ def test_a_checkpoint_that_a_newer_one_has_replaced_is_removed(run: Run) -> None
 
 
 @pytest.mark.parametrize("gone", ["", "checkpoints"])
-def test_nothing_is_removed_if_the_folder_is_missing(run: Run, gone: str) -> None:
+def test_nothing_is_removed_if_the_folder_is_missing(run, gone):
     shutil.rmtree(run.folder / gone)
     run.uploads.sync()
     assert run.copied() == [OLD, "record.jsonl"]
 
 
-def test_only_changed_files_are_copied_again(run: Run) -> None:
+def test_only_changed_files_are_copied_again(run):
     run.bucket.remove(f"runs/a/{OLD}")
     run.bucket.remove("runs/a/record.jsonl")
     (run.folder / "record.jsonl").write_text("more")
@@ -66,7 +65,7 @@ def test_only_changed_files_are_copied_again(run: Run) -> None:
     assert run.copied() == ["record.jsonl"]
 
 
-def test_an_older_attempt_replaces_no_file_of_a_newer_one(run: Run) -> None:
+def test_an_older_attempt_replaces_no_file_of_a_newer_one(run):
     run.bucket.write("attempts/2.json", "{}")
     run.write(NEW)
     (run.folder / OLD).unlink()
@@ -79,8 +78,8 @@ def test_an_older_attempt_replaces_no_file_of_a_newer_one(run: Run) -> None:
     assert found.text == "record.jsonl"
 
 
-def test_a_failed_copy_leaves_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_: str, destination: str) -> NoReturn:
+def test_a_failed_copy_leaves_no_file(run, monkeypatch):
+    def fails(_, destination):
         Path(destination).write_text("half")
         raise OSError(errno.ENOSPC, "the disk is full")
 

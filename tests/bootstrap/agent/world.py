@@ -79,7 +79,7 @@ def request(*, trainers: int = 2, readers: int = 0, **more: object) -> RunReques
     options = {"model": ("skipgram",)} if readers else {}
     source = {"stream": STREAM} if readers else {"dataset": DATASET}
     made = {"run": RUN, "token": "0a1b2c3d", "share": "efs", "ready": True, "options": options, **source, **more}
-    return RunRequest(trainers=trainers, readers=readers, **made)  # type: ignore[arg-type]
+    return RunRequest(trainers=trainers, readers=readers, **made)
 
 
 class CutChannel:
@@ -136,7 +136,7 @@ class World:
 
     def ask(self, **changes: object) -> None:
         """Write the request with these changes."""
-        self.request = replace(self.request, **changes)  # type: ignore[arg-type]
+        self.request = replace(self.request, **changes)
         self.channel.write(KEY, RequestDocument(runs=(self.request,)).to_json())
 
     def tick(self, instance: str) -> None:

@@ -6,7 +6,6 @@ import boto3
 import pytest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import ExpiredCredentials
 
 from bootstrap.aws.account import connect, credentials_end, credentials_warning
@@ -26,18 +25,14 @@ END = "AWS_CREDENTIAL_EXPIRATION"
         ("2026-11-26T10:05:00", datetime(2026, 11, 26, 10, 5, tzinfo=UTC)),
     ],
 )
-def test_the_expiry_of_the_environments_credentials_is_read(
-    written: str | None, end: datetime | None, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_expiry_of_the_environments_credentials_is_read(written, end, aws, monkeypatch):
     if written:
         monkeypatch.setenv(END, written)
     assert credentials_end(connect("us-east-1")) == end
 
 
 @pytest.mark.parametrize("method", ["iam-role", "assume-role", "sso", "shared-credentials-file"])
-def test_credentials_that_are_renewed_or_never_expire_have_no_expiry(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_that_are_renewed_or_never_expire_have_no_expiry(method, monkeypatch):
     monkeypatch.setenv(END, "2026-11-26T10:05:00Z")
     session = boto3.Session(region_name="us-east-1")
     monkeypatch.setattr(session, "get_credentials", lambda: Credentials("a", "b", method=method))
@@ -45,7 +40,7 @@ def test_credentials_that_are_renewed_or_never_expire_have_no_expiry(
     assert credentials_warning(session, 60, "it", "x") is None
 
 
-def test_a_warning_names_both_times_and_what_to_do(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_names_both_times_and_what_to_do(aws, monkeypatch):
     end = datetime.now(UTC) + timedelta(minutes=30)
     monkeypatch.setenv(END, end.isoformat())
     session = connect("us-east-1")
@@ -58,7 +53,7 @@ def test_a_warning_names_both_times_and_what_to_do(aws: EmbeddedAws, monkeypatch
     assert printed.endswith(" UTC; renew them")
 
 
-def test_expired_credentials_are_refused_by_aws(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_credentials_are_refused_by_aws(aws, monkeypatch):
     monkeypatch.setenv(END, "2026-01-01T00:00:00Z")
     s3._client.cache_clear()  # other tests cached a client with credentials that do not expire
     with aws.faults.during(ExpiredCredentials()):

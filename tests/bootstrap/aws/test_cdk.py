@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from pathlib import Path
 
 import psutil
 import pytest
@@ -13,14 +12,14 @@ from tests.processes import MARK, left_behind, marked
 from tests.waiting import PATIENCE, until
 
 
-def test_an_interrupt_ends_the_app_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_app_with_the_command(tmp_path, monkeypatch):
     command, app = tmp_path / "bin" / "cdk", tmp_path / "app"
     command.parent.mkdir()
     command.write_text(f"#!/bin/sh\nsleep 300 &\necho $! > {app}.new\nmv {app}.new {app}\nwait\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
 
-    def interrupt() -> None:
+    def interrupt():
         if app.exists():
             raise KeyboardInterrupt
 
@@ -31,7 +30,7 @@ def test_an_interrupt_ends_the_app_with_the_command(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("started", [pytest.param("aws-cdk", marks=pytest.mark.soak), "jsii-runtime.js"])
-def test_ctrl_c_ends_cdk_without_a_traceback(started: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_cdk_without_a_traceback(started, tmp_path):
     mark = os.fspath(tmp_path)
     command = ["cdk", "synth", "-c", "topology=demo", "--quiet", "--output", os.fspath(tmp_path / "assembly")]
     running = subprocess.Popen(

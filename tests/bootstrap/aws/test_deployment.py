@@ -17,14 +17,14 @@ def deployed(*inputs: str) -> Deployment:
     return Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
 
 
-def test_nodes_can_read_their_buckets_and_the_inputs() -> None:
+def test_nodes_can_read_their_buckets_and_the_inputs():
     deployment = deployed("s3://theirs/2024/", "s3://more")
     for address in ("s3://my-raw/x.csv", "s3://my-data/x", "s3://theirs/2024/*.gz", "s3://more/x.csv"):
         assert str(deployment.require_readable(address, RAW, DATA)) == address
 
 
 @pytest.mark.parametrize("inputs", [(), ("s3://theirs/2023/",)])
-def test_another_address_is_refused_with_what_to_add_to_the_topology(inputs: tuple[str, ...]) -> None:
+def test_another_address_is_refused_with_what_to_add_to_the_topology(inputs):
     with pytest.raises(ShoalError) as caught:
         deployed(*inputs).require_readable("s3://theirs/2024/*.gz", RAW, DATA)
     assert str(caught.value) == (
@@ -48,12 +48,10 @@ def test_another_address_is_refused_with_what_to_add_to_the_topology(inputs: tup
         (("s3://more",), "reviews", (DATA,), ("",), "'reviews' is not an S3 address"),
     ],
 )
-def test_an_address_that_these_nodes_cannot_read_is_refused(
-    inputs: tuple[str, ...], address: str, buckets: tuple[str, ...], under: tuple[str, ...], sentence: str
-) -> None:
+def test_an_address_that_these_nodes_cannot_read_is_refused(inputs, address, buckets, under, sentence):
     with pytest.raises((DataError, ShoalError), match=sentence):
         deployed(*inputs).require_readable(address, *buckets, under=under)
 
 
-def test_an_address_below_a_readable_prefix_is_accepted() -> None:
+def test_an_address_below_a_readable_prefix_is_accepted():
     assert deployed().require_readable("s3://my-data/runs/x", DATA, under=("runs/", "datasets/")).key == "runs/x"

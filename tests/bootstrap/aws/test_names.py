@@ -18,5 +18,5 @@ RUN, DATASET = "starter.20260102T030405-0a1b", f"datasets/{'0' * 32}/dataset.h5"
         (DATASET.replace("datasets/", "runs/"), (False, False)),
     ],
 )
-def test_names_of_runs_and_datasets_are_recognised(text: str, found: tuple[bool, bool]) -> None:
+def test_names_of_runs_and_datasets_are_recognised(text, found):
     assert (is_run(text), is_dataset(text)) == found

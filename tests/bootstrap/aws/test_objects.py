@@ -5,13 +5,11 @@ import os
 import re
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws import objects
 from common.errors import DataError, ShoalError
@@ -38,7 +36,7 @@ class Screen:
 
 
 @pytest.fixture(scope="module")
-def client(aws: EmbeddedAws) -> object:
+def client(aws) -> object:
     client = boto3.client("s3")
     client.create_bucket(Bucket=BUCKET)
     return client
@@ -49,7 +47,7 @@ def stored(client, address: str) -> bytes:
     return client.get_object(Bucket=place.bucket, Key=place.key)["Body"].read()
 
 
-def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tmp_path: Path) -> None:
+def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tmp_path):
     path = tmp_path / "a.json"
     path.write_text("first")
     (address,) = objects.upload(client, [path], FOLDER, Screen())
@@ -63,7 +61,7 @@ def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tm
     assert stored(client, address) == b"other"
 
 
-def test_a_file_that_changes_during_its_upload_leaves_no_object(client, tmp_path: Path) -> None:
+def test_a_file_that_changes_during_its_upload_leaves_no_object(client, tmp_path):
     path = tmp_path / "grows.json"
     path.write_text("first")
     changing = lambda **_: os.utime(path, ns=(1, 1))  # noqa: E731
@@ -76,7 +74,7 @@ def test_a_file_that_changes_during_its_upload_leaves_no_object(client, tmp_path
     assert client.list_objects_v2(Bucket=BUCKET, Prefix="reviews/grows")["KeyCount"] == 0
 
 
-def test_the_bar_ends_at_the_size_of_all_files(client, tmp_path: Path) -> None:
+def test_the_bar_ends_at_the_size_of_all_files(client, tmp_path):
     for name in ("b", "c"):
         (tmp_path / name).write_bytes(b"x" * 1000)
     screen = Screen()
@@ -85,7 +83,7 @@ def test_the_bar_ends_at_the_size_of_all_files(client, tmp_path: Path) -> None:
     assert screen.shown == sorted(screen.shown)
 
 
-def test_two_files_of_one_name_are_refused(client, tmp_path: Path) -> None:
+def test_two_files_of_one_name_are_refused(client, tmp_path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.json").write_text(folder)
@@ -94,19 +92,19 @@ def test_two_files_of_one_name_are_refused(client, tmp_path: Path) -> None:
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_safe_names_stay_distinct(one: str, other: str) -> None:
+def test_safe_names_stay_distinct(one, other):
     safe = objects.safe_name(one)
     assert re.fullmatch(r"[A-Za-z0-9.=+@_-]+", safe)
     assert safe[0] not in "._"
     assert (safe == objects.safe_name(other)) == (one == other)
 
 
-def test_an_ordinary_name_stays_unchanged() -> None:
+def test_an_ordinary_name_stays_unchanged():
     assert objects.safe_name("Digital_Music_5.json.gz") == "Digital_Music_5.json.gz"
     assert objects.safe_name("two, words.json.gz").endswith(".json.gz")
 
 
-def test_a_growing_object_is_read_from_an_offset(client) -> None:
+def test_a_growing_object_is_read_from_an_offset(client):
     place = S3Path(BUCKET, "record")
     assert read_from(client, place, 0) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one")
@@ -117,7 +115,7 @@ def test_a_growing_object_is_read_from_an_offset(client) -> None:
     assert read_from(client, place, 3, 2) == b" t"
 
 
-def test_only_the_end_of_a_huge_log_is_kept() -> None:
+def test_only_the_end_of_a_huge_log_is_kept():
     packed = gzip.compress(b"\0" * (64 << 20) + b"\nthe end\n", 1)
     tracemalloc.start()
     text = objects.log_tail(packed)
@@ -126,21 +124,21 @@ def test_only_the_end_of_a_huge_log_is_kept() -> None:
     assert text.endswith("the end")
 
 
-def test_a_folder_can_be_removed(client) -> None:
+def test_a_folder_can_be_removed(client):
     for key in ("run/a", "run/b/c"):
         client.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
     objects.remove(client, S3Path(BUCKET, "run/"))
     assert objects.sizes(client, S3Path(BUCKET, "run/")) == {}
 
 
-def test_kept_objects_of_a_removed_folder_stay(client) -> None:
+def test_kept_objects_of_a_removed_folder_stay(client):
     for key in ("work/a", "work/b"):
         client.put_object(Bucket=BUCKET, Key=key, Body=b"")
     objects.remove(client, S3Path(BUCKET, "work/"), keep=[S3Path(BUCKET, "work/b")])
     assert list(objects.sizes(client, S3Path(BUCKET, "work/"))) == ["work/b"]
 
 
-def test_an_object_that_s3_does_not_delete_is_an_error(client) -> None:
+def test_an_object_that_s3_does_not_delete_is_an_error(client):
     kept = {"Key": "work/b", "Code": "InternalError", "Message": "We encountered an internal error."}
     client.put_object(Bucket=BUCKET, Key="work/b", Body=b"")
     client.meta.events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=[kept]), "kept")
@@ -151,7 +149,7 @@ def test_an_object_that_s3_does_not_delete_is_an_error(client) -> None:
         client.meta.events.unregister("after-call.s3.DeleteObjects", unique_id="kept")
 
 
-def test_one_of_many_writers_creates_an_object_and_knows_it_even_after_a_retry(client) -> None:
+def test_one_of_many_writers_creates_an_object_and_knows_it_even_after_a_retry(client):
     place = S3Path(BUCKET, "claims/one")
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda n: put_new(client, place, b"%d" % n), range(8)))
@@ -161,12 +159,12 @@ def test_one_of_many_writers_creates_an_object_and_knows_it_even_after_a_retry(c
 
 
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
-def test_an_invalid_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address):
     with pytest.raises(DataError, match="is not an S3 address"):
         place_of(address)
 
 
-def test_small_objects_are_written_by_their_addresses(client) -> None:
+def test_small_objects_are_written_by_their_addresses(client):
     contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
     objects.put(client, contents)
     assert {address: stored(client, address) for address in contents} == contents

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, REGION
 from shoal_local_aws.permissions.record import Check
 from tests.local_aws.accounts import session_with
 
@@ -33,7 +33,7 @@ def role(kind: str, qualifier: str = "shoal") -> str:
 
 
 @pytest.fixture(scope="module")
-def account(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Account:
+def account(aws, tmp_path_factory) -> Account:
     """Account with both bootstraps, an app's stack `theirs`, and a role that any identity of the account may assume."""
     folder, found = tmp_path_factory.mktemp("prepared"), Account()
     log, place = folder / "cdk.log", f"aws://{ACCOUNT}/{REGION}"
@@ -50,7 +50,7 @@ def account(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Accou
 
 
 @pytest.fixture(scope="module")
-def person(account: Account) -> boto3.Session:
+def person(account) -> boto3.Session:
     return session_with(document(USER))
 
 
@@ -67,14 +67,14 @@ def refused(ask: Callable[[], Any]) -> bool:
     return False
 
 
-def test_a_person_can_assume_only_two_roles_of_the_cdk(account: Account, person: boto3.Session) -> None:
+def test_a_person_can_assume_only_two_roles_of_the_cdk(account, person):
     roles = [each["Arn"] for each in account.items("iam", "list_roles", "Roles")]
     assert len(roles) > 10
     got = {arn for arn in roles if not refused(lambda arn=arn: assumed(person, arn))}
     assert got == {role("deploy"), role("file-publishing")}
 
 
-def test_no_action_of_iam_or_sts_changes_or_assumes_another_role(account: Account) -> None:
+def test_no_action_of_iam_or_sts_changes_or_assumes_another_role(account):
     policy, who = [statements(document(USER))], f"arn:aws:iam::{ACCOUNT}:user/person"
     others = [role("cfn-exec", "hnb659fds"), role("deploy", "hnb659fds"), f"arn:aws:iam::{ACCOUNT}:role/Admin", who]
     verbs = [
@@ -90,14 +90,14 @@ def test_no_action_of_iam_or_sts_changes_or_assumes_another_role(account: Accoun
     assert {verb for verb in may if not verb.startswith(("iam:List", "iam:GetPolicy"))} == set()
 
 
-def test_a_role_of_another_account_is_refused() -> None:
+def test_a_role_of_another_account_is_refused():
     policy, who = [statements(document(USER))], f"arn:aws:iam::{ACCOUNT}:user/person"
     for number, allowed in ((ACCOUNT, True), ("111122223333", False)):
         arn = role("deploy").replace(ACCOUNT, number)
         assert is_allowed(Check(who, "sts:AssumeRole", arn, "allowed"), policy) is allowed
 
 
-def test_the_deployment_role_cannot_use_another_stacks_role(person: boto3.Session) -> None:
+def test_the_deployment_role_cannot_use_another_stacks_role(person):
     """A stack keeps its role for later operations of any identity."""
     deploys = assumed(person, role("deploy")).client("cloudformation")
     capable = {"Capabilities": ["CAPABILITY_IAM"], "TemplateBody": MORE}

@@ -20,13 +20,13 @@ names = st.lists(parts, max_size=6).map("/".join)
 
 
 @pytest.fixture(scope="module")
-def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def used(tmp_path_factory) -> Path:
     """Folder of this kind, which the test fills."""
     return furnished(tmp_path_factory.mktemp("used"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     return furnished(tmp_path)
 
 
@@ -41,7 +41,7 @@ def furnished(home: Path) -> Path:
 
 
 @given(names)
-def test_a_name_gives_a_writable_path_below_the_folder_or_is_refused(used: Path, name: str) -> None:
+def test_a_name_gives_a_writable_path_below_the_folder_or_is_refused(used, name):
     try:
         path = path_below(used, name)
     except ShoalError as refused:
@@ -81,18 +81,16 @@ def test_a_name_gives_a_writable_path_below_the_folder_or_is_refused(used: Path,
         ("folder", "is a folder"),
     ],
 )
-def test_a_name_that_leaves_the_folder_or_is_invalid_is_refused_with_the_reason(
-    folder: Path, name: str, reason: str
-) -> None:
+def test_a_name_that_leaves_the_folder_or_is_invalid_is_refused_with_the_reason(folder, name, reason):
     with pytest.raises(ShoalError, match=reason):
         path_below(folder, name)
 
 
 @pytest.mark.parametrize("name", ["model.pt", "checkpoints/step-00000010.pt", "a..b", "é", "a b", "~", "file"])
-def test_names_that_shoal_and_its_users_give_are_accepted(folder: Path, name: str) -> None:
+def test_names_that_shoal_and_its_users_give_are_accepted(folder, name):
     assert path_below(folder, name) == folder / name
 
 
-def test_the_folder_itself_may_be_a_link(tmp_path: Path, folder: Path) -> None:
+def test_the_folder_itself_may_be_a_link(tmp_path, folder):
     (tmp_path / "linked").symlink_to(folder)
     assert path_below(tmp_path / "linked", "x") == tmp_path / "linked" / "x"

@@ -6,7 +6,6 @@ from typing import Any
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws import policies
 from bootstrap.aws.account import Account
@@ -14,7 +13,7 @@ from infra.policies import BOUNDARY, EXECUTION, document
 
 
 @pytest.fixture
-def account(aws: EmbeddedAws) -> Iterator[Account]:
+def account(aws) -> Iterator[Account]:
     found = Account()
     yield found
     for name in (*EXECUTION, BOUNDARY):
@@ -38,7 +37,7 @@ def versions(arn: str) -> list[tuple[str, bool, Any]]:
     ]
 
 
-def test_policies_are_created_once_and_the_boundary_is_found(account: Account) -> None:
+def test_policies_are_created_once_and_the_boundary_is_found(account):
     assert policies.boundary(account) is None
     policies.provide(account)
     policies.provide(account)
@@ -47,7 +46,7 @@ def test_policies_are_created_once_and_the_boundary_is_found(account: Account) -
         assert versions(policies.arn(account, name)) == [("v1", True, document(name))]
 
 
-def test_a_policy_of_another_version_is_updated_even_with_five_versions(account: Account) -> None:
+def test_a_policy_of_another_version_is_updated_even_with_five_versions(account):
     policies.provide(account)
     iam, arn = account.client("iam"), policies.arn(account, EXECUTION[0])
     for number in range(4):

@@ -42,17 +42,17 @@ def failing(times: int, error: BotoCoreError | ClientError) -> Callable[[], int]
         refused("InternalFailure", 500),
     ],
 )
-def test_a_transient_error_is_retried(error: BotoCoreError | ClientError) -> None:
+def test_a_transient_error_is_retried(error):
     assert Retrying(pause=0)(failing(3, error)) == 3
 
 
 @pytest.mark.parametrize("error", [NoCredentialsError(), refused("ExpiredToken", 403), refused("AccessDenied", 403)])
-def test_a_permanent_error_is_raised_at_once(error: BotoCoreError | ClientError) -> None:
+def test_a_permanent_error_is_raised_at_once(error):
     with pytest.raises(type(error)):
         Retrying(pause=0)(failing(1, error))
 
 
-def test_attempts_end_after_the_given_time() -> None:
+def test_attempts_end_after_the_given_time():
     error = EndpointConnectionError(endpoint_url="http://127.0.0.1")
     with pytest.raises(EndpointConnectionError):
         Retrying(seconds=0.01, pause=0)(failing(10**9, error))
@@ -66,10 +66,10 @@ def released() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(released: threading.Event) -> None:
+def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(released):
     printed: list[str] = []
 
-    def say(text: str) -> None:
+    def say(text):
         printed.append(text)
         released.set()
 
@@ -81,14 +81,14 @@ def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(release
     assert not again.unanswered
 
 
-def test_a_short_failure_is_not_reported() -> None:
+def test_a_short_failure_is_not_reported():
     printed: list[str] = []
     again = Retrying(pause=0, notice=60, say=printed.append)
     again(failing(3, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
     assert printed == []
 
 
-def test_ctrl_c_arrives_while_a_call_hangs_and_aws_counts_as_unanswered(released: threading.Event) -> None:
+def test_ctrl_c_arrives_while_a_call_hangs_and_aws_counts_as_unanswered(released):
     again = Retrying(notice=0.01, say=lambda _: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         again(lambda: released.wait(600))
@@ -98,12 +98,12 @@ def test_ctrl_c_arrives_while_a_call_hangs_and_aws_counts_as_unanswered(released
     assert not again.unanswered
 
 
-def test_attempts_end_even_if_a_call_hangs(released: threading.Event) -> None:
+def test_attempts_end_even_if_a_call_hangs(released):
     with pytest.raises(ReadTimeoutError):
         Retrying(seconds=0.05, notice=0.01, say=lambda _: None)(lambda: released.wait(600))
 
 
-def test_a_refusal_is_an_answer() -> None:
+def test_a_refusal_is_an_answer():
     again = Retrying(seconds=0, pause=0, notice=0, say=lambda _: None)
     with pytest.raises(EndpointConnectionError):
         again(failing(9, EndpointConnectionError(endpoint_url="http://127.0.0.1")))

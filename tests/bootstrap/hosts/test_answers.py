@@ -20,7 +20,7 @@ from common.errors import ShoalError
         ({"unable": 7}, "cannot use the-store: 7; the host needs its own AWS"),
     ],
 )
-def test_a_malformed_answer_of_an_agent_is_reported(answer: dict[str, Any], sentence: str) -> None:
+def test_a_malformed_answer_of_an_agent_is_reported(answer, sentence):
     host = SimpleNamespace(label="host a", gpus=0, python="/python", instance="a")
     connection = SimpleNamespace(host=host, address="10.0.0.1", run=lambda _: (0, json.dumps(answer), ""))
     run: Any = SimpleNamespace(

@@ -39,12 +39,12 @@ class Ending(Folder):
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Ending:
+def store(tmp_path) -> Ending:
     return Ending(tmp_path / "shared")
 
 
 @pytest.fixture
-def run(store: Ending, tmp_path: Path) -> HostsRun:
+def run(store, tmp_path) -> HostsRun:
     """A run on one host with a working agent."""
     file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "out", epochs=3)
@@ -63,7 +63,7 @@ def request_other_run(store: Ending, run: HostsRun, **more: Any) -> RunRequest:
     return made
 
 
-def test_busy_hosts_are_refused(store: Ending, run: HostsRun) -> None:
+def test_busy_hosts_are_refused(store, run):
     other = request_other_run(store, run, ready=True)
     with (
         Bars() as bars,
@@ -75,7 +75,7 @@ def test_busy_hosts_are_refused(store: Ending, run: HostsRun) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), LostError("no host answers")], ids=["interrupted", "lost"])
-def test_a_failed_claim_leaves_no_request(store: Ending, run: HostsRun, error: BaseException) -> None:
+def test_a_failed_claim_leaves_no_request(store, run, error):
     store.error = error
     with Bars() as bars, pytest.raises(type(error)) as raised, run.started(bars):
         pass
@@ -83,7 +83,7 @@ def test_a_failed_claim_leaves_no_request(store: Ending, run: HostsRun, error: B
     assert RequestedRuns(store, "hosts").read() is None
 
 
-def test_waiting_for_stopping_hosts_times_out(store: Ending, run: HostsRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_stopping_hosts_times_out(store, run, monkeypatch):
     monkeypatch.setattr(followed, "LONGEST_STOP_SECONDS", -1)
     with Bars() as bars, run.started(bars):
         run.launch.follow(replace(run.launch.request, stop=True))
@@ -94,10 +94,8 @@ def test_waiting_for_stopping_hosts_times_out(store: Ending, run: HostsRun, monk
             run.is_over(bars)
 
 
-def test_unknown_files_of_a_failed_run_are_reported(
-    store: Ending, run: HostsRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(_: object) -> None:
+def test_unknown_files_of_a_failed_run_are_reported(store, run, monkeypatch, capsys):
+    def fail(_):
         store.write(f"{RUNS}{run.launch.run}/train.py", "")
         run.launch.requests.write_end(run.launch.request, "the disk is full")
 

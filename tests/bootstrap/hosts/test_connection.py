@@ -18,19 +18,19 @@ from tests.ssh_hosts import SshHosts, ssh_hosts
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+def made(tmp_path_factory) -> Iterator[SshHosts]:
     with ssh_hosts(tmp_path_factory.mktemp("hosts")) as found:
         yield found
 
 
 @pytest.fixture
-def hosts(made: SshHosts, monkeypatch: pytest.MonkeyPatch) -> SshHosts:
+def hosts(made, monkeypatch) -> SshHosts:
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return made
 
 
-def test_unknown_hosts_and_rejected_keys_are_reported(hosts: SshHosts) -> None:
+def test_unknown_hosts_and_rejected_keys_are_reported(hosts):
     (host, other) = read_hosts(hosts.file).hosts
     Connection(host).close()
     known = hosts.home / ".ssh" / "known_hosts"
@@ -53,7 +53,7 @@ def test_unknown_hosts_and_rejected_keys_are_reported(hosts: SshHosts) -> None:
         key.with_suffix(".away").rename(key)
 
 
-def test_concurrent_changes_of_a_document_succeed_once(hosts: SshHosts) -> None:
+def test_concurrent_changes_of_a_document_succeed_once(hosts):
     file = read_hosts(hosts.file)
     with HostGroup(file) as one, HostGroup(file) as other:
         first, second = store_of(one), store_of(other)
@@ -67,7 +67,7 @@ def test_concurrent_changes_of_a_document_succeed_once(hosts: SshHosts) -> None:
         assert second.read("requests/a.json") is None
 
 
-def test_the_code_is_sent_once_and_again_after_its_deletion(hosts: SshHosts) -> None:
+def test_the_code_is_sent_once_and_again_after_its_deletion(hosts):
     connection, code = Connection(read_hosts(hosts.file).hosts[0]), CodePayload()
     with closing(connection):
         folder = Path(code.install(connection))
@@ -87,7 +87,7 @@ def test_the_code_is_sent_once_and_again_after_its_deletion(hosts: SshHosts) -> 
         (hosts.homes[0] / ".shoal").unlink()
 
 
-def test_an_unusable_shared_folder_is_reported(hosts: SshHosts) -> None:
+def test_an_unusable_shared_folder_is_reported(hosts):
     (hosts.folder / "file").write_text("")
     file = replace(read_hosts(hosts.file), folder=f"{hosts.folder}/file/below")
     with (
@@ -97,7 +97,7 @@ def test_an_unusable_shared_folder_is_reported(hosts: SshHosts) -> None:
         store_of(group).write("requests/a.json", "1")
 
 
-def test_a_stale_lock_is_removed(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_lock_is_removed(hosts, monkeypatch):
     monkeypatch.setattr("bootstrap.agent.folder._STALE_LOCK_SECONDS", 0.3)
     with HostGroup(read_hosts(hosts.file)) as group:
         folder = store_of(group)
@@ -107,7 +107,7 @@ def test_a_stale_lock_is_removed(hosts: SshHosts, monkeypatch: pytest.MonkeyPatc
         assert list(folder.list("requests/c")) == ["requests/c.json"]
 
 
-def test_an_unsupported_proxy_jump_is_reported(hosts: SshHosts) -> None:
+def test_an_unsupported_proxy_jump_is_reported(hosts):
     config = hosts.home / ".ssh" / "config"
     config.write_text("Host 127.0.0.1\n  ProxyJump gate\n")
     try:
@@ -119,7 +119,7 @@ def test_an_unsupported_proxy_jump_is_reported(hosts: SshHosts) -> None:
         config.unlink()
 
 
-def test_another_host_replaces_a_lost_one(hosts: SshHosts) -> None:
+def test_another_host_replaces_a_lost_one(hosts):
     file = read_hosts(hosts.file)
     with HostGroup(file) as group:
         folder = store_of(group)

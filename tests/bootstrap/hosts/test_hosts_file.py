@@ -21,7 +21,7 @@ def read(tmp_path: Path, text: str) -> HostsFile:
     return read_hosts(path)
 
 
-def test_options_of_a_host_override_common_options(tmp_path: Path) -> None:
+def test_options_of_a_host_override_common_options(tmp_path):
     found = read(
         tmp_path,
         "# our lab\nfolder=/srv/shoal\npython=/opt/venv/bin/python\n\nann@10.0.0.1 gpus=2\n"
@@ -39,24 +39,24 @@ def test_options_of_a_host_override_common_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "folder"), [("s3://reviews", "s3://reviews"), ("s3://reviews/", "s3://reviews"), ("/srv//x/", "/srv/x")]
 )
-def test_the_shared_folder_is_normalised(tmp_path: Path, written: str, folder: str) -> None:
+def test_the_shared_folder_is_normalised(tmp_path, written, folder):
     assert read(tmp_path, f"folder={written}\nann@h1\n").folder == folder
 
 
 @pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
-def test_an_invalid_hosts_file_is_refused_with_its_line(tmp_path: Path, row: dict[str, str]) -> None:
+def test_an_invalid_hosts_file_is_refused_with_its_line(tmp_path, row):
     with pytest.raises(ShoalError) as raised:
         read(tmp_path, row["file"])
     assert str(raised.value).replace(f"{tmp_path}/", "") == row["said"]
 
 
-def test_a_missing_hosts_file_is_reported(tmp_path: Path) -> None:
+def test_a_missing_hosts_file_is_reported(tmp_path):
     with pytest.raises(ShoalError, match=r"^cannot read the hosts file .*: No such file or directory$"):
         read_hosts(tmp_path / "none.txt")
 
 
 @given(st.text(alphabet=string.printable, max_size=200))
-def test_any_text_is_parsed_or_refused(tmp_path: Path, text: str) -> None:
+def test_any_text_is_parsed_or_refused(tmp_path, text):
     path = tmp_path / "hosts.txt"
     path.write_text(text)
     try:

@@ -28,7 +28,7 @@ _OF_HOSTS = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLE
 
 
 @pytest.fixture(scope="module")
-def bucket(aws: EmbeddedAws) -> str:
+def bucket(aws) -> str:
     boto3.client("s3").create_bucket(Bucket=_BUCKET)
     return f"s3://{_BUCKET}"
 
@@ -43,14 +43,14 @@ def hosts_with(aws: EmbeddedAws, root: Path, **variables: str) -> Iterator[SshHo
 
 
 @pytest.fixture
-def hosts(bucket: str, aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+def hosts(bucket, aws, tmp_path_factory) -> Iterator[SshHosts]:
     keys = {name: aws.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     with hosts_with(aws, tmp_path_factory.mktemp("hosts"), **keys) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dataset(tmp_path_factory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
 
 
@@ -69,9 +69,7 @@ def until_there_is(pattern: str, training: Training) -> None:
 
 
 @pytest.mark.soak
-def test_hosts_train_with_a_bucket_instead_of_a_folder(
-    hosts: SshHosts, bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hosts_train_with_a_bucket_instead_of_a_folder(hosts, bucket, aws, dataset, tmp_path, monkeypatch):
     of_command = boto3.client("iam").create_access_key(UserName=USER)["AccessKey"]
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", of_command["AccessKeyId"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", of_command["SecretAccessKey"])
@@ -93,7 +91,7 @@ def test_hosts_train_with_a_bucket_instead_of_a_folder(
     assert [places_of(each, *places) for each in secrets] == [[], []]
 
 
-def test_a_bucket_works_as_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_a_bucket_works_as_a_store(bucket, aws, tmp_path):
     store, path = store_at(bucket), tmp_path / "file"
     assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0, 99)) == (
         bucket,
@@ -115,9 +113,7 @@ def test_a_bucket_works_as_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path
     assert (tmp_path / "below" / "copy").read_bytes() == b"0123456789"
 
 
-def test_an_unusable_bucket_is_reported(
-    bucket: str, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_bucket_is_reported(bucket, aws, tmp_path, monkeypatch):
     path = tmp_path / "file"
     path.write_text("1")
     with pytest.raises(LostError, match=r"^cannot use s3://is-not-there: there is no bucket is-not-there; check"):

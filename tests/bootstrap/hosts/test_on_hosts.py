@@ -16,17 +16,17 @@ pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+def hosts(tmp_path_factory) -> Iterator[SshHosts]:
     with ssh_hosts(tmp_path_factory.mktemp("hosts")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dataset(tmp_path_factory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
 
 
-def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
+def test_hosts_learn_what_this_machine_learns(hosts, dataset, tmp_path):
     training = Training(hosts, dataset, tmp_path / "out", "--epochs", "3")
     training.until("attempts/*")
     key = (hosts.home / ".ssh" / "id_ed25519").read_text().splitlines()[1]
@@ -42,9 +42,7 @@ def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tm
     assert [oct(path.stat().st_mode)[-3:] for path in made] == ["755", "755"]
 
 
-def test_a_detached_run_continues_and_the_same_command_follows_it(
-    hosts: SshHosts, dataset: Path, tmp_path: Path
-) -> None:
+def test_a_detached_run_continues_and_the_same_command_follows_it(hosts, dataset, tmp_path):
     options = ("--epochs", "20", "--slow", "0:5", "--slow", "1:5")
     left = Training(hosts, dataset, tmp_path / "out", *options, "--detach").ended()
     assert (left["detached"], left["hosts"]) == (True, str(hosts.file))
@@ -63,7 +61,7 @@ def test_a_detached_run_continues_and_the_same_command_follows_it(
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
 
 
-def test_a_lost_host_rejoins(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
+def test_a_lost_host_rejoins(hosts, dataset, tmp_path):
     training = Training(hosts, dataset, tmp_path / "out", *LONG)
     training.until("checkpoints/step-*")
     for process in hosts.host_of(hosts.agents()[0]):  # like a restart of the host

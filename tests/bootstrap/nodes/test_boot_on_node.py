@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -23,7 +22,7 @@ def boot(aws):
     ec2, s3 = boto3.client("ec2"), boto3.client("s3")
     started = []
 
-    def run(**environment: str) -> tuple[str, str]:
+    def run(**environment):
         s3.create_bucket(Bucket=BUCKET)
         s3.upload_file(str(SCRIPT), BUCKET, "boot.sh")
         variables = {
@@ -43,7 +42,7 @@ def boot(aws):
         identifier = str(made["Instances"][0]["InstanceId"])
         started.append(identifier)
 
-        def ended() -> str | None:
+        def ended():
             printed = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
             return printed if "user data ended with" in printed else None
 
@@ -59,7 +58,7 @@ def reports(aws):
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=BUCKET)
 
-    def found() -> dict[str, dict[str, Any]]:
+    def found():
         listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="nodes/").get("Contents", [])
         keys = [each["Key"] for each in listed if each["Key"].endswith(".json")]
         bodies = {key: s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys}

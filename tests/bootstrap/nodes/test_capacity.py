@@ -35,7 +35,7 @@ GROUPS_OF_THE_TABLE = {
 @pytest.mark.parametrize(
     ("message", "kind"), [(message, kind) for kind, messages in TABLE["kinds"].items() for message in messages]
 )
-def test_messages_of_aws_are_classified(message: str, kind: str) -> None:
+def test_messages_of_aws_are_classified(message, kind):
     assert classify_refusal(message) is Refusal(kind)
 
 
@@ -54,7 +54,7 @@ def done(row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("row", TABLE["actions"], ids=lambda row: row["about"])
-def test_missing_nodes_cause_this_action(row: dict[str, Any]) -> None:
+def test_missing_nodes_cause_this_action(row):
     assert done(row) == row["done"]
 
 
@@ -74,7 +74,7 @@ GROUPS = st.lists(
 
 
 @given(GROUPS, st.floats(0, 2 * SPOT_SECONDS), st.booleans())
-def test_every_action_has_a_reason(groups: list[GroupState], seconds: float, zones_left: bool) -> None:
+def test_every_action_has_a_reason(groups, seconds, zones_left):
     action = next_action(groups, seconds=seconds, tried=["us-east-1a"], zones_left=zones_left)
     short = [group for group in groups if group.lacks_nodes]
     quota = any(classify_refusal(message) is Refusal.QUOTA for group in short for message in group.refusals)

@@ -23,7 +23,7 @@ class Interrupting:
         self.at_zero.append(AutoScalingGroupName)
 
 
-def test_an_interrupt_at_the_start_leaves_no_group_scaled_up() -> None:
+def test_an_interrupt_at_the_start_leaves_no_group_scaled_up():
     session: Any = Interrupting()
     group = GpuGroup(name="a", scaling_group="Shoal-a", size=1, desired=1, gpus=1, spot=False, stays=False)
     fleet.scale_to_zero(Deployment(name="mine", topology="x", session=session, outputs={}), [group])

@@ -6,7 +6,6 @@ import shlex
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ DISKS = "dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_AWS"
 
 
 @pytest.fixture
-def bash(tmp_path: Path) -> Bash:
+def bash(tmp_path) -> Bash:
     return Bash(tmp_path)
 
 
@@ -40,7 +39,7 @@ def boots(bash: Bash, devices: str, **environment: str) -> dict[str, str]:
     return reported
 
 
-def test_a_node_without_working_gpus_fails(bash: Bash) -> None:
+def test_a_node_without_working_gpus_fails(bash):
     reported = boots(bash, devices='echo "PyTorch finds 0 of $3" >&2; exit 1')
     assert (reported["state"], reported["log"].splitlines()[-1]) == ("failed", "PyTorch finds 0 of 8")
     assert bash.ended.returncode == 1
@@ -51,7 +50,7 @@ def test_a_node_without_working_gpus_fails(bash: Bash) -> None:
     [(0, {}), (1, {"GPUS": "0"}), (1, {"NODE_ROOT": "emulated"})],
     ids=["GPUs that compute", "a reader", "an emulated node"],
 )
-def test_a_ready_node_reports_its_python_version(bash: Bash, status: int, environment: dict[str, str]) -> None:
+def test_a_ready_node_reports_its_python_version(bash, status, environment):
     given = {name: value.replace("emulated", str(bash.root)) for name, value in environment.items()}
     reported = boots(bash, devices=f"exit {status}", **given)
     assert (reported["state"], reported["python"]) == ("ready", ".".join(map(str, sys.version_info[:3])))
@@ -94,9 +93,7 @@ def made(bash: Bash) -> list[str]:
         ([{"kind": "disk\npart"}], []),
     ],
 )
-def test_only_blank_disks_are_used_and_several_become_one(
-    bash: Bash, disks: list[dict[str, Any]], programs: list[str]
-) -> None:
+def test_only_blank_disks_are_used_and_several_become_one(bash, disks, programs):
     devices = [disk(bash, f"nvme{number}n1", **each) for number, each in enumerate(disks, 1)]
     own_disks(bash)
     calls = bash.recorded_words()
@@ -110,7 +107,7 @@ def test_only_blank_disks_are_used_and_several_become_one(
         assert calls[calls.index("mount") :][1:5] == ["-o", "noatime", devices[0], str(bash.root / "mnt" / "local")]
 
 
-def test_disks_that_the_image_has_mounted_are_used(bash: Bash) -> None:
+def test_disks_that_the_image_has_mounted_are_used(bash):
     disk(bash, "nvme1n1")
     bash.add("mountpoint", '[ "${@: -1}" = "$NODE_ROOT/opt/dlami/nvme" ]')
     own_disks(bash)
@@ -118,7 +115,7 @@ def test_disks_that_the_image_has_mounted_are_used(bash: Bash) -> None:
     assert made(bash) == []
 
 
-def test_an_unreadable_disk_is_not_blank(bash: Bash) -> None:
+def test_an_unreadable_disk_is_not_blank(bash):
     device = Path(disk(bash, "nvme1n1"))
     device.unlink()
     device.mkdir()  # nobody can read a folder, not even root
@@ -128,7 +125,7 @@ def test_an_unreadable_disk_is_not_blank(bash: Bash) -> None:
     assert made(bash) == []
 
 
-def test_a_disk_that_mount_refuses_is_not_used(bash: Bash) -> None:
+def test_a_disk_that_mount_refuses_is_not_used(bash):
     disk(bash, "nvme1n1")
     bash.add("mount", "exit 32")
     own_disks(bash)
@@ -136,7 +133,7 @@ def test_a_disk_that_mount_refuses_is_not_used(bash: Bash) -> None:
     assert not (bash.root / "mnt" / "local").exists()
 
 
-def test_wheels_exist_for_every_python_of_the_image() -> None:
+def test_wheels_exist_for_every_python_of_the_image():
     (versions,) = re.findall(r"^GPU_PYTHONS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {"3.11", "3.12", "3.13", "3.14"} <= set(versions.split())
     held = zipfile.ZipFile(ROOT / "build" / "wheels" / "gpu.zip").namelist()

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, NoCapacity, SilentBoot
 from tests.local_aws.accounts import session_with
 
@@ -39,7 +38,7 @@ class Stages(Bars):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws: EmbeddedAws) -> None:
+def bucket(aws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
@@ -60,10 +59,10 @@ class Brisk(Fleet):
 
 
 @pytest.fixture(autouse=True)
-def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+def brisk(monkeypatch) -> None:
     ready = scale_up.is_ready
 
-    def reported(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
+    def reported(s3, deployment, node):
         if (deployment.name, node.group) in Brisk.groups:
             s3.put_object(Bucket=BUCKET, Key=f"nodes/{node.instance_id}.json", Body=b'{"state": "ready", "log": ""}')
         return ready(s3, deployment, node)
@@ -73,10 +72,10 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def fleet(aws: EmbeddedAws) -> Iterator[Callable[..., Fleet]]:
+def fleet(aws) -> Iterator[Callable[..., Fleet]]:
     made: list[Fleet] = []
 
-    def make(*arguments: Any, **more: Any) -> Fleet:
+    def make(*arguments, **more):
         made.append(Brisk(*arguments, **more))
         return made[-1]
 
@@ -97,7 +96,7 @@ def refuses(fleet: Fleet, bars: Stages, sentence: str) -> None:
     assert set(fleet.desired().values()) == {0}
 
 
-def test_all_nodes_are_ready_inside_the_block_and_end_after_it(fleet, bars) -> None:
+def test_all_nodes_are_ready_inside_the_block_and_end_after_it(fleet, bars):
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 2, market="spot")
     with scale_up.scaled_up(both.deployment, bars) as nodes:
         assert both.desired() == {"fast": 1, "slow": 2}
@@ -110,7 +109,7 @@ def test_all_nodes_are_ready_inside_the_block_and_end_after_it(fleet, bars) -> N
     assert bars.shown == ["start nodes"]
 
 
-def test_missing_spot_nodes_are_replaced_on_demand_until_the_next_request(fleet, bars, aws) -> None:
+def test_missing_spot_nodes_are_replaced_on_demand_until_the_next_request(fleet, bars, aws):
     cheap = fleet().add("cheap", "g5.xlarge", 2, market="spot")
     with aws.faults.during(NoCapacity(market="spot")):
         assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
@@ -120,7 +119,7 @@ def test_missing_spot_nodes_are_replaced_on_demand_until_the_next_request(fleet,
     assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "spot")] * 2
 
 
-def test_spot_nodes_have_any_available_type_and_on_demand_nodes_the_first_type(fleet, bars, aws) -> None:
+def test_spot_nodes_have_any_available_type_and_on_demand_nodes_the_first_type(fleet, bars, aws):
     mixed = fleet().add("mixed", "g6e.xlarge", 3, "g6.xlarge", "g5.xlarge", market="spot")
     with aws.faults.during(NoCapacity(instance_type="g6e.xlarge")):
         kinds = sorted(node.instance_type for node in mixed.scaled_up(bars))
@@ -137,7 +136,7 @@ def test_spot_nodes_have_any_available_type_and_on_demand_nodes_the_first_type(f
         )
 
 
-def test_all_groups_change_zone_if_one_has_no_capacity(fleet, bars, aws) -> None:
+def test_all_groups_change_zone_if_one_has_no_capacity(fleet, bars, aws):
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge")):
         zones_before = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "spot")]
@@ -146,7 +145,7 @@ def test_all_groups_change_zone_if_one_has_no_capacity(fleet, bars, aws) -> None
     assert seen(both.scaled_up(bars)) == zones_before  # the next request stays in the zone with capacity
 
 
-def test_a_user_with_shoals_policy_may_change_the_zone_and_the_market(fleet, bars, aws) -> None:
+def test_a_user_with_shoals_policy_may_change_the_zone_and_the_market(fleet, bars, aws):
     policy = json.loads(
         re.sub("[Ss]hoal-", "", json.dumps(policies.document(policies.USER)))
     )  # fleets have other names
@@ -159,21 +158,21 @@ def test_a_user_with_shoals_policy_may_change_the_zone_and_the_market(fleet, bar
     assert seen(both.scaled_up(bars)) == [zones_before[0], ("slow", "us-east-1b", "spot")]
 
 
-def test_without_capacity_in_any_zone_the_error_names_the_zones_and_no_node_runs(fleet, bars, aws) -> None:
+def test_without_capacity_in_any_zone_the_error_names_the_zones_and_no_node_runs(fleet, bars, aws):
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     with aws.faults.during(NoCapacity(instance_type="g4dn.xlarge")):
         refuses(both, bars, r"no g4dn.xlarge for 'slow' in us-east-1a, us-east-1b and us-east-1c now: \"We cur")
 
 
 @pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])
-def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws, network) -> None:
+def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws, network):
     only = fleet(**network).add("fast", "g5.xlarge", 1)
     assert [node.zone for node in only.scaled_up(bars)] == ["us-east-1c"]
     with aws.faults.during(NoCapacity(zone="us-east-1c")):
         refuses(only, bars, r"in us-east-1c now: .* or use a different zone, a different instance type")
 
 
-def test_readers_start_only_on_request_and_are_listed_after_training_nodes(fleet, bars) -> None:
+def test_readers_start_only_on_request_and_are_listed_after_training_nodes(fleet, bars):
     both = fleet().add("zebra", "g5.xlarge", 1).add("ant", "m5.xlarge", 2, role="read")
     with scale_up.scaled_up(both.deployment, bars) as nodes:
         assert both.desired() == {"zebra": 1, "ant": 0}
@@ -188,7 +187,7 @@ def test_readers_start_only_on_request_and_are_listed_after_training_nodes(fleet
     assert both.desired() == {"zebra": 0, "ant": 0}
 
 
-def test_readers_that_stay_have_no_rank_and_those_of_a_killed_command_end(fleet, bars) -> None:
+def test_readers_that_stay_have_no_rank_and_those_of_a_killed_command_end(fleet, bars):
     trains = fleet().add("train", "g5.xlarge", 1)
     stay = trains.add("stay", "m5.xlarge", 1, role="read", start="deploy").add("left", "m5.xlarge", 1, role="read")
     for name in ("stay", "left"):
@@ -198,7 +197,7 @@ def test_readers_that_stay_have_no_rank_and_those_of_a_killed_command_end(fleet,
     assert stay.desired() == {"train": 0, "stay": 1, "left": 0}
 
 
-def test_nodes_started_with_the_deployment_stay(fleet, bars) -> None:
+def test_nodes_started_with_the_deployment_stay(fleet, bars):
     both = fleet().add("fast", "g5.xlarge", 1, start="deploy").add("slow", "g4dn.xlarge", 1)
     first = both.scaled_up(bars)
     assert both.desired() == {"fast": 1, "slow": 0}
@@ -206,7 +205,7 @@ def test_nodes_started_with_the_deployment_stay(fleet, bars) -> None:
     assert (first[0], first[1].group) == (second[0], second[1].group)
 
 
-def test_a_node_that_never_reports_is_an_error(fleet, bars, aws, monkeypatch) -> None:
+def test_a_node_that_never_reports_is_an_error(fleet, bars, aws, monkeypatch):
     monkeypatch.setattr(scale_up, "READY_SECONDS", 2)
     silent = fleet().add("fast", "g5.xlarge", 1, boot=report(state="ready", log=""))
     printed = r"i-\w+ \(fast\) never reported; to see the console output, run: aws ec2 get-console-output"
@@ -215,15 +214,15 @@ def test_a_node_that_never_reports_is_an_error(fleet, bars, aws, monkeypatch) ->
 
 
 @pytest.mark.parametrize(("types", "minutes"), [(["g5.xlarge"], 15), (["g5.xlarge", "g4dn.metal"], 35)])
-def test_bare_metal_may_take_twenty_minutes_more(types, minutes) -> None:
+def test_bare_metal_may_take_twenty_minutes_more(types, minutes):
     assert scale_up.ready_seconds(types) == minutes * 60
 
 
-def test_a_replacement_of_a_booting_node_is_waited_for(fleet, bars, monkeypatch) -> None:
+def test_a_replacement_of_a_booting_node_is_waited_for(fleet, bars, monkeypatch):
     one = fleet().add("fast", "g5.xlarge", 1)
     ready, gone = scale_up.is_ready, []
 
-    def fail_first(s3, deployment, node) -> bool:
+    def fail_first(s3, deployment, node):
         if not gone:
             gone.append(node.instance_id)
             one.ec2.terminate_instances(InstanceIds=gone)
@@ -249,12 +248,12 @@ def test_a_replacement_of_a_booting_node_is_waited_for(fleet, bars, monkeypatch)
         ({}, "its log is empty"),
     ],
 )
-def test_an_invalid_report_of_a_node_is_an_error(reported, message) -> None:
+def test_an_invalid_report_of_a_node_is_an_error(reported, message):
     class Bucket:
         class exceptions:  # noqa: N801
             NoSuchKey = KeyError
 
-        def get_object(self, **_: str) -> dict[str, io.BytesIO]:
+        def get_object(self, **_):
             return {"Body": io.BytesIO(reported if isinstance(reported, bytes) else json.dumps(reported).encode())}
 
     deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={topology.OUTPUT_DATA_BUCKET: "x"})
@@ -262,7 +261,7 @@ def test_an_invalid_report_of_a_node_is_an_error(reported, message) -> None:
         scale_up.is_ready(Bucket(), deployment, NODE)
 
 
-def test_the_number_of_ready_nodes_is_unknown_if_a_report_is_unreadable(fleet, bars, aws) -> None:
+def test_the_number_of_ready_nodes_is_unknown_if_a_report_is_unreadable(fleet, bars, aws):
     one = fleet().add("fast", "g5.xlarge", 1)
     with scale_up.scaled_up(one.deployment, bars):
         (message,) = status.read_groups(Account(), one.name, BUCKET)

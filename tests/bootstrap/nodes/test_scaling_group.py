@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any, cast
 
-import pytest
-
 from bootstrap.nodes import scaling_group
 from bootstrap.nodes.fleet import GpuGroup
 from bootstrap.nodes.scaling_group import ScalingGroup
@@ -37,9 +35,7 @@ def activity(number: int, status: str) -> dict[str, str]:
     return {"ActivityId": str(number), "StatusCode": status, "StatusMessage": f"{status} {number}"}
 
 
-def test_only_refusals_since_the_request_count_and_only_while_nodes_are_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_refusals_since_the_request_count_and_only_while_nodes_are_missing(monkeypatch):
     monkeypatch.setattr(scaling_group, "retrying", lambda call: call())
     services = Services()
     template = {"LaunchTemplateId": "lt-1", "Version": "1"}
@@ -57,9 +53,7 @@ def test_only_refusals_since_the_request_count_and_only_while_nodes_are_missing(
     assert group.state().refusals == ()
 
 
-def test_a_request_for_spot_nodes_in_the_same_zone_changes_only_the_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_request_for_spot_nodes_in_the_same_zone_changes_only_the_size(monkeypatch):
     monkeypatch.setattr(scaling_group, "retrying", lambda call: call())
     services = Services()
     specification = {"LaunchTemplateSpecification": {"LaunchTemplateId": "lt-1", "Version": "1"}}

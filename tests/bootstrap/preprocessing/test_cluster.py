@@ -29,13 +29,13 @@ OWN, OTHER = (f"shoal {each.run}: " for each in (MINE, THEIRS))
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+def aws(tmp_path_factory) -> Iterator[EmbeddedAws]:
     with running_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def session(aws: EmbeddedAws) -> boto3.Session:
+def session(aws) -> boto3.Session:
     make_buckets().put_object(Bucket="data", Key="in/lines", Body=b"a line\n")
     return boto3.Session()
 
@@ -90,11 +90,11 @@ class Cluster(EmrCluster):
         ([("MASTER", "m5.2xlarge", 1), ("CORE", "m5.xlarge", 2), ("TASK", "m5.2xlarge", 3)], 32),
     ],
 )
-def test_core_and_task_nodes_work_or_else_the_primary_node(session, groups, vcpus) -> None:
+def test_core_and_task_nodes_work_or_else_the_primary_node(session, groups, vcpus):
     assert EmrCluster(deployment(*groups)).workers().vcpus == vcpus
 
 
-def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(session) -> None:
+def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(session):
     ended = deployment()
     session.client("emr").terminate_job_flows(JobFlowIds=[ended.output(topology.OUTPUT_CLUSTER_ID)])
     with pytest.raises(
@@ -103,19 +103,19 @@ def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(ses
         EmrCluster(ended)
 
 
-def test_a_cluster_unknown_to_emr_has_ended(session) -> None:
+def test_a_cluster_unknown_to_emr_has_ended(session):
     with pytest.raises(ShoalError, match=r"the cluster j-FORGOTTEN has terminated \(state TERMINATED\); `shoal deploy"):
         EmrCluster(deployment_of("j-FORGOTTEN"))
 
 
-def test_active_steps_are_found_by_the_prefix_of_their_names(session) -> None:
+def test_active_steps_are_found_by_the_prefix_of_their_names(session):
     there = EmrCluster(deployment())
     names = (f"{OWN}encode", f"{OWN}merge", f"{OTHER}merge", "end cancelled jobs")
     ids = there.submit([sleeping(name) for name in names])
     assert there.active_steps(OWN) == {"encode": ids[0], "merge": ids[1]}
 
 
-def test_steps_continue_if_aws_does_not_answer(session) -> None:
+def test_steps_continue_if_aws_does_not_answer(session):
     there = EmrCluster(deployment())
     (step,) = there.submit([sleeping(f"{OWN}merge")])
     with pytest.raises(EndpointConnectionError), there.cancelling([step], MINE):
@@ -124,7 +124,7 @@ def test_steps_continue_if_aws_does_not_answer(session) -> None:
 
 
 @pytest.mark.soak
-def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session, aws) -> None:
+def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session, aws):
     there, s3 = Cluster(aws), session.client("s3")
     own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
     s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 2, "run": "$(reboot)", "token": ""}')
@@ -147,7 +147,7 @@ def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session
     ("written", "why"),
     [(None, "the step has not answered for 1 seconds"), (b"{}", "Shoal cannot read its answer: its version is")],
 )
-def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypatch, written, why) -> None:
+def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypatch, written, why):
     monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
     there, launch = EmrCluster(deployment()), replace(MINE, token="00000002")
     (own,) = there.submit([sleeping(f"{OWN}encode")])
@@ -160,7 +160,7 @@ def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypa
     assert there.active_steps(OWN) == {}
 
 
-def test_pending_steps_are_cancelled_at_once(session) -> None:
+def test_pending_steps_are_cancelled_at_once(session):
     there = EmrCluster(deployment())
     running, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
     until(lambda: there._unfinished([running], "RUNNING") == [running])
@@ -185,7 +185,7 @@ class Shown(Bars):
         self.figures = figures
 
 
-def test_steps_are_shown_with_their_cost_and_a_failure_with_the_last_line_of_its_log(session) -> None:
+def test_steps_are_shown_with_their_cost_and_a_failure_with_the_last_line_of_its_log(session):
     there, bars = EmrCluster(deployment()), Shown()
     failing = ("bash", "-c", "echo Traceback >&2; echo 'ValueError: no number' >&2; sleep 1; exit 3")
     done, failed = there.submit([step(f"{OWN}count words", "true"), step(f"{OWN}encode", *failing)])
@@ -198,7 +198,7 @@ def test_steps_are_shown_with_their_cost_and_a_failure_with_the_last_line_of_its
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])
-def test_a_damaged_log_of_a_step_is_reported(session, packed: bytes) -> None:
+def test_a_damaged_log_of_a_step_is_reported(session, packed):
     there = EmrCluster(deployment())
     session.client("s3").put_object(Bucket="log", Key="emr/damaged/stderr.gz", Body=packed)
     assert there._last_line(S3Path("log", "emr/damaged/")) == "its log is damaged"

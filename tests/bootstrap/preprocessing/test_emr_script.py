@@ -59,16 +59,16 @@ def _variables(text: str) -> Mapping[str, str]:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
+def node(tmp_path) -> Node:
     return Node(tmp_path)
 
 
-def test_each_script_that_calls_aws_has_the_region(node: Node) -> None:
+def test_each_script_that_calls_aws_has_the_region(node):
     for environment in (node.fetching, node.python(), node.python("shoal-step")):
         assert (environment.get("AWS_REGION"), environment.get("AWS_DEFAULT_REGION")) == ("eu-west-1", "eu-west-1")
 
 
-def test_only_work_outside_of_yarn_reports_to_emr_that_the_cluster_is_busy(node: Node) -> None:
+def test_only_work_outside_of_yarn_reports_to_emr_that_the_cluster_is_busy(node):
     busy = node.root / "emr" / "metricscollector" / "isbusy"
     busy.parent.mkdir(parents=True)
     node.python(CONTAINER_ID="container_1", MOMENTS="10", AWAITED=str(busy))
@@ -78,9 +78,7 @@ def test_only_work_outside_of_yarn_reports_to_emr_that_the_cluster_is_busy(node:
     assert busy.exists()
 
 
-def test_a_container_of_yarn_copies_the_compiled_code_and_other_processes_use_the_large_disk(
-    node: Node, tmp_path: Path
-) -> None:
+def test_a_container_of_yarn_copies_the_compiled_code_and_other_processes_use_the_large_disk(node, tmp_path):
     compiled = node.root / "opt" / "shoal" / "compiled"
     compiled.mkdir(exist_ok=True)
     (compiled / "a.nbi").touch()

@@ -74,13 +74,13 @@ class There:
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
+def there(tmp_path_factory) -> Iterator[There]:
     with running_aws(tmp_path_factory.mktemp("aws"), WHEELS) as aws:
         yield There(aws)
 
 
 @pytest.fixture
-def reviews(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def reviews(tmp_path, request) -> Path:
     """Reviews that differ for each test, so that no test continues the work of another."""
     path = tmp_path / f"{request.node.name}.json"
     write_reviews(path, texts=1_500, seed=len(request.node.name))
@@ -103,7 +103,7 @@ class Impatient(Bars):
             raise KeyboardInterrupt
 
 
-def test_steps_that_finished_before_a_refusal_are_not_repeated(there, reviews, monkeypatch) -> None:
+def test_steps_that_finished_before_a_refusal_are_not_repeated(there, reviews, monkeypatch):
     before, kept = len(there.steps()), there.work()
     noisy = reviews.with_name("noisy.json")
     noisy.write_bytes(reviews.read_bytes() + b"{\n" * 10)
@@ -122,9 +122,9 @@ def test_steps_that_finished_before_a_refusal_are_not_repeated(there, reviews, m
 
 
 @pytest.mark.slow
-def test_work_with_a_lost_part_is_not_continued(there, reviews) -> None:
+def test_work_with_a_lost_part_is_not_continued(there, reviews):
     class Losing(Bars):
-        def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        def stage(self, name, total, unit=None):
             super().stage(name, total, unit)
             if name == "encode":
                 lost = next(key for key in there.work() if "/distinct/part-" in key)
@@ -140,7 +140,7 @@ def test_work_with_a_lost_part_is_not_continued(there, reviews) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_cancels_the_unfinished_steps_and_removes_all_files(there, reviews) -> None:
+def test_ctrl_c_cancels_the_unfinished_steps_and_removes_all_files(there, reviews):
     kept = there.work()
     before = len(there.steps())
     with pytest.raises(KeyboardInterrupt):
@@ -156,8 +156,8 @@ def test_ctrl_c_cancels_the_unfinished_steps_and_removes_all_files(there, review
     assert yarn.applications(there.aws.folder / "clusters" / there.cluster) == []
 
 
-def test_steps_that_aws_does_not_cancel_keep_their_files(there, reviews, monkeypatch) -> None:
-    def pressed_again(*_: object) -> None:
+def test_steps_that_aws_does_not_cancel_keep_their_files(there, reviews, monkeypatch):
+    def pressed_again(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(EmrCluster, "cancel", pressed_again)
@@ -170,7 +170,7 @@ def test_steps_that_aws_does_not_cancel_keep_their_files(there, reviews, monkeyp
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_the_steps_of_another_command(there, reviews) -> None:
+def test_ctrl_c_leaves_the_steps_of_another_command(there, reviews):
     with pytest.raises(Detached):
         there.preprocess(reviews, detach=True)
     submitted = list(there.steps())
@@ -183,9 +183,7 @@ def test_ctrl_c_leaves_the_steps_of_another_command(there, reviews) -> None:
     assert list(there.steps()) == submitted
 
 
-def test_a_faulty_cluster_and_s3_give_the_dataset_of_this_machine_and_leave_nothing_else(
-    there, reviews, tmp_path
-) -> None:
+def test_a_faulty_cluster_and_s3_give_the_dataset_of_this_machine_and_leave_nothing_else(there, reviews, tmp_path):
     before, kept = len(there.steps()), there.work()
     here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
     faults = (
@@ -202,7 +200,7 @@ def test_a_faulty_cluster_and_s3_give_the_dataset_of_this_machine_and_leave_noth
     assert there.work() == kept
 
 
-def test_repeated_work_returns_its_dataset_and_runs_nothing(there, reviews) -> None:
+def test_repeated_work_returns_its_dataset_and_runs_nothing(there, reviews):
     first = there.preprocess(reviews)
     ran = len(there.steps())
     assert there.preprocess(reviews) == first
@@ -214,7 +212,7 @@ def test_repeated_work_returns_its_dataset_and_runs_nothing(there, reviews) -> N
     assert there.names()[ran:] == STEPS
 
 
-def test_detached_steps_can_be_followed_from_elsewhere_and_their_result_found_later(there, reviews) -> None:
+def test_detached_steps_can_be_followed_from_elsewhere_and_their_result_found_later(there, reviews):
     with pytest.raises(Detached) as left:
         there.preprocess(reviews, detach=True)
     with Bars() as bars:

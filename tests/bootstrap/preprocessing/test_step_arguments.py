@@ -4,18 +4,12 @@ import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from shoal_local_aws.hadoop.tasks import split_arguments
 
-from bootstrap.preprocessing.step_arguments import (
-    command_arguments,
-    spark_arguments,
-    streaming_arguments,
-    workers,
-)
+from bootstrap.preprocessing.step_arguments import command_arguments, spark_arguments, streaming_arguments, workers
 from common.errors import ShoalError
 from corpus.dataset_settings import Settings
 from infra import catalog
@@ -31,11 +25,7 @@ SPARK_MASTER_MB = 512 + 384
 
 def plan(**settings: object) -> Plan:
     return Plan(
-        tasks=[b"[]"] * 3,
-        work=WORK,
-        output="s3://data/datasets",
-        settings=Settings(**settings),
-        input_bytes=10**9,
+        tasks=[b"[]"] * 3, work=WORK, output="s3://data/datasets", settings=Settings(**settings), input_bytes=10**9
     )
 
 
@@ -61,7 +51,7 @@ def arguments_of(step: JobStep | CommandStep, runner: Callable[..., list[str]]) 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row["settings"]))
 @pytest.mark.parametrize("runner", [streaming_arguments, spark_arguments])
-def test_the_steps_of_a_plan_are_these(row: dict[str, Any], runner: Callable[..., list[str]]) -> None:
+def test_the_steps_of_a_plan_are_these(row, runner):
     made = {step.name: arguments_of(step, runner) for step in plan(**row["settings"]).steps()}
     jobs = row["spark" if runner is spark_arguments else "streaming"]
     assert made == {**jobs, **row["commands"]}
@@ -73,7 +63,7 @@ CLASSES = {"ragged": True, "words": "tokens", "duplicates": True, "labelled": Tr
 @pytest.mark.parametrize(
     "label", ["very good", "it's", 'the "best"', "$1", "'\"", "sehr schön", ["arts & crafts", "it's", "x"]]
 )
-def test_labels_and_classes_reach_the_tasks_unchanged(label: str | list[str]) -> None:
+def test_labels_and_classes_reach_the_tasks_unchanged(label):
     classes = {**CLASSES, "classes": tuple(label)}
     made = job_arguments(**({"labelled": True, "positive_label": label} if isinstance(label, str) else classes))[
         "deduplicate"
@@ -84,20 +74,20 @@ def test_labels_and_classes_reach_the_tasks_unchanged(label: str | list[str]) ->
 
 
 @pytest.mark.parametrize("arguments", [streaming_arguments, spark_arguments])
-def test_class_names_that_are_too_long_for_a_step_are_refused(arguments: Callable[..., list[str]]) -> None:
+def test_class_names_that_are_too_long_for_a_step_are_refused(arguments):
     names = tuple(f"{number:050}" for number in range(256))
     with pytest.raises(ShoalError, match="the names of the classes are too long"):
         job_arguments(arguments, ragged=True, labelled=True, classes=names)
 
 
-def test_a_word_with_both_kinds_of_quotes_is_refused() -> None:
+def test_a_word_with_both_kinds_of_quotes_is_refused():
     quoted = Plan(tasks=[], work='s3://data/it\'s "work"', output="s3://data/datasets", input_bytes=1)
     with pytest.raises(ShoalError, match="both kinds of quotes"):
         streaming_arguments(quoted.steps()[0], reducers=1, run="1", resources=NODES)
 
 
 @pytest.mark.parametrize("kind", [name for name, kind in catalog.catalog().types.items() if kind.runs_emr])
-def test_every_type_has_memory_for_tasks_and_small_ones_for_one_on_each_vcpu(kind: str) -> None:
+def test_every_type_has_memory_for_tasks_and_small_ones_for_one_on_each_vcpu(kind):
     node = catalog.find(kind)
     step, resources, yarn = plan().steps()[0], workers({node: 1}), 0.75 * 1024 * node.memory
     arguments = streaming_arguments(step, reducers=1, run="1", resources=resources)
@@ -117,19 +107,19 @@ def test_every_type_has_memory_for_tasks_and_small_ones_for_one_on_each_vcpu(kin
     assert executor + SPARK_MASTER_MB <= yarn
 
 
-def test_an_executor_fits_on_the_smallest_of_several_kinds_of_nodes() -> None:
+def test_an_executor_fits_on_the_smallest_of_several_kinds_of_nodes():
     large, short = catalog.find("r7g.4xlarge"), catalog.find("c7g.xlarge")
     assert workers({large: 2, short: 1}).cores == workers({short: 1}).cores < short.vcpu
 
 
-def test_the_smallest_node_decides_how_large_a_task_is() -> None:
+def test_the_smallest_node_decides_how_large_a_task_is():
     small, large = catalog.find("m5.xlarge"), catalog.find("r7g.xlarge")
     assert workers({small: 1, large: 3}).task_mb == workers({small: 1}).task_mb
     assert workers({small: 1, large: 3}).vcpus == small.vcpu + 3 * large.vcpu
 
 
-def test_the_number_of_parts_grows_with_the_input() -> None:
-    def bits(size: int) -> int:
+def test_the_number_of_parts_grows_with_the_input():
+    def bits(size):
         return Plan(tasks=[], work="w", output="o", input_bytes=size).part_bits
 
     assert [bits(size) for size in (0, 1, 10**9, 10**10, 10**11, 10**15)] == [3, 3, 3, 7, 10, 16]

@@ -27,10 +27,8 @@ NAMES = ("read", "choose", "encode")
         (dict.fromkeys(NAMES, 1), ()),
     ],
 )
-def test_work_continues_at_the_first_step_without_a_marker_of_the_last_day(
-    markers: dict[str, int], left: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def marker(_: Any, place: Any) -> dict[str, datetime] | None:
+def test_work_continues_at_the_first_step_without_a_marker_of_the_last_day(markers, left, monkeypatch):
+    def marker(_, place):
         hours = markers.get(place.key)
         return None if hours is None else {"LastModified": datetime.now(UTC) - timedelta(hours=hours)}
 
@@ -42,7 +40,7 @@ def test_work_continues_at_the_first_step_without_a_marker_of_the_last_day(
 
 
 @pytest.mark.usefixtures("aws")
-def test_the_dataset_of_the_same_work_is_found_while_it_exists() -> None:
+def test_the_dataset_of_the_same_work_is_found_while_it_exists():
     s3, bucket = boto3.client("s3"), "remembered"
     s3.create_bucket(Bucket=bucket)
     datasets, counts = (

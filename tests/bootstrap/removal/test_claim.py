@@ -13,7 +13,6 @@ from shoal_guard.sweep.kinds import KINDS, is_being_deleted
 from shoal_guard.sweep.monthly_prices import price_of
 from shoal_guard.sweep.stack_owner import StackOwner
 from shoal_guard.sweep.sweeping import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.aws.account import Account
@@ -30,12 +29,12 @@ Keys = set[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def account(aws: EmbeddedAws) -> Account:
+def account(aws) -> Account:
     return Account()
 
 
 @pytest.fixture(scope="module")
-def left(account: Account) -> Keys:
+def left(account) -> Keys:
     """Leftovers of the stack `web`. A neighbour has a name with the same prefix."""
     make_stack("web-2", STACK)
     beside = exist(account)
@@ -71,12 +70,12 @@ def found(claim: StackOwner) -> list[FoundResource]:
     return find_owned(claim, KINDS)
 
 
-def test_a_stacks_leftovers_are_found_and_nothing_of_its_neighbour(account: Account, left: Keys) -> None:
+def test_a_stacks_leftovers_are_found_and_nothing_of_its_neighbour(account, left):
     assert {kind for kind, _ in left} >= EXPECTED
     assert {thing.key for thing in found(StackOwner(account, stack="web"))} == left
 
 
-def test_a_prefix_finds_both_stacks_and_a_tag_its_resources(account: Account, left: Keys) -> None:
+def test_a_prefix_finds_both_stacks_and_a_tag_its_resources(account, left):
     web = {thing.key for thing in found(StackOwner(account, prefix="web"))}
     named = {"log group", "s3 bucket", "rds instance", "dynamodb table", "secret", "ecr repository"}
     assert {each for each in left if each[0] in named} < web
@@ -88,7 +87,7 @@ def test_a_prefix_finds_both_stacks_and_a_tag_its_resources(account: Account, le
     assert found(StackOwner(account, tag="aws:cloudformation:stack-name=we")) == []
 
 
-def test_resources_with_known_prices_are_priced(account: Account, left: Keys) -> None:
+def test_resources_with_known_prices_are_priced(account, left):
     prices = {thing.kind: price_of(account, thing) for thing in found(StackOwner(account, stack="web"))}
     priced = {kind: (price.dollars, price.bound) for kind, price in prices.items()}
     assert priced["elastic ip"] == (pytest.approx(3.65), "")
@@ -112,7 +111,7 @@ def test_resources_with_known_prices_are_priced(account: Account, left: Keys) ->
         ({"tag": "k" * 129}, "is not a tag"),
     ],
 )
-def test_an_empty_selection_is_refused(account: Account, claim: dict[str, str], said: str) -> None:
+def test_an_empty_selection_is_refused(account, claim, said):
     with pytest.raises(ValueError, match=said):
         StackOwner(account, **claim)
 
@@ -134,9 +133,7 @@ def test_an_empty_selection_is_refused(account: Account, claim: dict[str, str], 
         ("instance", "i-0a1b2c3d4e5f60718", False),
     ],
 )
-def test_a_resource_that_only_has_a_similar_name_is_not_certain(
-    account: Account, kind: str, name: str, called: bool
-) -> None:
+def test_a_resource_that_only_has_a_similar_name_is_not_certain(account, kind, name, called):
     claim = StackOwner(account, stack="web")
     if called:
         with pytest.raises(NameOnlyError, match="only its name matches this stack"):
@@ -146,7 +143,7 @@ def test_a_resource_that_only_has_a_similar_name_is_not_certain(
 
 
 @pytest.mark.parametrize("prefix", ["app", "net", "arn", "aws", "sns", "us", "i", "vol", "admin", "j"])
-def test_a_prefix_applies_only_to_a_resources_own_name(account: Account, prefix: str) -> None:
+def test_a_prefix_applies_only_to_a_resources_own_name(account, prefix):
     claim, place = StackOwner(account, prefix=prefix), "us-east-1:000000000000"
     for kind, identifier, record in (
         ("load balancer", f"arn:aws:elasticloadbalancing:{place}:loadbalancer/app/x/1", {"LoadBalancerName": "x"}),
@@ -163,7 +160,7 @@ def test_a_prefix_applies_only_to_a_resources_own_name(account: Account, prefix:
     assert claim.owns_by_name(KINDS["log group"], f"/aws/lambda/{prefix}-x", {})
 
 
-def test_kinds_of_other_lists_are_named() -> None:
+def test_kinds_of_other_lists_are_named():
     place = "us-east-1:000000000000"
     for arn in (
         f"arn:aws:elasticloadbalancing:{place}:loadbalancer/classic",
@@ -175,7 +172,7 @@ def test_kinds_of_other_lists_are_named() -> None:
     assert is_being_deleted({"DBInstanceStatus": "deleting"})
 
 
-def test_a_neighbours_resources_stay_although_they_are_related(account: Account, aws: EmbeddedAws) -> None:
+def test_a_neighbours_resources_stay_although_they_are_related(account, aws):
     """The neighbour's resources are in a VPC that the stack left, have similar names, were imported from it, or are in
     another region."""
     lambdas = "AWS::Lambda::Function"
@@ -207,7 +204,7 @@ def test_a_neighbours_resources_stay_although_they_are_related(account: Account,
 
 
 @pytest.mark.parametrize("tagged", [True, False])
-def test_resources_of_an_existing_stack_with_another_name_are_listed_and_stay(account: Account, tagged: bool) -> None:
+def test_resources_of_an_existing_stack_with_another_name_are_listed_and_stay(account, tagged):
     """The owner is known only from its tag, or only from the stack's list."""
     prefix, s3 = f"shop{tagged}".lower(), boto3.client("s3")
     theirs, owner = f"{prefix}-live", f"Production{tagged}"
@@ -227,9 +224,7 @@ def test_resources_of_an_existing_stack_with_another_name_are_listed_and_stay(ac
     delete(owner)
 
 
-def test_without_the_lists_of_other_stacks_untagged_resources_are_not_certain(
-    account: Account, aws: EmbeddedAws
-) -> None:
+def test_without_the_lists_of_other_stacks_untagged_resources_are_not_certain(account, aws):
     make_stack("their-own", {"Topic": {"Type": "AWS::SNS::Topic"}})
     boto3.client("s3").create_bucket(Bucket="unread-data")
     with aws.faults.during(Denied(service="cloudformation", operation="ListStackResources")):
@@ -241,7 +236,7 @@ def test_without_the_lists_of_other_stacks_untagged_resources_are_not_certain(
 
 
 @pytest.mark.parametrize("status", ["CREATE_FAILED", "IMPORT_FAILED", "IMPORT_ROLLBACK_COMPLETE"])
-def test_a_resource_that_a_stack_failed_to_create_or_import_is_not_certain(account: Account, status: str) -> None:
+def test_a_resource_that_a_stack_failed_to_create_or_import_is_not_certain(account, status):
     claim = StackOwner(account, stack="tried")
     claim.__dict__["_recorded"] = {("AWS::S3::Bucket", "somebodys"): status, ("AWS::Lambda::Function", "f"): status}
     with pytest.raises(NameOnlyError, match=f"its last status in CloudFormation is {status}"):
@@ -250,9 +245,7 @@ def test_a_resource_that_a_stack_failed_to_create_or_import_is_not_certain(accou
     assert not claim.owns_by_name(KINDS["log group"], "/aws/lambda/f", {})
 
 
-def test_without_the_tagging_service_imports_by_another_stack_are_not_certain(
-    account: Account, aws: EmbeddedAws
-) -> None:
+def test_without_the_tagging_service_imports_by_another_stack_are_not_certain(account, aws):
     make_stack("kept", {"Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}})
     with aws.faults.during(Denied(service="tagging", operation="GetResources")):
         claim = StackOwner(account, stack="kept")
@@ -262,7 +255,7 @@ def test_without_the_tagging_service_imports_by_another_stack_are_not_certain(
     assert StackOwner(account, stack="kept").owns_by_name(KINDS["s3 bucket"], bucket, {})
 
 
-def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: EmbeddedAws) -> None:
+def test_nothing_is_deleted_while_a_stack_may_exist(account, aws):
     make_stack("there", {"Topic": {"Type": "AWS::SNS::Topic"}})
     with pytest.raises(SweepError, match="matching stacks exist: there"):
         StackOwner(account, tag="aws:cloudformation:stack-name=there").check_deletable()
@@ -278,20 +271,20 @@ def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: Embed
             StackOwner(account, **claim).check_deletable()
 
 
-def test_a_service_that_does_not_answer_is_listed_as_not_certain(aws: EmbeddedAws) -> None:
+def test_a_service_that_does_not_answer_is_listed_as_not_certain(aws):
     with aws.faults.during(Denied(service="rds", operation="DescribeDBInstances")):
         found = [(each.kind, each.identifier, each.is_certain) for each in left_of("never-there")]
     assert found == [("rds instance", "(all)", False)]
 
 
-def test_resources_of_an_existing_stack_are_not_deleted(account: Account, left: Keys) -> None:
+def test_resources_of_an_existing_stack_are_not_deleted(account, left):
     beside = exist(account)
     with pytest.raises(SweepError, match="nothing was deleted, because matching stacks exist: web-2"):
         left_of("web-2", delete=True)
     assert exist(account) == beside
 
 
-def test_leftovers_are_listed_and_deleted(account: Account, left: Keys) -> None:
+def test_leftovers_are_listed_and_deleted(account, left):
     beside = exist(account)
     assert {each.identifier for each in left_of("web")} >= {identifier for _kind, identifier in left}
     assert exist(account) == beside

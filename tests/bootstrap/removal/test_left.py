@@ -7,7 +7,6 @@ import boto3
 import pytest
 from shoal_guard import SweepError, left_of
 from shoal_guard.__main__ import main
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied
 
 from infra import topology
@@ -26,16 +25,14 @@ TEMPLATE = {
 
 
 @pytest.fixture
-def stack(aws: EmbeddedAws) -> str:
+def stack(aws) -> str:
     cloudformation = boto3.client("cloudformation")
     cloudformation.create_stack(StackName="Leaving", TemplateBody=json.dumps(TEMPLATE))
     cloudformation.get_waiter("stack_create_complete").wait(StackName="Leaving", WaiterConfig={"Delay": 1})
     return "Leaving"
 
 
-def test_leftovers_are_listed_and_deleted_only_after_their_stack(
-    stack: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_leftovers_are_listed_and_deleted_only_after_their_stack(stack, monkeypatch, capsys):
     with pytest.raises(SweepError, match="matching stacks exist: Leaving"):
         left_of(stack, delete=True)
     boto3.client("cloudformation").delete_stack(StackName=stack)
@@ -58,7 +55,7 @@ def test_leftovers_are_listed_and_deleted_only_after_their_stack(
 
 
 @pytest.mark.parametrize("keep", ["true", "unfetched"])
-def test_a_bucket_with_the_tag_that_keeps_it_is_not_emptied(aws: EmbeddedAws, keep: str) -> None:
+def test_a_bucket_with_the_tag_that_keeps_it_is_not_emptied(aws, keep):
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=f"precious-{keep}")
     tags = [{"Key": topology.TAG_KEEP, "Value": keep}, {"Key": "team", "Value": keep}]
@@ -72,15 +69,13 @@ def test_a_bucket_with_the_tag_that_keeps_it_is_not_emptied(aws: EmbeddedAws, ke
     assert s3.get_object(Bucket=f"precious-{keep}", Key="data")["Body"].read() == b"1"
 
 
-def test_an_invalid_stack_name_is_wrong_use(aws: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_stack_name_is_wrong_use(aws, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["5th"])
     assert capsys.readouterr().err.startswith("python -m shoal_guard: '5th' is not a stack name")
 
 
-def test_expired_credentials_are_an_error_message(
-    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_expired_credentials_are_an_error_message(aws, monkeypatch, capsys):
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", "2020-01-01T00:00:00Z")
     with pytest.raises(SystemExit, match="2"):
         main(["WebShop"])

@@ -1,7 +1,5 @@
 """Ownership of resources: similar names are distinguished, and tags are read in all of AWS's forms."""
 
-from typing import Any
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -17,9 +15,7 @@ deployments = st.lists(words, min_size=1, max_size=4).map("-".join)
 
 
 @given(one=deployments, other=deployments, logical=words, letters=words)
-def test_a_name_that_cloudformation_made_belongs_to_one_deployment(
-    one: str, other: str, logical: str, letters: str
-) -> None:
+def test_a_name_that_cloudformation_made_belongs_to_one_deployment(one, other, logical, letters):
     assume(one != other)
     name = f"{topology.stack_name(other)}-{logical}-{letters}"
     assert generated_by(topology.stack_name(other), name)
@@ -52,7 +48,7 @@ RECORDS = {
 }
 
 
-def test_the_tags_of_the_toolkits_bucket_are_not_read(account: Account) -> None:
+def test_the_tags_of_the_toolkits_bucket_are_not_read(account):
     claim = Tagged(account, "mine")
     assert not claim.may_own({"Name": "cdk-shoal-assets-111122223333-us-east-1"})
     assert claim.may_own({"Name": "shoal-mine-data12345678-abc"})
@@ -60,14 +56,14 @@ def test_the_tags_of_the_toolkits_bucket_are_not_read(account: Account) -> None:
 
 @pytest.mark.parametrize("kind", sorted(RECORDS))
 @given(one=deployments, other=deployments)
-def test_a_resource_belongs_to_its_own_deployment_only(account: Account, kind: str, one: str, other: str) -> None:
+def test_a_resource_belongs_to_its_own_deployment_only(account, kind, one, other):
     assume(one != other)
     claims = [Tagged(account, name) for name in (one, other)]
     assert [KINDS[kind].owned(claim, RECORDS[kind](one)) for claim in claims] == [True, False]
 
 
 @given(one=deployments, other=deployments)
-def test_a_parameter_belongs_to_a_deployment_by_its_whole_folder(account: Account, one: str, other: str) -> None:
+def test_a_parameter_belongs_to_a_deployment_by_its_whole_folder(account, one, other):
     assume(one != other)
     record = {"Name": topology.extension_parameter(one)}
     assert KINDS["ssm parameter"].owned(Tagged(account, one), record)
@@ -75,7 +71,7 @@ def test_a_parameter_belongs_to_a_deployment_by_its_whole_folder(account: Accoun
 
 
 @pytest.mark.parametrize("tags", [[{"Key": "a", "Value": "b"}], [{"key": "a", "value": "b"}], {"a": "b"}])
-def test_tags_are_read_in_all_of_their_forms(tags: Any) -> None:
+def test_tags_are_read_in_all_of_their_forms(tags):
     assert read_tags(tags) == {"a": "b"}
 
 
@@ -95,5 +91,5 @@ def test_tags_are_read_in_all_of_their_forms(tags: Any) -> None:
         ("instance", "arn:aws:ec2:us-east-1:1:volume/vol-1", None),
     ],
 )
-def test_an_arn_names_one_resource_of_one_kind(kind: str, arn: str, identifier: str | None) -> None:
+def test_an_arn_names_one_resource_of_one_kind(kind, arn, identifier):
     assert KINDS[kind].identifier_in(arn) == identifier

@@ -12,8 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from shoal_guard.errors import SweepError
 from shoal_guard.sweep.kinds import ResourceKind
-from shoal_guard.sweep.sweeping import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource
-from shoal_local_aws.aws import EmbeddedAws
+from shoal_guard.sweep.sweeping import DELETED, KEPT, LEFT, UNVERIFIED
 from shoal_local_aws.faults.kinds import Denied, Throttled
 from tests.local_aws.accounts import session_with
 
@@ -35,7 +34,7 @@ def shared() -> Account:
 
 
 @pytest.mark.soak
-def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -> None:
+def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay():
     nothing = inventory()
     neighbour = Planter("a-b")
     for plant in PLANTS.values():
@@ -57,7 +56,7 @@ def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -
     assert left_over(nothing, inventory()) == {}
 
 
-def test_a_kept_bucket_stays_and_an_empty_one_is_deleted() -> None:
+def test_a_kept_bucket_stays_and_an_empty_one_is_deleted():
     s3, _ = (make_bucket(f"shoal-keeper-{name}", "keeper", "true") for name in ("full", "empty"))
     s3.put_object(Bucket="shoal-keeper-full", Key="runs/one/model.pt", Body=b"x")
     outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", shared())}
@@ -65,7 +64,7 @@ def test_a_kept_bucket_stays_and_an_empty_one_is_deleted() -> None:
     assert s3.list_objects_v2(Bucket="shoal-keeper-full")["KeyCount"] == 1
 
 
-def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws) -> None:
+def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws):
     s3, run = make_bucket("shoal-waiting", "waiting", "unfetched"), "waiting.20260102T030405-0a1b"
     s3.put_object(Bucket="shoal-waiting", Key="datasets/x", Body=b"x")
     etag = s3.put_object(Bucket="shoal-waiting", Key=f"runs/{run}/summary.json", Body=b"{}")["ETag"]
@@ -82,10 +81,10 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws)
     assert [each.outcome for each in sweep("waiting", shared())] == [DELETED]
 
 
-def test_a_kept_bucket_that_is_filled_after_the_search_stays() -> None:
+def test_a_kept_bucket_that_is_filled_after_the_search_stays():
     s3, account, filled = make_bucket("shoal-late", "late", "true"), Account(), []
 
-    def fill_once(**_: Any) -> None:
+    def fill_once(**_):
         if not filled:
             filled.append(s3.put_object(Bucket="shoal-late", Key="model.pt", Body=b"x"))
 
@@ -97,10 +96,10 @@ def test_a_kept_bucket_that_is_filled_after_the_search_stays() -> None:
     assert [thing.outcome for thing in sweep("late", shared())] == [DELETED]
 
 
-def test_a_bucket_with_unreadable_tags_is_not_deleted(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_with_unreadable_tags_is_not_deleted(aws, monkeypatch):
     s3, faults = make_bucket("shoal-dark", "late", "true"), []
 
-    def find_then_lose_sight(deployment: str, account: Account) -> list[FoundResource]:
+    def find_then_lose_sight(deployment, account):
         found = find_resources(deployment, account)
         faults.append(aws.faults.add(Denied(service="s3", operation="GetBucketTagging")))
         return found
@@ -113,7 +112,7 @@ def test_a_bucket_with_unreadable_tags_is_not_deleted(aws: EmbeddedAws, monkeypa
     s3.delete_bucket(Bucket="shoal-dark")
 
 
-def test_a_foreign_rule_that_names_a_group_is_removed_and_the_foreign_group_stays() -> None:
+def test_a_foreign_rule_that_names_a_group_is_removed_and_the_foreign_group_stays():
     planter, ec2 = Planter("tied"), boto3.client("ec2")
     foreign = ec2.create_security_group(GroupName="theirs", Description="x")["GroupId"]
     for source in ({"UserIdGroupPairs": [{"GroupId": planter.group()}]}, {"IpRanges": [{"CidrIp": "10.1.0.0/16"}]}):
@@ -127,7 +126,7 @@ def test_a_foreign_rule_that_names_a_group_is_removed_and_the_foreign_group_stay
     ec2.delete_security_group(GroupId=foreign)
 
 
-def test_a_resource_that_aws_does_not_delete_is_reported_with_the_reason() -> None:
+def test_a_resource_that_aws_does_not_delete_is_reported_with_the_reason():
     planter, ec2 = Planter("blocked"), boto3.client("ec2")
     group = planter.group()
     instance = ec2.run_instances(
@@ -141,7 +140,7 @@ def test_a_resource_that_aws_does_not_delete_is_reported_with_the_reason() -> No
     assert {thing.outcome for thing in sweep("blocked", shared(), stuck_seconds=20)} == {DELETED}
 
 
-def test_an_object_that_s3_does_not_delete_keeps_its_bucket_with_the_reason() -> None:
+def test_an_object_that_s3_does_not_delete_keeps_its_bucket_with_the_reason():
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="shoal-held", ObjectLockEnabledForBucket=True)
     s3.put_bucket_tagging(Bucket="shoal-held", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "held"}]})
@@ -154,14 +153,14 @@ def test_an_object_that_s3_does_not_delete_keeps_its_bucket_with_the_reason() ->
     assert [thing.outcome for thing in sweep("held", shared())] == [DELETED]
 
 
-def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch):
     s3 = oddly_named("shoal-odd", monkeypatch)
     s3.put_bucket_tagging(Bucket="shoal-odd", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "odd"}]})
     (bucket,) = sweep("odd", Account(), stuck_seconds=0)
     assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
-def test_an_interface_of_another_service_is_reported_and_blocks_its_network_until_removed() -> None:
+def test_an_interface_of_another_service_is_reported_and_blocks_its_network_until_removed():
     ec2, planter = boto3.client("ec2"), Planter("shared")
     place = planter.subnet()
     held = ec2.create_network_interface(SubnetId=place, Description="of their function")["NetworkInterface"]
@@ -189,13 +188,13 @@ class Restricted(Account):
         yield from super().pages(service, operation, **parameters)
 
 
-def test_a_kind_without_permission_to_list_does_not_count_as_deleted() -> None:
+def test_a_kind_without_permission_to_list_does_not_count_as_deleted():
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
     assert (unseen.kind, unseen.outcome) == ("volume", UNVERIFIED)
     assert "AWS did not list it (not you)" in unseen.why
 
 
-def test_a_resource_that_ec2_reports_as_not_deleted_is_a_failure() -> None:
+def test_a_resource_that_ec2_reports_as_not_deleted_is_a_failure():
     account = Account()
     refused = {"Unsuccessful": [{"ResourceId": "vpce-1", "Error": {"Code": "InUse", "Message": "it is in use"}}]}
     account.session.events.register("before-call.ec2.DeleteVpcEndpoints", lambda **_: (Mock(status_code=200), refused))
@@ -205,7 +204,7 @@ def test_a_resource_that_ec2_reports_as_not_deleted_is_a_failure() -> None:
         delete(account, "vpce-1", {})
 
 
-def test_clusters_are_listed_in_every_state_except_terminated() -> None:
+def test_clusters_are_listed_in_every_state_except_terminated():
     account, asked = Account(), []
     account.session.events.register(
         "provide-client-params.emr.ListClusters", lambda params, **_: asked.extend(params["ClusterStates"])
@@ -215,9 +214,7 @@ def test_clusters_are_listed_in_every_state_except_terminated() -> None:
     assert {*states} - {*asked} == {"TERMINATED", "TERMINATED_WITH_ERRORS"}
 
 
-def test_a_resource_that_exists_after_its_deletion_is_deleted_again(
-    tagging: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resource_that_exists_after_its_deletion_is_deleted_again(tagging, monkeypatch):
     states, deleted = iter([["deleting"], ["delete_failed"], []]), []
     kind = replace(
         KINDS["subnet"],
@@ -232,7 +229,7 @@ def test_a_resource_that_exists_after_its_deletion_is_deleted_again(
     assert deleted == ["get_resources"]
 
 
-def test_a_slow_deletion_is_polled_less_and_less_often(tagging: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_deletion_is_polled_less_and_less_often(tagging, monkeypatch):
     states = iter(["available", *["deleting"] * 8, "deleted"])
     kind = replace(
         KINDS["subnet"],
@@ -269,10 +266,8 @@ def tagging() -> Tagging:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_tagging_service_finds_resources_of_every_kind_that_is_denied(
-    name: str, tagging: Tagging, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(_account: Account) -> Iterator[Any]:
+def test_the_tagging_service_finds_resources_of_every_kind_that_is_denied(name, tagging, monkeypatch):
+    def refused(_account):
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
 
     kind = replace(KINDS[name], listing=refused, arn="any:(.+)", is_global=False)
@@ -282,7 +277,7 @@ def test_the_tagging_service_finds_resources_of_every_kind_that_is_denied(
     assert (named.kind, named.identifier) == (name, "get_resources")
 
 
-def test_a_topic_found_only_by_its_arn_is_deleted(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_found_only_by_its_arn_is_deleted(aws, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     topic = Planter("by-arn").topic()
     with aws.faults.during(Throttled(service="sns", operation="ListTopics", times=1)):
@@ -292,7 +287,7 @@ def test_a_topic_found_only_by_its_arn_is_deleted(aws: EmbeddedAws, monkeypatch:
     assert find_resources("by-arn", Account()) == []
 
 
-def test_without_the_tagging_service_the_services_own_lists_suffice() -> None:
+def test_without_the_tagging_service_the_services_own_lists_suffice():
     planter = Planter("untagged")
     planter.subnet()
     bucket(planter)
@@ -306,7 +301,7 @@ def test_without_the_tagging_service_the_services_own_lists_suffice() -> None:
     ]
 
 
-def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure(capfd):
     kms = boto3.client("kms")
     key = kms.create_key(Tags=[{"TagKey": topology.TAG_DEPLOYMENT, "TagValue": "keyed"}])["KeyMetadata"]["KeyId"]
     assert main(["destroy", "keyed", "--yes"]) == 1
@@ -315,7 +310,7 @@ def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure(capfd: pyte
     assert "left and billed: 1 resource" in said
 
 
-def test_every_page_of_a_list_is_read() -> None:
+def test_every_page_of_a_list_is_read():
     ssm, names = boto3.client("ssm"), {f"/many/{number}" for number in range(60)}
     for name in names:
         ssm.put_parameter(Name=name, Value="x", Type="String")

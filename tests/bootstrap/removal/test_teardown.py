@@ -4,15 +4,13 @@ import io
 import json
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from shoal_guard.sweep.sweeping import DELETED
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import DeleteFails, Denied
 
 from bootstrap.aws import stacks
@@ -43,7 +41,7 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nothing_is_left(aws: EmbeddedAws) -> Iterator[None]:
+def nothing_is_left(aws) -> Iterator[None]:
     before = inventory()
     yield
     assert left_over(before, inventory()) == {}
@@ -117,9 +115,7 @@ def delete_function(made: Made) -> None:
     ],
     ids=["half made", "taken back", "with a filled bucket", "with holes", "without its function", "being made"],
 )
-def test_a_stack_in_any_state_is_deleted(
-    resources: dict[str, Any], more: dict[str, Any], state: str, then: Callable[[Made], None] | None
-) -> None:
+def test_a_stack_in_any_state_is_deleted(resources, more, state, then):
     made = Made(f"stack-{secrets.token_hex(3)}", {**RESOURCES, **resources}, **more)
     assert (made.status() if state == "CREATE_IN_PROGRESS" else made.settled()) == state
     if then:
@@ -128,7 +124,7 @@ def test_a_stack_in_any_state_is_deleted(
     assert (done.stack, done.costs) == ("deleted", False)
 
 
-def test_a_change_set_that_was_never_executed_is_deleted() -> None:
+def test_a_change_set_that_was_never_executed_is_deleted():
     cloudformation = boto3.client("cloudformation")
     cloudformation.create_change_set(
         StackName=topology.stack_name("reviewed"),
@@ -139,9 +135,7 @@ def test_a_change_set_that_was_never_executed_is_deleted() -> None:
     assert destroy("reviewed")[0].stack == "deleted"
 
 
-def test_a_terminal_is_asked_for_confirmation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_is_asked_for_confirmation(monkeypatch, capsys):
     made = Made("asked", {"Vpc": VPC})
     made.settled()
     for answer, status in (("\n", 1), ("y\n", 0)):
@@ -169,16 +163,14 @@ def buckets() -> set[str]:
     return {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
-def test_unfetched_runs_are_deleted_only_with_an_option_or_confirmation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unfetched_runs_are_deleted_only_with_an_option_or_confirmation(capsys):
     bucket = with_a_run("given-up")
     assert command("destroy", "given-up", "--yes", "--delete-runs") == 0
     assert f"runs that would be lost: {RUN} (s3://{bucket}/runs/)" in " ".join(capsys.readouterr().err.split())
     assert bucket not in buckets()
 
 
-def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], aws: EmbeddedAws
-) -> None:
+def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(tmp_path, capsys, aws):
     bucket = with_a_run("forgotten")
     assert command("destroy", "forgotten", "--yes", "--json") == 0
     said = json.loads(capsys.readouterr().out)
@@ -213,15 +205,14 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(
     assert bucket not in buckets()
 
 
-def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
+def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported():
     made = Made("blocked")
     made.settled()
     made.fill()
     ec2 = boto3.client("ec2")
     foreign = ec2.create_security_group(GroupName="foreign", Description="x")["GroupId"]
     ec2.authorize_security_group_ingress(
-        GroupId=foreign,
-        IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made.physical("Group")}]}],
+        GroupId=foreign, IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made.physical("Group")}]}]
     )
     made.cloudformation.delete_stack(StackName=made.name)
     assert made.settled() == "DELETE_FAILED"
@@ -232,7 +223,7 @@ def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
     ec2.delete_security_group(GroupId=foreign)
 
 
-def test_a_resource_that_failed_to_be_deleted_once_is_deleted_with_its_stack(aws: EmbeddedAws) -> None:
+def test_a_resource_that_failed_to_be_deleted_once_is_deleted_with_its_stack(aws):
     made = Made("once", {"Files": RESOURCES["Files"]})
     made.settled()
     denied = Denied(service="elasticfilesystem", operation="DescribeFileSystems")
@@ -242,7 +233,7 @@ def test_a_resource_that_failed_to_be_deleted_once_is_deleted_with_its_stack(aws
     assert boto3.client("efs").describe_file_systems()["FileSystems"] == []
 
 
-def test_resources_that_a_deletion_by_hand_left_are_found() -> None:
+def test_resources_that_a_deletion_by_hand_left_are_found():
     made = Made("by-hand")
     made.settled()
     made.fill()
@@ -258,7 +249,7 @@ def test_resources_that_a_deletion_by_hand_left_are_found() -> None:
     assert [(each.kind, each.identifier, each.outcome) for each in done.things] == [("s3 bucket", bucket, DELETED)]
 
 
-def test_a_protected_stack_stays_and_the_message_names_the_command_to_unprotect_it() -> None:
+def test_a_protected_stack_stays_and_the_message_names_the_command_to_unprotect_it():
     made = Made("protected", {"Vpc": VPC}, EnableTerminationProtection=True)
     made.settled()
     with pytest.raises(ShoalError, match=r"is protected against deletion; .*--no-enable-termination-protection"):
@@ -267,7 +258,7 @@ def test_a_protected_stack_stays_and_the_message_names_the_command_to_unprotect_
     assert destroy("protected")[0].stack == "deleted"
 
 
-def test_a_slow_cloudformation_is_polled_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_cloudformation_is_polled_less_and_less_often(monkeypatch):
     states, waited = iter(["UPDATE_IN_PROGRESS"] * 7 + ["DELETE_FAILED"]), list[float]()
     monkeypatch.setattr(stacks, "watch", lambda *_: {"StackStatus": next(states)})
     monkeypatch.setattr("bootstrap.aws.stacks.time.sleep", waited.append)

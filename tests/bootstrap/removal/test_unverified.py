@@ -10,7 +10,6 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 from shoal_guard.sweep.sweeping import DELETED, LEFT, UNVERIFIED, FoundResource
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
 from bootstrap.aws.account import Account
@@ -45,7 +44,7 @@ def one_attempt() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def account(aws: EmbeddedAws) -> Account:
+def account(aws) -> Account:
     """Account shared by all tests: creating clients takes longer than their answers."""
     return Account()
 
@@ -54,7 +53,7 @@ Keys = set[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def planted(account: Account) -> Keys:
+def planted(account) -> Keys:
     """All resources of the deployment `planted`: one of each kind, a stack, and a bucket with kept data."""
     planter, s3 = Planter("planted"), make_bucket("shoal-kept", "planted", "true")
     for plant in PLANTS.values():
@@ -71,7 +70,7 @@ def planted(account: Account) -> Keys:
 
 
 @pytest.fixture(scope="module")
-def found_by_lists(planted: Keys, account: Account, aws: EmbeddedAws) -> Keys:
+def found_by_lists(planted, account, aws) -> Keys:
     """Resources that are found without the tagging service."""
     with aws.faults.during(TAGGING):
         return keys(find_resources("planted", account))
@@ -86,7 +85,7 @@ def denied(operation: str) -> Denied:
     return Denied(service=SIGNED.get(service, service).replace("cloudwatch", "monitoring"), operation=operation)
 
 
-def test_the_table_lists_all_operations_of_a_search(planted: Keys) -> None:
+def test_the_table_lists_all_operations_of_a_search(planted):
     watched, called = Account(), set()
     watched.session.events.register(
         "before-call", lambda model, **_: called.add(f"{model.service_model.service_name} {model.name}")
@@ -96,9 +95,7 @@ def test_the_table_lists_all_operations_of_a_search(planted: Keys) -> None:
 
 
 @pytest.mark.parametrize("operations", AT_ONCE, ids=len)
-def test_after_any_denial_each_resource_is_found_or_its_kind_is_unverified(
-    operations: list[str], found_by_lists: Keys, account: Account, aws: EmbeddedAws
-) -> None:
+def test_after_any_denial_each_resource_is_found_or_its_kind_is_unverified(operations, found_by_lists, account, aws):
     with aws.faults.during(*map(denied, operations), TAGGING):
         found = find_resources("planted", account)
     assert_found_or_unverified(found_by_lists, found)
@@ -111,7 +108,7 @@ def assert_found_or_unverified(witnesses: Keys, found: list[FoundResource]) -> N
 
 
 @pytest.mark.parametrize("operations", [LISTS[first::4] for first in range(4)], ids=len)
-def test_a_denied_list_is_not_an_empty_one(operations: list[str], account: Account, aws: EmbeddedAws) -> None:
+def test_a_denied_list_is_not_an_empty_one(operations, account, aws):
     with aws.faults.during(*map(denied, operations)):
         found = find_resources("never-was", account)
     assert {thing.outcome for thing in found} == {UNVERIFIED}
@@ -124,14 +121,12 @@ def destroy(deployment: str) -> int:
 
 
 @pytest.fixture
-def table(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+def table(capsys) -> Callable[[], str]:
     """Function that returns standard output with line breaks as spaces."""
     return lambda: " ".join(capsys.readouterr().out.split())
 
 
-def test_a_bucket_with_unreadable_tags_is_reported_and_the_rest_is_deleted(
-    aws: EmbeddedAws, table: Callable[[], str]
-) -> None:
+def test_a_bucket_with_unreadable_tags_is_reported_and_the_rest_is_deleted(aws, table):
     make_bucket("shoal-hidden-data", "hidden")
     Planter("hidden").subnet()
     with aws.faults.during(denied("s3 GetBucketTagging"), TAGGING):
@@ -152,7 +147,7 @@ def test_a_bucket_with_unreadable_tags_is_reported_and_the_rest_is_deleted(
         destroy("hidden")
 
 
-def test_a_kept_bucket_without_access_does_not_count_as_missing(account: Account, aws: EmbeddedAws) -> None:
+def test_a_kept_bucket_without_access_does_not_count_as_missing(account, aws):
     called = ("fetch", "never-was", "--output", "nowhere")
     with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="Shoal cannot tell whether"):
         command(*called)
@@ -160,9 +155,7 @@ def test_a_kept_bucket_without_access_does_not_count_as_missing(account: Account
         command(*called)
 
 
-def test_a_bucket_is_deleted_by_its_tag_without_permission_to_list_buckets(
-    account: Account, aws: EmbeddedAws, table: Callable[[], str]
-) -> None:
+def test_a_bucket_is_deleted_by_its_tag_without_permission_to_list_buckets(account, aws, table):
     make_bucket("shoal-listless", "listless")
     with aws.faults.during(denied("s3 ListBuckets")):
         assert destroy("listless") == 1
@@ -170,7 +163,7 @@ def test_a_bucket_is_deleted_by_its_tag_without_permission_to_list_buckets(
     assert find_resources("listless", account) == []
 
 
-def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws: EmbeddedAws, table: Callable[[], str]) -> None:
+def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws, table):
     stack = topology.stack_name("blind")
     made = make_stack(stack, {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}})
     boto3.client("s3").put_object(Bucket=made["Bucket"], Key="x", Body=b"in its way")
@@ -182,9 +175,7 @@ def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws: EmbeddedAws,
         boto3.client("cloudformation").describe_stacks(StackName=stack)
 
 
-def test_a_service_that_does_not_answer_is_unverified_and_the_rest_is_deleted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_service_that_does_not_answer_is_unverified_and_the_rest_is_deleted(monkeypatch):
     topic, planter = "sns topic", Planter("cut-off")
     planter.topic()
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
@@ -193,7 +184,7 @@ def test_a_service_that_does_not_answer_is_unverified_and_the_rest_is_deleted(
     assert "Could not connect" in found["sqs queue"].why
 
 
-def test_a_refused_deletion_counts_as_left_even_without_permission_to_list(account: Account, aws: EmbeddedAws) -> None:
+def test_a_refused_deletion_counts_as_left_even_without_permission_to_list(account, aws):
     Planter("stubborn").topic()
     with aws.faults.during(denied("sns DeleteTopic")):
         (topic,) = sweep("stubborn", account, stuck_seconds=0)
@@ -202,7 +193,7 @@ def test_a_refused_deletion_counts_as_left_even_without_permission_to_list(accou
     assert [thing.outcome for thing in sweep("stubborn", account)] == [DELETED]
 
 
-def test_a_role_may_belong_to_an_unchecked_region(account: Account, aws: EmbeddedAws) -> None:
+def test_a_role_may_belong_to_an_unchecked_region(account, aws):
     Planter("roaming").role()
     for refused in ("cloudformation DescribeStacks", "ec2 DescribeRegions"):
         with aws.faults.during(denied(refused)):
@@ -215,7 +206,7 @@ def test_a_role_may_belong_to_an_unchecked_region(account: Account, aws: Embedde
     assert [thing.outcome for thing in sweep("roaming", account)] == [DELETED]
 
 
-def test_a_role_differs_from_one_of_another_region_by_the_record_of_its_stack(account: Account) -> None:
+def test_a_role_differs_from_one_of_another_region_by_the_record_of_its_stack(account):
     trust = {"Version": "2012-10-17", "Statement": []}
     role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}
     more = {"Tags": Planter("double").tags, "Capabilities": ["CAPABILITY_IAM"]}
@@ -226,7 +217,7 @@ def test_a_role_differs_from_one_of_another_region_by_the_record_of_its_stack(ac
     assert [thing.key for thing in find_resources("double", account)] == [("iam role", roles["us-east-1"])]
 
 
-def test_other_resources_are_not_reported(account: Account, aws: EmbeddedAws) -> None:
+def test_other_resources_are_not_reported(account, aws):
     make_bucket("shoal-mine-abroad", "mine", region="eu-west-1")
     boto3.client("s3").create_bucket(Bucket="shoal-of-somebody")
     boto3.client("kms").create_key()
@@ -238,7 +229,7 @@ def test_other_resources_are_not_reported(account: Account, aws: EmbeddedAws) ->
         assert not KINDS["sns subscription"].owned(Ownership(account, "mine"), news)
 
 
-def test_an_unreadable_report_differs_from_a_missing_one(account: Account, aws: EmbeddedAws) -> None:
+def test_an_unreadable_report_differs_from_a_missing_one(account, aws):
     boto3.client("s3").create_bucket(Bucket="reports")
     assert boot_report.read_report(account, "reports", "i-1") == {}
     assert boot_report.read_report(account, "never-was", "i-1") == {}

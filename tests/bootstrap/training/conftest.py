@@ -4,7 +4,6 @@ import zipfile
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
@@ -16,7 +15,7 @@ from tests.fleet import BUCKET, Fleet, pack_code
 
 
 @pytest.fixture(scope="module")
-def node_bucket(aws: EmbeddedAws) -> None:
+def node_bucket(aws) -> None:
     """Create a bucket with a dataset and the payload of nodes."""
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket=BUCKET)
@@ -36,7 +35,7 @@ def node_bucket(aws: EmbeddedAws) -> None:
 
 
 @pytest.fixture(scope="module")
-def nodes(aws: EmbeddedAws) -> list[GpuNode]:
+def nodes(aws) -> list[GpuNode]:
     """Return two nodes without agents."""
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")

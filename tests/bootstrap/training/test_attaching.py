@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.deployment import Deployment
 from bootstrap.lifecycle import runs
 from bootstrap.training import attaching
 from infra import topology
@@ -24,18 +23,15 @@ def place(*wanted: tuple[str, bool], ended: str = "") -> Any:
 
 @pytest.mark.parametrize(
     ("places", "found"),
-    [
-        ([place((RESUMED, True), (LATER, False))], LATER),
-        ([place(ended=LATER), place((RESUMED, True))], LATER),
-    ],
+    [([place((RESUMED, True), (LATER, False))], LATER), ([place(ended=LATER), place((RESUMED, True))], LATER)],
 )
-def test_the_latest_training_is_chosen(places: list[Any], found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_latest_training_is_chosen(places, found, monkeypatch):
     monkeypatch.setattr(attaching, "_places", lambda _: places)
     assert attaching.find_training(DEPLOYMENT, None).name == found
 
 
-def test_only_the_list_of_trainings_ignores_a_deleted_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone() -> None:
+def test_only_the_list_of_trainings_ignores_a_deleted_bucket(monkeypatch):
+    def gone():
         raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
 
     monkeypatch.setattr(attaching, "_places", lambda _: [SimpleNamespace(current_trainings=gone)])
@@ -53,10 +49,8 @@ def test_only_the_list_of_trainings_ignores_a_deleted_bucket(monkeypatch: pytest
         ([], False, True),
     ],
 )
-def test_an_active_run_is_chosen_before_an_ended_one(
-    trainings: list[tuple[str, bool]], steps: bool, is_preprocessing: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def found(_: Deployment, __: str | None) -> str:
+def test_an_active_run_is_chosen_before_an_ended_one(trainings, steps, is_preprocessing, monkeypatch):
+    def found(_, __):
         return "training"
 
     monkeypatch.setattr(attaching, "_places", lambda _: [place(*trainings)])

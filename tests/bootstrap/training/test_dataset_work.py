@@ -17,7 +17,7 @@ def config(**given: object) -> TrainConfig:
 
 
 @pytest.mark.parametrize("longest", [20, 1000])
-def test_an_lstm_reads_the_words_of_the_texts_up_to_400(longest: int, tmp_path: Path) -> None:
+def test_an_lstm_reads_the_words_of_the_texts_up_to_400(longest, tmp_path):
     made = make_rows(1000, seed=1, length=longest)
     rows, path = made._replace(tokens=made.tokens[made.tokens > 0]), str(tmp_path / "d.h5")
     settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
@@ -30,9 +29,7 @@ pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
 @pytest.mark.soak
-def test_a_detached_training_is_followed_by_another_command_and_leaves_no_secret(
-    aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_detached_training_is_followed_by_another_command_and_leaves_no_secret(aws, tmp_path, monkeypatch):
     one, secret = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent()), secrets.token_hex(20)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
@@ -51,7 +48,7 @@ def test_a_detached_training_is_followed_by_another_command_and_leaves_no_secret
     assert one.desired() == {"one": 0}
 
 
-def test_the_rest_of_the_cost_limit_determines_the_time_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rest_of_the_cost_limit_determines_the_time_of_the_nodes(monkeypatch):
     launch = NodeLaunch(Fleet().deployment, "demo.20260102T030405-0a1b")
     launch._request = request(max_dollars=10.0)
     run = DeploymentRun(launch, PreparedDataset(DATASET), TrainConfig(data=Path("dataset"), output=Path("output")))

@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +70,7 @@ def output(*lines: Failure | str) -> str:
         ),
     ],
 )
-def test_the_first_failure_is_reported(said: str, sentence: str) -> None:
+def test_the_first_failure_is_reported(said, sentence):
     found = failure_in(said, WHERE)
     assert isinstance(found, TrainingError)
     assert str(found) == sentence
@@ -90,9 +89,7 @@ FINISHED_FILES = {**FILES, "summary.json": '{"stopped": false}', "model/config.j
         (FINISHED_FILES, True, ""),
     ],
 )
-def test_a_new_run_does_not_change_a_stopped_or_finished_one(
-    tmp_path: Path, files: dict[str, str], resume: bool, refused: str
-) -> None:
+def test_a_new_run_does_not_change_a_stopped_or_finished_one(tmp_path, files, resume, refused):
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
@@ -138,7 +135,7 @@ THREE = {"classes": ["bad", "fair", "good"], "counts": [[1, 0, 0], [0, 1, 0], [0
         {**FINISHED, "rows_claimed": [0], "profile": [{"order": 0.1, "claim": 0.1}]},  # of an earlier version
     ],
 )
-def test_a_summary_has_the_measures_of_its_classes_once_it_is_finished(content: dict[str, Any], tmp_path: Path) -> None:
+def test_a_summary_has_the_measures_of_its_classes_once_it_is_finished(content, tmp_path):
     (tmp_path / "summary.json").write_text(json.dumps(content))
     assert read_summary(tmp_path) == content
 
@@ -158,9 +155,7 @@ def test_a_summary_has_the_measures_of_its_classes_once_it_is_finished(content: 
         ),
     ],
 )
-def test_an_invalid_summary_is_refused_with_its_file(
-    tmp_path: Path, content: str | dict[str, Any], wrong: str | None
-) -> None:
+def test_an_invalid_summary_is_refused_with_its_file(tmp_path, content, wrong):
     (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
     reason = f"'{wrong}' is missing or has a wrong type" if wrong else "it is not a JSON object"
     with pytest.raises(ShoalError, match=rf"is not the summary of a training run: {reason}; check the logs"):
@@ -168,7 +163,7 @@ def test_an_invalid_summary_is_refused_with_its_file(
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> TrainConfig:
+def config(tmp_path) -> TrainConfig:
     """Return the configuration of a run of some seconds."""
     write_dataset(
         tmp_path / "dataset.h5",
@@ -190,8 +185,8 @@ def config(tmp_path: Path) -> TrainConfig:
 
 
 def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_current_folder(
-    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    config, tmp_path, monkeypatch
+):
     folder, ran = tmp_path / "downloaded", tmp_path / "ran"
     folder.mkdir()
     for name in ("trainer", "torch", "numpy"):
@@ -209,10 +204,10 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
     assert not ran.exists(), ran.read_text()
 
 
-def test_the_words_read_are_shown_before_the_record_exists(tmp_path: Path) -> None:
+def test_the_words_read_are_shown_before_the_record_exists(tmp_path):
     asked = []
 
-    def read() -> Status:
+    def read():
         asked.append(True)
         return Status(words=6)
 
@@ -221,14 +216,12 @@ def test_the_words_read_are_shown_before_the_record_exists(tmp_path: Path) -> No
     assert asked
 
 
-def test_a_forced_run_replaces_a_finished_one_with_its_checkpoints(
-    config: TrainConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forced_run_replaces_a_finished_one_with_its_checkpoints(config, monkeypatch):
     for name, content in {**FINISHED_FILES, "checkpoints/step-000000001.pt": "a state"}.items():
         (config.output / name).parent.mkdir(parents=True, exist_ok=True)
         (config.output / name).write_text(content)
 
-    def start_ranks(given: TrainConfig, **_: Any) -> None:
+    def start_ranks(given, **_):
         require_free_output(given.output, force=given.force)
         raise TrainingError("the ranks start")
 

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import psutil
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
@@ -49,13 +47,13 @@ def trained(
 
 
 @pytest.fixture
-def two(aws: EmbeddedAws) -> Fleet:
+def two(aws) -> Fleet:
     return Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
 
 
 @pytest.mark.slow
-def test_after_the_loss_of_a_rank_all_ranks_restart(two: Fleet, aws: EmbeddedAws, tmp_path: Path) -> None:
-    def kill(done: int) -> list[psutil.Process]:
+def test_after_the_loss_of_a_rank_all_ranks_restart(two, aws, tmp_path):
+    def kill(done):
         found = rank_processes(1, aws.folder) if done > 40 * 256 else []
         for rank in found:  # it is on the second node
             rank.kill()
@@ -72,8 +70,8 @@ def test_after_the_loss_of_a_rank_all_ranks_restart(two: Fleet, aws: EmbeddedAws
 
 
 @pytest.mark.slow
-def test_the_other_nodes_continue_from_the_newest_checkpoint_without_the_first_node(two: Fleet, tmp_path: Path) -> None:
-    def end(_: int) -> list[str]:
+def test_the_other_nodes_continue_from_the_newest_checkpoint_without_the_first_node(two, tmp_path):
+    def end(_):
         if not checkpoints():
             return []
         first = nodes(two.deployment)[0].instance_id  # it serves the share

@@ -66,26 +66,24 @@ def deployment(*found: dict[str, Any]) -> Deployment:
         ({"TrainingJobStatus": "Failed", "FailureReason": "no\x1b disk"}, 0.0, "failed", "no\x1b disk"),
     ],
 )
-def test_a_job_has_billed_seconds_an_outcome_and_a_reason(
-    more: dict[str, Any], seconds: float, outcome: str, why: str
-) -> None:
+def test_a_job_has_billed_seconds_an_outcome_and_a_reason(more, seconds, outcome, why):
     job = Job(deployment(), shown(**more))
     assert (job.run, job.seconds(NOW), job.outcome, job.why) == (RUN, seconds, outcome, why)
     assert [(each["instance_type"], each["gpus"]) for each in job.instances] == [("g5.xlarge", 1)] * 2
 
 
-def test_jobs_of_an_earlier_deployment_with_the_same_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_of_an_earlier_deployment_with_the_same_name_do_not_count(monkeypatch):
     monkeypatch.setattr(managed_job, "retrying", lambda call: call())
     found = shown(), shown(bucket="data-of-another")
     assert [job.bucket for job in jobs(deployment(*found))] == ["data"]
 
 
-def test_the_options_of_a_job_are_lists_of_words() -> None:
+def test_the_options_of_a_job_are_lists_of_words():
     assert Job(deployment(), shown(HyperParameters={"epochs": '["3"]'})).options == {"epochs": ("3",)}
 
 
 @pytest.mark.parametrize("value", ["3", '{"x": 1}', '"abc"', "[1, [2]]", "[" * 60_000, "x"])
-def test_a_foreign_job_is_listed_but_its_options_are_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_job_is_listed_but_its_options_are_refused(value, monkeypatch):
     monkeypatch.setattr(managed_job, "retrying", lambda call: call())
     (found,) = ManagedPlace(deployment(shown(HyperParameters={"epochs": value}))).current_trainings()
     assert (found.name, found.has_ended) == (RUN, False)
@@ -94,7 +92,7 @@ def test_a_foreign_job_is_listed_but_its_options_are_refused(value: str, monkeyp
 
 
 @pytest.mark.parametrize("more", [{}, {"S3Uri": ""}, {"S3Uri": "s3://data/runs/x"}])
-def test_a_job_without_a_run_folder_is_refused(more: dict[str, str]) -> None:
+def test_a_job_without_a_run_folder_is_refused(more):
     with pytest.raises(ShoalError):
         Job(deployment(), shown() | {"CheckpointConfig": more})
 
@@ -110,15 +108,13 @@ def test_a_job_without_a_run_folder_is_refused(more: dict[str, str]) -> None:
         ),
     ],
 )
-def test_options_that_jobs_do_not_support_are_refused(
-    launch_options: LaunchOptions, sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_that_jobs_do_not_support_are_refused(launch_options, sentence, monkeypatch):
     asked = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408)
     monkeypatch.setattr(managed, "settings", lambda _: asked)
     with pytest.raises(ShoalError, match=sentence):
         ManagedPlace(deployment(), launch_options).longest_seconds()
 
 
-def test_managed_training_needs_a_topology_with_managed() -> None:
+def test_managed_training_needs_a_topology_with_managed():
     with pytest.raises(UsageError, match=r"^the topology of 'demo' has no `managed`; remove --managed$"):
         place_on(deployment(), LaunchOptions(managed=True))

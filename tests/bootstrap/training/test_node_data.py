@@ -5,7 +5,6 @@ from pathlib import Path
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.progress import Bars
@@ -24,11 +23,11 @@ from trainer.config import TrainConfig
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws: EmbeddedAws) -> None:
+def bucket(aws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
-def test_local_texts_are_encoded_and_uploaded(aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
     monkeypatch.setattr("trainer.classification.data.default_cache", lambda: tmp_path / "cache")
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
@@ -44,7 +43,7 @@ def test_local_texts_are_encoded_and_uploaded(aws, tmp_path: Path, monkeypatch: 
     assert boto3.client("s3").head_object(Bucket=BUCKET, Key=key)["ContentLength"] == made.stat().st_size
 
 
-def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path: Path) -> None:
+def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path):
     for name in ("vectors.txt", "pairs.txt", "msr.questions", "msr.answers"):
         (tmp_path / name).write_text(name)
     without = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
@@ -69,7 +68,7 @@ def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path:
     assert with_uploaded_files(without, folder) == without
 
 
-def test_hosts_refuse_local_vectors(tmp_path: Path) -> None:
+def test_hosts_refuse_local_vectors(tmp_path):
     (tmp_path / "hosts.txt").write_text("folder=s3://somewhere\n10.0.0.1\n")
     place = HostsPlace(read_hosts(tmp_path / "hosts.txt"))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")

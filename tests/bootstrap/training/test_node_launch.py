@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -62,17 +61,17 @@ class Watching(Bars):
 
 
 @pytest.fixture(autouse=True)
-def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+def brisk(monkeypatch) -> None:
     monkeypatch.setattr(followed, "_PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture
-def launch(nodes: list[GpuNode]) -> NodeLaunch:
+def launch(nodes) -> NodeLaunch:
     return started(nodes, DATASET)
 
 
 @pytest.fixture
-def on_their_group(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+def on_their_group(launch, monkeypatch) -> None:
     """Add the group of the nodes to the launch's deployment."""
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
 
@@ -114,7 +113,7 @@ def tell(launch: NodeLaunch, statuses: Sequence[NodeStatus]) -> None:
 
 
 def of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
-    return NodeStatus(**{"token": launch.request.token, "phase": phase, "attempt": 1, **more})  # type: ignore[arg-type]
+    return NodeStatus(**{"token": launch.request.token, "phase": phase, "attempt": 1, **more})
 
 
 def asked(launch: NodeLaunch) -> RunRequest:
@@ -127,7 +126,7 @@ def put(key: str, text: str) -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=text.encode())
 
 
-def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
     assert asked(launch) == launch.request
     assert launch.started == tuple(each.instance_id for each in nodes)
     assert (launch.request.trainers, launch.request.readers) == (2, 0)
@@ -144,7 +143,7 @@ def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch: NodeLaunch, no
     assert RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs == ()
 
 
-def test_the_bar_shows_the_text_that_all_nodes_have_read(nodes: list[GpuNode]) -> None:
+def test_the_bar_shows_the_text_that_all_nodes_have_read(nodes):
     launch = started(nodes, PreparedTexts(TEXTS, ()))
     statuses = (
         (launch, [of(launch, "stage", read=400), of(launch, "stage", read=900)]),
@@ -156,14 +155,14 @@ def test_the_bar_shows_the_text_that_all_nodes_have_read(nodes: list[GpuNode]) -
     assert bars.shown == [400, 900]
 
 
-def test_invalid_statuses_and_those_of_another_launch_do_not_count(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+def test_invalid_statuses_and_those_of_another_launch_do_not_count(launch, nodes):
     tell(launch, [replace(of(launch, "failed"), token="ffffffff"), of(launch, "staged")])
     assert list(launch.statuses()) == [nodes[1].instance_id]
     put(documents.status_key(nodes[1].instance_id), '{"read": -1}')
     assert launch.statuses() == {}
 
 
-def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch, nodes):
     tell(
         launch,
         [of(launch, "run", step=1_234, steps=4_000, gpu_use=97), of(launch, "failed", attempt=0, error="no disk")],
@@ -184,20 +183,20 @@ def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch: Node
     ]
 
 
-def test_the_command_does_not_wait_for_a_node_without_data(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+def test_the_command_does_not_wait_for_a_node_without_data(launch, nodes):
     tell(launch, [of(launch, "failed", error="the disk is full")])
     with Watching() as bars:
         wait_for_data(launch, bars)
 
 
-def test_a_silent_agent_is_an_error(nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_agent_is_an_error(nodes, monkeypatch):
     launch = started(nodes, DATASET, agreed=False)
     monkeypatch.setattr(followed, "_ANSWER_SECONDS", -1)
     with Watching() as bars, pytest.raises(ShoalError, match=f"^the agent of the node {nodes[0].instance_id} does not"):
         wait_for_data(launch, bars)
 
 
-def test_the_command_does_not_wait_for_stopped_nodes(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_does_not_wait_for_stopped_nodes(launch, monkeypatch):
     monkeypatch.setattr(DeploymentRun, "look_seconds", 0)
     monkeypatch.setattr(fleet, "nodes", lambda _: [])
     monkeypatch.setattr(fleet, "groups", lambda _: [])
@@ -206,11 +205,9 @@ def test_the_command_does_not_wait_for_stopped_nodes(launch: NodeLaunch, monkeyp
         wait_for_data(launch, bars)
 
 
-def test_the_reason_of_a_new_attempt_is_noted(
-    launch: NodeLaunch, nodes: list[GpuNode], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_reason_of_a_new_attempt_is_noted(launch, nodes, capsys):
     class Lost(Watching):
-        def tick(self) -> None:
+        def tick(self):
             agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
             tell(launch, [of(launch, "staged", attempt=2)])
 
@@ -221,7 +218,7 @@ def test_the_reason_of_a_new_attempt_is_noted(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
-def test_another_run_is_refused_until_this_one_ends(launch: NodeLaunch, on_their_group: None) -> None:
+def test_another_run_is_refused_until_this_one_ends(launch, on_their_group):
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     with pytest.raises(
         ShoalError,
@@ -239,9 +236,7 @@ def test_another_run_is_refused_until_this_one_ends(launch: NodeLaunch, on_their
     assert asked(other) == other.request
 
 
-def test_the_overview_has_the_requested_run_with_its_attempts(
-    launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None
-) -> None:
+def test_the_overview_has_the_requested_run_with_its_attempts(launch, nodes, on_their_group):
     agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
     (running,) = overview(launch.deployment, {})
     assert (running.run, running.state) == (launch.run, "running")
@@ -255,9 +250,7 @@ def test_the_overview_has_the_requested_run_with_its_attempts(
     assert (starting.run, starting.state, starting.attempts) == (other.run, "starting", [])
 
 
-def test_the_overview_has_progress_end_and_cost_of_a_run(
-    launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_overview_has_progress_end_and_cost_of_a_run(launch, nodes, on_their_group, monkeypatch):
     priced = [replace(each, launched=datetime(2026, 1, 1, tzinfo=UTC)) for each in nodes]
     monkeypatch.setattr(fleet, "nodes", lambda _: priced)
     status = of(launch, "run", step=30, steps=40, ends=time.time() + 1_800)
@@ -276,15 +269,13 @@ def test_the_overview_has_progress_end_and_cost_of_a_run(
     )
 
 
-def test_the_end_that_a_node_wrote_stays(launch: NodeLaunch) -> None:
+def test_the_end_that_a_node_wrote_stays(launch):
     end(launch)
     launch.requests.write_end(launch.request)
     assert launch.end() == RunEnd(token=launch.request.token, outcome="finished")
 
 
-def test_a_run_without_nodes_is_replaced_and_its_end_is_written(
-    launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_nodes_is_replaced_and_its_end_is_written(launch, monkeypatch):
     monkeypatch.setattr(fleet, "groups", lambda _: [])
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):  # it may be about to start nodes
@@ -297,13 +288,11 @@ def test_a_run_without_nodes_is_replaced_and_its_end_is_written(
     assert asked(other) == other.request
 
 
-def test_an_interrupt_during_the_claim_leaves_no_request(
-    launch: NodeLaunch, on_their_group: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_during_the_claim_leaves_no_request(launch, on_their_group, monkeypatch):
     launch.forget()
     write = launch.requests.store.write_if
 
-    def interrupted(*document: Any) -> bool:
+    def interrupted(*document):
         monkeypatch.setattr(launch.requests.store, "write_if", write)
         write(*document)
         raise KeyboardInterrupt
@@ -316,14 +305,14 @@ def test_an_interrupt_during_the_claim_leaves_no_request(
     assert launch.requests.read() is None
 
 
-def test_an_active_run_is_not_replaced_by_a_resume_with_other_options(launch: NodeLaunch, on_their_group: None) -> None:
+def test_an_active_run_is_not_replaced_by_a_resume_with_other_options(launch, on_their_group):
     again = NodeLaunch(launch.deployment, launch.run)
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):
         claim(again, config=replace(OTHER, resume=True))
     assert asked(launch) == launch.request
 
 
-def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launch: NodeLaunch) -> None:
+def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launch):
     again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(again)
     assert (again.already_started, again.run, again.request) == (True, launch.run, launch.request)
@@ -339,7 +328,7 @@ def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launc
     assert (fourth.already_started, fourth.run) == (False, launch.run.replace("0a1b", "dddd"))
 
 
-def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch: NodeLaunch) -> None:
+def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch):
     end(launch, "stopped")
     again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(again)
@@ -356,7 +345,7 @@ def end(launch: NodeLaunch, outcome: str = "finished", error: str = "") -> None:
     assert launch.end() == made
 
 
-def test_an_ended_run_is_not_stopped(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_run_is_not_stopped(launch, monkeypatch):
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
     end(launch, "failed", "no disk")
     with Bars() as bars:

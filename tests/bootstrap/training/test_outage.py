@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import boto3
 import psutil
@@ -19,7 +18,7 @@ from tests.fleet import BUCKET, Fleet
 
 
 @pytest.fixture
-def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
+def aws(tmp_path) -> Iterator[EmbeddedAws]:
     """Start a separate embedded AWS for each test, because the tests stop it."""
     with EmbeddedAws(tmp_path / "aws", wheels=WHEELS) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
@@ -27,15 +26,13 @@ def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
         yield running
 
 
-def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(
-    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(aws, monkeypatch):
     one = Fleet().add("one", "g5.xlarge", 1)
     groups = fleet.groups(one.deployment)
-    (server,) = psutil.Process(aws._watchdog.pid).children()  # type: ignore[union-attr]
+    (server,) = psutil.Process(aws._watchdog.pid).children()
     said: list[str] = []
 
-    def press(text: str) -> None:
+    def press(text):
         said.append(text)
         if len(said) == 1:
             os.kill(os.getpid(), signal.SIGINT)
@@ -57,11 +54,11 @@ def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_ctrl_c_does_not_prevent_the_stop_of_nodes(aws) -> None:
+def test_ctrl_c_does_not_prevent_the_stop_of_nodes(aws):
     one = Fleet().add("one", "g5.xlarge", 1)
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
 
-    def pressed() -> bool:
+    def pressed():
         os.kill(os.getpid(), signal.SIGINT)
         return False
 

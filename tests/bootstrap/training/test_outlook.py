@@ -74,7 +74,7 @@ UNKNOWN = r"progress unknown; end unknown; \$.* so far"
         ({"nodes": ()}, {"done": 0.25, "left": 60}, ".*; cost unknown"),
     ],
 )
-def test_the_prediction_for_a_run(given: dict[str, Any], found: dict[str, Any], words: str) -> None:
+def test_the_prediction_for_a_run(given, found, words):
     now = datetime.now(UTC)
     spending = Spending(region=given.get("region", "us-east-1"), since=now - timedelta(hours=3))
     changes = given.get("status", {})
@@ -97,7 +97,7 @@ def dollars(nodes: list[GpuNode], region: str = "us-east-1") -> float | None:
     return spending.so_far()
 
 
-def test_a_replaced_node_counts_until_it_was_last_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_node_counts_until_it_was_last_seen(monkeypatch):
     now = datetime.now(UTC)
     ago = [now - timedelta(hours=hours) for hours in range(4)]
     times = iter([ago[2], ago[1], now])
@@ -116,7 +116,7 @@ def test_a_replaced_node_counts_until_it_was_last_seen(monkeypatch: pytest.Monke
         ({"g5.xlarge": -1}, {}),  # with a clock that is behind
     ],
 )
-def test_each_node_costs_from_its_launch_on(nodes: dict[str, int], hours: dict[str, int]) -> None:
+def test_each_node_costs_from_its_launch_on(nodes, hours):
     now, prices = datetime.now(UTC), catalog.prices("us-east-1")
     there = [
         replace(NODE, instance_type=kind, launched=now - timedelta(hours=since), instance_id=f"i-0000000{number}")
@@ -127,11 +127,11 @@ def test_each_node_costs_from_its_launch_on(nodes: dict[str, int], hours: dict[s
 
 
 @pytest.mark.parametrize(("kind", "region"), [("g5.xlarge", "nowhere-1"), ("g99.xlarge", "us-east-1")])
-def test_without_a_price_no_cost_is_shown(kind: str, region: str) -> None:
+def test_without_a_price_no_cost_is_shown(kind, region):
     assert dollars([replace(NODE, instance_type=kind)], region) is None
 
 
-def test_a_stage_costs_the_dollars_since_the_previous_stage() -> None:
+def test_a_stage_costs_the_dollars_since_the_previous_stage():
     spent = [1.0, 3.5, None, 4.0, 6.0]
     stages = Stages(datetime.now(UTC), iter(spent).__next__)
     for _ in spent:

@@ -26,7 +26,7 @@ def make_or_find(folder: Path, **settings: float) -> Path:
     return dataset_of_texts(
         TextsSource(
             inputs=Inputs(files=(str(folder / "in.json"),)),
-            settings=replace(Settings(), **settings),  # type: ignore[arg-type]
+            settings=replace(Settings(), **settings),
             max_malformed=0.05,
         ),
         output=folder / "model",
@@ -41,7 +41,7 @@ def wait_for_all(barrier: Barrier) -> None:
 
 
 @pytest.fixture
-def find(tmp_path: Path) -> Find:
+def find(tmp_path) -> Find:
     """Return a function that makes or finds the dataset of a file with given settings."""
     lines = (json.dumps({"text": f"text {n}", "overall": 1 + n % 5}) for n in range(200))
     (tmp_path / "in.json").write_text("\n".join(lines))
@@ -54,25 +54,25 @@ def files_below(folder: Path) -> list[Path]:
 
 
 @pytest.fixture
-def reading(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def reading(monkeypatch) -> list[Path]:
     """Return the list of datasets for which texts are read."""
     made: list[Path] = []
     really = raw_texts.encode_texts
 
-    def encode(sources: object, settings: object, output: Path, **how: object) -> object:
+    def encode(sources, settings, output, **how):
         made.append(output)
-        return really(sources, settings, output, **how)  # type: ignore[arg-type]
+        return really(sources, settings, output, **how)
 
     monkeypatch.setattr(raw_texts, "encode_texts", encode)
     return made
 
 
-def test_texts_are_read_once(find: Find, reading: list[Path]) -> None:
+def test_texts_are_read_once(find, reading):
     assert find() == find()
     assert len(reading) == 1
 
 
-def test_other_settings_and_changed_files_are_other_datasets(find: Find, reading: list[Path], tmp_path: Path) -> None:
+def test_other_settings_and_changed_files_are_other_datasets(find, reading, tmp_path):
     found = {find(), find(test_share=0.3), find(positive_from=3)}
     with (tmp_path / "in.json").open("a") as file:
         file.write('\n{"text": "one more", "overall": 1}\n')
@@ -80,7 +80,7 @@ def test_other_settings_and_changed_files_are_other_datasets(find: Find, reading
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
-def test_a_truncated_dataset_is_made_again(find: Find, reading: list[Path], kept: float) -> None:
+def test_a_truncated_dataset_is_made_again(find, reading, kept):
     path = find()
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole))])
@@ -90,7 +90,7 @@ def test_a_truncated_dataset_is_made_again(find: Find, reading: list[Path], kept
         assert dataset.computed_digest() == dataset.digest
 
 
-def test_two_simultaneous_commands_on_the_same_texts_find_the_same_dataset(find: Find, tmp_path: Path) -> None:
+def test_two_simultaneous_commands_on_the_same_texts_find_the_same_dataset(find, tmp_path):
     # Processes, as commands are: `numpy.load` calls `ast.parse`, which two threads of one process must not do at once
     # before Python 3.11.8 (https://github.com/python/cpython/issues/106905).
     context = get_context("spawn")
@@ -102,7 +102,7 @@ def test_two_simultaneous_commands_on_the_same_texts_find_the_same_dataset(find:
         assert dataset.computed_digest() == dataset.digest
 
 
-def test_lines_that_are_left_out_are_noted(find: Find, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_that_are_left_out_are_noted(find, tmp_path, capsys):
     with (tmp_path / "in.json").open("a") as file:
         file.write("\n{\n" + '{"text": ";", "overall": 1}\n' * 2)
     find()

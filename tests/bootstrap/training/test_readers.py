@@ -4,7 +4,6 @@ import json
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent.store import Bucket
 from bootstrap.training.places.deployment import DeploymentPlace
@@ -14,17 +13,17 @@ from tests.fleet import BUCKET, Fleet
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws: EmbeddedAws) -> None:
+def bucket(aws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
-def test_readers_are_counted_whether_they_run_or_not(aws: EmbeddedAws) -> None:
+def test_readers_are_counted_whether_they_run_or_not(aws):
     alone = Fleet().add("train", "g4dn.xlarge", 1)
     assert DeploymentPlace(alone.deployment).readers == 1  # on the first node that trains
     assert DeploymentPlace(alone.add("read", "m5.xlarge", 3, role="read").deployment).readers == 3
 
 
-def test_statuses_of_readers_are_summed_and_invalid_documents_do_not_count(aws: EmbeddedAws) -> None:
+def test_statuses_of_readers_are_summed_and_invalid_documents_do_not_count(aws):
     store, run = Bucket(BUCKET, boto3.Session().client("s3")), "mine.20260102T030405-0a1b"
     assert read_so_far(store, run, 4) == Status()
     statuses = (

@@ -20,7 +20,7 @@ from trainer.config import TrainConfig
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
-def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch):
     hours = {f"{'1' * 32}/dataset.h5": 1, f"{'1' * 32}/{'a' * 12}.json": 3, f"{'2' * 32}/dataset.h5": 2}
     listed = [
         {"Key": f"datasets/{name}", "LastModified": datetime(2026, 1, 1, hour, tzinfo=UTC)}
@@ -32,7 +32,7 @@ def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp_path: Path, resume: bool) -> None:
+def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp_path, resume):
     one = Fleet().add("one", "g5.xlarge", 1)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("finished")
@@ -43,7 +43,7 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
-def test_unreadable_vectors_are_refused_before_any_node_starts(aws, tmp_path: Path) -> None:
+def test_unreadable_vectors_are_refused_before_any_node_starts(aws, tmp_path):
     one = Fleet().add("one", "g5.xlarge", 1)
     refused = {"vectors.bin": "cannot read vectors.bin", "s3://elsewhere/v.bin": "cannot read s3://else"}
     for address, message in refused.items():
@@ -61,9 +61,7 @@ def test_unreadable_vectors_are_refused_before_any_node_starts(aws, tmp_path: Pa
         ({"resume": True}, "does not predict the remaining time of a resumed run"),
     ],
 )
-def test_an_impossible_prediction_is_noted_and_not_an_error(
-    aws, tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], part: str
-) -> None:
+def test_an_impossible_prediction_is_noted_and_not_an_error(aws, tmp_path, capsys, changes, part):
     one = Fleet().add("one", "g5.xlarge", 1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
     with Bars() as bars:
@@ -72,8 +70,8 @@ def test_an_impossible_prediction_is_noted_and_not_an_error(
 
 
 def test_credentials_that_expire_before_the_training_ends_are_noted_before_a_node_starts(
-    aws, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    aws, tmp_path, capsys, monkeypatch
+):
     one = Fleet().add("one", "g5.xlarge", 1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path)
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(minutes=2)).isoformat())

@@ -66,7 +66,7 @@ HALF = json.dumps(STEP).encode()[:-5]
 
 
 @pytest.mark.parametrize("line", [b"\xff", b"[]", b"7", b"{}", b'"kind"', b"[" * 100_000, b'{"kind": "step"}', HALF])
-def test_an_invalid_line_is_ignored(line: bytes) -> None:
+def test_an_invalid_line_is_ignored(line):
     screen = Screen()
     RunView(screen).feed(record(START) + line + b"\n" + record(STEP))
     assert screen.shown == [["train", 320], ["from", 128], 192]
@@ -79,7 +79,7 @@ def line(given: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", TABLE["views"], ids=lambda row: row["about"])
-def test_the_view_of_a_record(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_view_of_a_record(row, monkeypatch):
     screen, now, dollars = Screen(), [float(row["fed"][0]["at"])], iter(row.get("spent", ()))
     monkeypatch.setattr(time, "time", lambda: now[0])
     more: dict[str, Any] = {"spent": lambda: next(dollars)} if "spent" in row else {}
@@ -93,7 +93,7 @@ def test_the_view_of_a_record(row: dict[str, Any], monkeypatch: pytest.MonkeyPat
         assert [*screen.figures.items()] == [*fed.get("figures", {}).items()]
 
 
-def test_a_record_in_pieces_is_shown_like_a_whole_one() -> None:
+def test_a_record_in_pieces_is_shown_like_a_whole_one():
     whole, pieces = Screen(), Screen()
     content = record(START, STEP, EPOCH, STEP)
     RunView(whole).feed(content)
@@ -104,13 +104,11 @@ def test_a_record_in_pieces_is_shown_like_a_whole_one() -> None:
     assert (pieces.rate, view.offset) == (340.0, len(content))
 
 
-def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(monkeypatch):
     content, asked, whole, pieces = record(START, STEP, EPOCH, STEP), [], Screen(), Screen()
     RunView(whole).feed(content)
 
-    def read(_: str, offset: int, most: int) -> bytes:
+    def read(_, offset, most):
         asked.append((offset, most))
         return content[offset : offset + most]
 
@@ -129,7 +127,7 @@ def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(
     assert len(view._rest) <= 50
 
 
-def test_a_restarted_record_is_read_from_its_start() -> None:
+def test_a_restarted_record_is_read_from_its_start():
     screen = Screen()
     view = RunView(screen)
     view.feed(record(START, STEP) + b'{"kind": "st')
@@ -139,7 +137,7 @@ def test_a_restarted_record_is_read_from_its_start() -> None:
     assert screen.shown[-1] == ["from", 0]
 
 
-def test_the_record_of_a_resumed_run_is_shown_once_it_changes(tmp_path: Path) -> None:
+def test_the_record_of_a_resumed_run_is_shown_once_it_changes(tmp_path):
     screen, path, store = Screen(), tmp_path / "record.jsonl", Folder(tmp_path)
     path.write_bytes(record(START, STEP))
     view = RecordView(RunView(screen), store, path.name, before=store.size(path.name))
@@ -153,7 +151,7 @@ def test_the_record_of_a_resumed_run_is_shown_once_it_changes(tmp_path: Path) ->
     assert screen.shown[-1] == ["from", 0]
 
 
-def test_an_interrupt_loses_no_line() -> None:
+def test_an_interrupt_loses_no_line():
     screen = Interrupted()
     view = RunView(screen)
     with pytest.raises(KeyboardInterrupt):

@@ -116,7 +116,7 @@ TWO = ("--nodes", "2", "--slow", "0:10", "1:10", "--words", WORDS)
 
 
 @pytest.fixture
-def stream(tmp_path: Path) -> Path:
+def stream(tmp_path) -> Path:
     """Return a stream with parts of 128 rows from a growing file."""
     return followed(tmp_path, LINES)
 
@@ -135,12 +135,7 @@ def has_trained_on_all(run: WordRun) -> None:
     assert first is not None
     known = set(first.vocabulary.words)
     outside = sum(word not in known for line in LINES for word in line.split())
-    assert learned == {
-        "taken": {"reader-0": parts},
-        "chosen": None,
-        "words_seen": WORDS,
-        "words_outside": outside,
-    }
+    assert learned == {"taken": {"reader-0": parts}, "chosen": None, "words_seen": WORDS, "words_outside": outside}
     assert run.summary()["rows_seen"] == 128 * parts
     assert run.summary()["steps"] == run.lines("step")[-1]["step"]
     # Each start is from the last checkpoint of the record, or from a newer one: the record lacks it if all ranks were
@@ -154,7 +149,7 @@ def has_trained_on_all(run: WordRun) -> None:
             saved = line["step"]
 
 
-def test_a_run_ends_after_repeated_kills_of_all_ranks_and_is_resumed(stream: Path, tmp_path: Path) -> None:
+def test_a_run_ends_after_repeated_kills_of_all_ranks_and_is_resumed(stream, tmp_path):
     with WordRun(stream, tmp_path / "run", *TWO, "--mode", "async:3") as run:
         for count in range(1, 5):  # the ranks are restarted three times
             run.until(lambda: len(run.lines("start")) == count)  # noqa: B023
@@ -170,13 +165,13 @@ def test_a_run_ends_after_repeated_kills_of_all_ranks_and_is_resumed(stream: Pat
     has_trained_on_all(run)
 
 
-def test_a_fast_source_waits_and_the_memory_of_readers_and_ranks_stays_constant(tmp_path: Path) -> None:
+def test_a_fast_source_waits_and_the_memory_of_readers_and_ranks_stays_constant(tmp_path):
     words = 12 * 40_000
     memory: list[tuple[int, int]] = []
     waiting: list[int] = []
     stream = followed(tmp_path, made_text.lines(40_000))
 
-    def look(run: WordRun) -> bool:
+    def look(run):
         processes = [*run.readers()[:1], *rank_processes(0)]
         if len(processes) == 2:
             memory.append(tuple(each.memory_info().rss for each in processes))

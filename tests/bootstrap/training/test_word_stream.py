@@ -17,13 +17,13 @@ from tests.waiting import until
 
 
 @pytest.fixture
-def stream(tmp_path: Path) -> Path:
+def stream(tmp_path) -> Path:
     (tmp_path / "log").write_text("")
     return tmp_path / "stream"
 
 
 @pytest.fixture
-def readers(stream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
+def readers(stream, monkeypatch) -> Iterator[Readers]:
     """Run readers of a growing file that are restarted once before each new part."""
     monkeypatch.setattr(processes, "MAX_RESTARTS", 1)
     settings = StreamSettings(
@@ -43,7 +43,7 @@ def kill_one() -> None:
     until(lambda: reader.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_reader_may_die_often_if_it_writes_parts_in_between(stream: Path, readers: Readers) -> None:
+def test_a_reader_may_die_often_if_it_writes_parts_in_between(stream, readers):
     expected = []
     for number in range(3):
         expected.append(f"line {number}")
@@ -55,7 +55,7 @@ def test_a_reader_may_die_often_if_it_writes_parts_in_between(stream: Path, read
     assert lines(stream) == expected
 
 
-def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers: Readers) -> None:
+def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers):
     kill_one()
     readers.check()
     kill_one()
@@ -63,7 +63,7 @@ def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers: Rea
         readers.check()
 
 
-def test_a_folder_that_is_not_a_stream_is_not_deleted(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_stream_is_not_deleted(tmp_path):
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(DataError, match=r"stream.json does not exist"):
         delete_stream(tmp_path)

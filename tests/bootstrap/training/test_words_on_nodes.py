@@ -7,7 +7,6 @@ from typing import Any
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
@@ -26,7 +25,7 @@ SETTINGS = StreamSettings(sources=(NEWS,), readers=2, follow=True, part_rows=128
 
 
 @pytest.fixture(scope="module", autouse=True)
-def buckets(aws: EmbeddedAws) -> None:
+def buckets(aws) -> None:
     for bucket in (BUCKET, TEXTS):
         boto3.client("s3").create_bucket(Bucket=bucket)
 
@@ -54,18 +53,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("changes", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_text_that_nodes_cannot_read_is_refused(aws: EmbeddedAws, changes: dict[str, Any], sentence: str) -> None:
+def test_text_that_nodes_cannot_read_is_refused(aws, changes, sentence):
     deployment = deployed(Fleet().add("train", "g4dn.xlarge", 1), inputs=f"{NEWS} s3://gone/news/")
     with pytest.raises((DataError, ShoalError), match=sentence):
         StreamSource(replace(SETTINGS, **changes)).settings_for(DeploymentPlace(deployment))
 
 
-def test_nodes_without_a_share_are_refused(aws: EmbeddedAws) -> None:
+def test_nodes_without_a_share_are_refused(aws):
     with pytest.raises(ShoalError, match=r"the 2 nodes of .* need a shared file system for the parts of the stream"):
         StreamSource(SETTINGS).settings_for(DeploymentPlace(deployed(Fleet().add("train", "g4dn.xlarge", 2))))
 
 
-def test_an_unreadable_word_set_is_refused_before_nodes_start(aws: EmbeddedAws, tmp_path: Path) -> None:
+def test_an_unreadable_word_set_is_refused_before_nodes_start(aws, tmp_path):
     fleet = Fleet().add("train", "g4dn.xlarge", 1)
     config = configuration(tmp_path / "out", similarity=("s3://sets-of-others/pairs.txt",))
     with pytest.raises(ShoalError, match="cannot read s3://sets-of-others/pairs"), Bars() as bars:
@@ -73,9 +72,7 @@ def test_an_unreadable_word_set_is_refused_before_nodes_start(aws: EmbeddedAws, 
     assert fleet.scaling.describe_scaling_activities(AutoScalingGroupName=f"{fleet.name}-train")["Activities"] == []
 
 
-def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(
-    aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(aws, tmp_path, monkeypatch):
     alone, both = (Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
     bars, notes = Bars(), list[str]()
     monkeypatch.setattr(bars, "note", notes.append)
@@ -87,7 +84,7 @@ def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(
     assert hourly > less + 2 * 0.15
 
 
-def test_a_run_on_a_stream_is_resumed_with_its_settings_and_number_of_readers() -> None:
+def test_a_run_on_a_stream_is_resumed_with_its_settings_and_number_of_readers():
     before = request(readers=1)
     assert PreparedStream(replace(STREAM, readers=5)).resumed(lambda: before).readers == STREAM.readers
     with pytest.raises(ShoalError, match=r"has tokeniser punctuation, not spaces; resume with the options"):
