@@ -1,5 +1,6 @@
 """Nodes that join, leave and return: attempts follow each other until the run ends."""
 
+import functools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.agent import documents
+from bootstrap.agent.documents import JsonDocument
 from bootstrap.agent.node_documents import Attempt
 from tests.bootstrap.agent.world import FIRST, RUN, SECOND, World, request
 
 TABLE = yaml.safe_load(Path(__file__).with_name("attempts.yaml").read_text())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def parsed_once() -> Iterator[None]:
+    """Parse each text once: simulated nodes read the same documents in each simulated second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JsonDocument, "from_json", classmethod(functools.cache(JsonDocument.from_json.__func__)))
+        yield
 
 
 def flat(events: list[Any]) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from bootstrap.agent import documents
 from bootstrap.agent.documents import Cancellation, RequestDocument, token_in
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from common.errors import DataError
@@ -33,10 +34,7 @@ CANCELLATION = Cancellation(run="0123456789ab", token="0a1b2c3d")
 ATTEMPT = Attempt(
     number=2,
     token="0a1b2c3d",
-    members=tuple(
-        Member(instance=f"i-0000000{number}", address=f"10.0.0.{number + 1}", gpus=int(number < 2))
-        for number in range(4)
-    ),
+    members=tuple(Member(instance=f"i-0000000{n}", address=f"10.0.0.{n + 1}", gpus=int(n < 2)) for n in range(4)),
     port=20_000,
     step=7,
     why="the node i-00000004 is gone",
@@ -52,12 +50,12 @@ DOCUMENTS = (  # tests/test_stored_documents.py reads each as written, and with 
 )
 
 
-def test_nodes_read_texts_only_from_s3():
+def test_nodes_read_texts_only_from_s3(messages):
     here = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="/etc/passwd"),))
     stream = StreamSettings(sources=("s3://pile/a.txt", "/etc/passwd"))
     without = replace(TEXTS, sources=(replace(TEXTS.sources[0], address="s3://"),))
     for changes in ({"texts": here}, {"texts": without}, {"texts": None, "texts_name": None, "stream": stream}):
-        with pytest.raises(DataError, match="a source is not in S3"):
+        with messages.raises(DataError):
             RequestDocument(runs=(replace(REQUESTS[2], **changes),))
 
 
@@ -82,35 +80,19 @@ def test_no_field_of_a_request_can_be_a_path_or_a_shell_word(wanted, field, host
         type(wanted).from_json(json.dumps(written))
 
 
-@pytest.mark.parametrize(
-    ("given", "changes", "part"),
-    [
-        (ATTEMPT, {"members": []}, "members is (), but must be 1 to 2,048 long"),
-        (ATTEMPT, {"members": [3]}, "members is not of type tuple"),
-        (ATTEMPT, {"port": 80}, "port is 80, but must be 1,024 to 64,999"),
-        (ATTEMPT, {"number": 0}, "number is 0, but must be 1 to 999,999"),
-        (ATTEMPT, {"fruitless": 2}, "fruitless must be less than 2"),
-        (ATTEMPT, {"step": -1}, "step is -1, but must be 0 to"),
-        (REQUESTS[0], {"trainers": 0}, "trainers is 0, but must be 1 to 1,024"),
-        (REQUESTS[0], {"min_nodes": 3}, "min_nodes must be 1 to 2"),
-        (REQUESTS[0], {"dataset": None}, "needs exactly one of dataset, texts and stream"),
-        (REQUESTS[0], {"run": "demo.20269999T999999-0a1b"}, "but must be the name of a run"),
-        (REQUESTS[0], {"version": 2.0}, "its version is 2.0, but this Shoal uses version 2; deploy again"),
-        (REQUESTS[0], {"version": 3}, "its version is 3, but this Shoal uses version 2; deploy again"),
-        (REQUESTS[0], {"dataset": "s3://data/datasets/../x/dataset.h5"}, "but must be the address of a dataset"),
-        (
-            REQUESTS[0],
-            {"options": {"--output": ["x"]}},
-            "has a key or value that is '--output', but must be the name of an option",
-        ),
-        (REQUESTS[0], {"options": {"epochs": "12"}}, "options is not of type Mapping"),
-        (REQUESTS[0], {"more": 1}, "'more' is not a known field"),
-    ],
+INVALID_ATTEMPTS = ({"members": []}, {"members": [3]}, {"port": 80}, {"number": 0}, {"fruitless": 2}, {"step": -1})
+INVALID_REQUESTS = (
+    *({"trainers": 0}, {"min_nodes": 3}, {"dataset": None}, {"run": "demo.20269999T999999-0a1b"}, {"more": 1}),
+    *({"version": 2.0}, {"version": 3}, {"dataset": "s3://data/datasets/../x/dataset.h5"}),
+    *({"options": {"--output": ["x"]}}, {"options": {"epochs": "12"}}),
 )
-def test_an_invalid_document_is_refused_with_the_reason(given, changes, part):
-    with pytest.raises(DataError) as refused:
-        type(given).from_json(json.dumps({**json.loads(given.to_json()), **changes}))
-    assert part in str(refused.value)
+
+
+@pytest.mark.parametrize("changes", [*INVALID_ATTEMPTS, *INVALID_REQUESTS], ids=str)
+def test_an_invalid_document_is_refused_with_the_reason(changes, messages):
+    document = ATTEMPT if changes in INVALID_ATTEMPTS else REQUESTS[0]
+    with messages.raises(DataError):
+        type(document).from_json(json.dumps({**json.loads(document.to_json()), **changes}))
 
 
 def test_readers_run_on_the_reader_nodes_or_on_the_first_training_node():
@@ -122,7 +104,5 @@ def test_readers_run_on_the_reader_nodes_or_on_the_first_training_node():
 
 
 def test_prefixes_equal_those_of_the_stack():
-    from bootstrap.agent import documents
-
     prefixes = (topology.REQUESTS_PREFIX, topology.RUNS_PREFIX, topology.NODES_PREFIX, topology.END_NAME)
     assert prefixes == (documents.REQUESTS, documents.RUNS, documents.NODES, documents.END_NAME)

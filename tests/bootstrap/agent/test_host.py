@@ -13,15 +13,9 @@ from bootstrap.agent.node_documents import Member
 
 def test_a_node_configures_its_agent_from_the_environment(monkeypatch):
     served: list[Any] = []
-    monkeypatch.setattr(on_node, "serve", lambda *given, **named: served.append((given, named)))
-    given = {
-        "DEPLOYMENT": "demo",
-        "DATA_BUCKET": "data",
-        "INSTANCE_ID": "i-00000000",
-        "ADDRESS": "10.0.0.1",
-        "RANKS": "4",
-    }
-    for name, value in {**given, "HEARTBEAT_SECONDS": "2"}.items():
+    monkeypatch.setattr(on_node, "serve", lambda *places, **named: served.append((places, named)))
+    names = ("DEPLOYMENT", "DATA_BUCKET", "INSTANCE_ID", "ADDRESS", "RANKS", "HEARTBEAT_SECONDS")
+    for name, value in zip(names, ("demo", "data", "i-00000000", "10.0.0.1", "4", "2"), strict=True):
         monkeypatch.setenv(name, value)
     on_node.main()
     (((group, member), named),) = served
@@ -30,35 +24,29 @@ def test_a_node_configures_its_agent_from_the_environment(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("runs", "busy", "owner", "ends", "printed", "starts"),
+    ("runs", "busy", "owner", "ends", "answer", "starts"),
     [
-        (False, False, None, True, {"works": False, "other": None}, True),
-        (True, False, "mine", True, {"works": False, "other": None}, False),
-        (True, True, "mine", True, {"works": True, "other": None}, False),
-        (True, False, "other", True, {"works": False, "other": None}, True),
-        (True, False, "other", False, {"works": True, "other": "other"}, False),
-        (True, True, "other", True, {"works": True, "other": "other"}, False),
+        (False, False, None, True, (False, None), True),
+        (True, False, "mine", True, (False, None), False),
+        (True, True, "mine", True, (True, None), False),
+        (True, False, "other", True, (False, None), True),
+        (True, False, "other", False, (True, "other"), False),
+        (True, True, "other", True, (True, "other"), False),
     ],
 )
 def test_an_agent_starts_if_none_runs_or_an_idle_one_with_other_code_ends(
-    runs, busy, owner, ends, printed, starts, tmp_path, monkeypatch, capsys
+    runs, busy, owner, ends, answer, starts, tmp_path, monkeypatch, capsys
 ):
-    options = [
-        ("--group=", "g"),
-        ("--store=", "mine"),
-        ("--instance=", "h"),
-        ("--address=", "10.0.0.1"),
-        ("--gpus=", "2"),
-    ]
+    options = ["--group=g", "--store=mine", "--instance=h", "--address=10.0.0.1", "--gpus=2"]
     own = {"store": "mine", "address": "10.0.0.1", "gpus": 2, "code": "/code", "python": sys.executable}
     forked: list[int] = []
     for name, value in {"HOME": str(tmp_path), "NODE_ROOT": "", "PYTHONPATH": "/code"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "argv", ["host", *map("".join, options)])
+    monkeypatch.setattr(sys, "argv", ["host", *options])
     monkeypatch.setattr(host, "_try_lock", lambda _: not runs)
     monkeypatch.setattr(host, "_description", lambda _: {**own, "store": owner, "busy": busy, "process": 7})
     monkeypatch.setattr(host, "_has_ended", lambda process, _: process == 7 and ends)
     monkeypatch.setattr(host.os, "fork", lambda: forked.append(1) or 7)
     assert host.main() == 0
-    assert json.loads(capsys.readouterr().out) == {"gpus": 2, **printed}
+    assert json.loads(capsys.readouterr().out) == {"gpus": 2, "works": answer[0], "other": answer[1]}
     assert bool(forked) is starts

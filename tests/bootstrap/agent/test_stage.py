@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -109,11 +110,8 @@ def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(machine, bucke
 
 
 def test_an_error_in_the_texts_leaves_no_dataset(machine, bucket, monkeypatch):
-    def fail(*_, **__):
-        raise DataError("s3://pile/a.txt is damaged")
-
-    monkeypatch.setattr(TextRequest, "encode", fail)
-    with pytest.raises(DataError, match=r"^s3://pile/a.txt is damaged$"):
+    monkeypatch.setattr(TextRequest, "encode", Mock(side_effect=DataError("damaged")))
+    with pytest.raises(DataError, match=r"^damaged$"):
         staged(request(**NAMED), machine, bucket)
     assert not machine.data(request(**NAMED)).exists()
 
@@ -140,10 +138,10 @@ def test_a_node_that_preprocesses_removes_duplicates_and_temporary_files(machine
     assert list(folder.iterdir()) == []
 
 
-def test_a_request_cannot_read_stopwords_from_a_file(machine, bucket):
+def test_a_request_cannot_read_stopwords_from_a_file(machine, bucket, messages):
     settings = replace(TEXTS.settings, duplicates=False, stopwords="/etc/passwd")
     asked = request(dataset=None, texts=replace(TEXTS, settings=settings), texts_name="0123456789ab")
-    with pytest.raises(DataError, match="'/etc/passwd' is not a list of stopwords"):
+    with messages.raises(DataError):
         staged(asked, machine, bucket)
 
 

@@ -73,9 +73,7 @@ def test_an_older_attempt_replaces_no_file_of_a_newer_one(run):
     run.uploads.sync()
     run.uploads.copy(run.folder / "node-0.log", "node-0.log")
     assert run.copied() == [OLD, "record.jsonl"]
-    found = run.bucket.read("runs/a/record.jsonl")
-    assert found is not None
-    assert found.text == "record.jsonl"
+    assert run.bucket.read("runs/a/record.jsonl").text == "record.jsonl"
 
 
 def test_a_failed_copy_leaves_no_file(run, monkeypatch):

@@ -1,4 +1,4 @@
-"""Simulated nodes: a folder as the data bucket, programs that the test controls, and a clock."""
+"""Simulated nodes: a data bucket in memory, programs that the test controls, and a clock."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -9,10 +9,10 @@ from typing import Any
 from bootstrap.agent import documents
 from bootstrap.agent.agent import Agent
 from bootstrap.agent.documents import RequestDocument, RunRequest
-from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine, Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.processes import State
+from bootstrap.agent.store import Document, Store, StoredFile
 from corpus.stream.stream_settings import StreamSettings
 
 
@@ -82,6 +82,48 @@ def request(*, trainers: int = 2, readers: int = 0, **more: object) -> RunReques
     return RunRequest(trainers=trainers, readers=readers, **made)
 
 
+class Memory(Store):
+    """Data bucket in memory. The tag of an object is its content."""
+
+    name = "s3://data"
+
+    def __init__(self) -> None:
+        self._objects: dict[str, bytes] = {}
+
+    def read(self, key: str, known: Document | None = None) -> Document | None:
+        text = self._objects[key].decode() if key in self._objects else None
+        return known if known and known.tag == text else text and Document(text, text)
+
+    def read_from(self, key: str, offset: int, most: int) -> bytes:
+        return self._objects.get(key, b"")[offset : offset + most]
+
+    def write(self, key: str, text: str) -> None:
+        self._objects[key] = text.encode()
+
+    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+        if self.read(key) != known:
+            return False
+        self.write(key, text)
+        return True
+
+    def list(self, prefix: str) -> Mapping[str, StoredFile]:
+        here = sorted(key for key in self._objects if key.startswith(prefix))
+        return {key: StoredFile(len(self._objects[key]), 0.0, self._objects[key].decode()) for key in here}
+
+    def size(self, key: str) -> int | None:
+        return len(self._objects[key]) if key in self._objects else None
+
+    def get(self, key: str, path: Path, **_: object) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self._objects[key])
+
+    def put(self, path: Path, key: str, *_: object) -> None:
+        self._objects[key] = path.read_bytes()
+
+    def remove(self, key: str) -> None:
+        self._objects.pop(key, None)
+
+
 class CutChannel:
     """Bucket as one node reaches it, unless the node is cut off."""
 
@@ -99,7 +141,7 @@ class World:
 
     def __init__(self, root: Path, run_request: RunRequest) -> None:
         self.root, self.request, self.now = root, run_request, 0.0
-        self.channel = Folder(root / "bucket")
+        self.channel = Memory()
         self.logged: list[str] = []
         self.programs: dict[str, Programs] = {}
         self.agents: dict[str, Agent] = {}

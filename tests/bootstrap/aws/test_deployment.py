@@ -23,33 +23,19 @@ def test_nodes_can_read_their_buckets_and_the_inputs():
         assert str(deployment.require_readable(address, RAW, DATA)) == address
 
 
-@pytest.mark.parametrize("inputs", [(), ("s3://theirs/2023/",)])
-def test_another_address_is_refused_with_what_to_add_to_the_topology(inputs):
-    with pytest.raises(ShoalError) as caught:
-        deployed(*inputs).require_readable("s3://theirs/2024/*.gz", RAW, DATA)
-    assert str(caught.value) == (
-        "the nodes of the deployment 'mine' cannot read s3://theirs/2024/*.gz; add s3://theirs/2024/ to "
-        "`inputs` of its topology 'starter' and deploy again, or copy the data to s3://my-raw/ or s3://my-data/"
-    )
-
-
 @pytest.mark.parametrize(
-    ("inputs", "address", "buckets", "under", "sentence"),
+    ("inputs", "address", "buckets", "under"),
     [
-        ((), "s3://my-raw/x", (DATA,), ("",), r"cannot read s3://my-raw/x.*, or copy the data to s3://my-data/$"),
-        (
-            (),
-            "s3://my-data/sets/x",
-            (DATA,),
-            ("runs/", "datasets/"),
-            r", or copy the data to s3://my-data/runs/ or s3://",
-        ),
-        (("s3://more",), "s3://my-data/x", (), ("",), r"cannot read s3://my-data/x; add .* and deploy again$"),
-        (("s3://more",), "reviews", (DATA,), ("",), "'reviews' is not an S3 address"),
+        pytest.param((), "s3://theirs/2024/*.gz", (RAW, DATA), ("",), id="no inputs"),
+        pytest.param(("s3://theirs/2023/",), "s3://theirs/2024/*.gz", (RAW, DATA), ("",), id="other inputs"),
+        pytest.param((), "s3://my-raw/x", (DATA,), ("",), id="another bucket"),
+        pytest.param((), "s3://my-data/sets/x", (DATA,), ("runs/", "datasets/"), id="another folder"),
+        pytest.param(("s3://more",), "s3://my-data/x", (), ("",), id="no bucket"),
+        pytest.param(("s3://more",), "reviews", (DATA,), ("",), id="no address"),
     ],
 )
-def test_an_address_that_these_nodes_cannot_read_is_refused(inputs, address, buckets, under, sentence):
-    with pytest.raises((DataError, ShoalError), match=sentence):
+def test_another_address_is_refused_with_what_to_add_to_the_topology(inputs, address, buckets, under, messages):
+    with messages.raises((DataError, ShoalError)):
         deployed(*inputs).require_readable(address, *buckets, under=under)
 
 

@@ -61,13 +61,13 @@ def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tm
     assert stored(client, address) == b"other"
 
 
-def test_a_file_that_changes_during_its_upload_leaves_no_object(client, tmp_path):
+def test_a_file_that_changes_during_its_upload_leaves_no_object(client, tmp_path, messages):
     path = tmp_path / "grows.json"
     path.write_text("first")
     changing = lambda **_: os.utime(path, ns=(1, 1))  # noqa: E731
     client.meta.events.register("before-call.s3.PutObject", changing, unique_id="changing")
     try:
-        with pytest.raises(ShoalError, match="changed while Shoal uploaded it; run the command again"):
+        with messages.raises(ShoalError):
             objects.upload(client, [path], FOLDER, Screen())
     finally:
         client.meta.events.unregister("before-call.s3.PutObject", unique_id="changing")
@@ -83,11 +83,11 @@ def test_the_bar_ends_at_the_size_of_all_files(client, tmp_path):
     assert screen.shown == sorted(screen.shown)
 
 
-def test_two_files_of_one_name_are_refused(client, tmp_path):
+def test_two_files_of_one_name_are_refused(client, tmp_path, messages):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.json").write_text(folder)
-    with pytest.raises(ShoalError, match=r"two input files have the name same\.json"):
+    with messages.raises(ShoalError):
         objects.upload(client, [tmp_path / "x" / "same.json", tmp_path / "y" / "same.json"], FOLDER, Screen())
 
 
@@ -124,26 +124,21 @@ def test_only_the_end_of_a_huge_log_is_kept():
     assert text.endswith("the end")
 
 
-def test_a_folder_can_be_removed(client):
-    for key in ("run/a", "run/b/c"):
-        client.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
-    objects.remove(client, S3Path(BUCKET, "run/"))
-    assert objects.sizes(client, S3Path(BUCKET, "run/")) == {}
-
-
-def test_kept_objects_of_a_removed_folder_stay(client):
-    for key in ("work/a", "work/b"):
+def test_a_folder_can_be_removed_except_kept_objects(client):
+    for key in ("work/a", "work/b/c", "work/d"):
         client.put_object(Bucket=BUCKET, Key=key, Body=b"")
-    objects.remove(client, S3Path(BUCKET, "work/"), keep=[S3Path(BUCKET, "work/b")])
-    assert list(objects.sizes(client, S3Path(BUCKET, "work/"))) == ["work/b"]
+    objects.remove(client, S3Path(BUCKET, "work/"), keep=[S3Path(BUCKET, "work/d")])
+    assert list(objects.sizes(client, S3Path(BUCKET, "work/"))) == ["work/d"]
+    objects.remove(client, S3Path(BUCKET, "work/"))
+    assert objects.sizes(client, S3Path(BUCKET, "work/")) == {}
 
 
-def test_an_object_that_s3_does_not_delete_is_an_error(client):
+def test_an_object_that_s3_does_not_delete_is_an_error(client, messages):
     kept = {"Key": "work/b", "Code": "InternalError", "Message": "We encountered an internal error."}
     client.put_object(Bucket=BUCKET, Key="work/b", Body=b"")
     client.meta.events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=[kept]), "kept")
     try:
-        with pytest.raises(ShoalError, match=f"S3 did not delete s3://{BUCKET}/work/b: We encountered"):
+        with messages.raises(ShoalError):
             objects.remove(client, S3Path(BUCKET, "work/"))
     finally:
         client.meta.events.unregister("after-call.s3.DeleteObjects", unique_id="kept")

@@ -26,15 +26,11 @@ def account(aws) -> Iterator[Account]:
 
 
 def versions(arn: str) -> list[tuple[str, bool, Any]]:
+    """Return name, default and document of each version."""
     iam = boto3.client("iam")
-    return [
-        (
-            each["VersionId"],
-            each["IsDefaultVersion"],
-            iam.get_policy_version(PolicyArn=arn, VersionId=each["VersionId"])["PolicyVersion"]["Document"],
-        )
-        for each in iam.list_policy_versions(PolicyArn=arn)["Versions"]
-    ]
+    names = [each["VersionId"] for each in iam.list_policy_versions(PolicyArn=arn)["Versions"]]
+    made = [iam.get_policy_version(PolicyArn=arn, VersionId=name)["PolicyVersion"] for name in names]
+    return [(each["VersionId"], each["IsDefaultVersion"], each["Document"]) for each in made]
 
 
 def test_policies_are_created_once_and_the_boundary_is_found(account):

@@ -1,6 +1,7 @@
 """Retries of calls, and the messages during them."""
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -66,7 +67,7 @@ def released() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(released):
+def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(released, messages):
     printed: list[str] = []
 
     def say(text):
@@ -75,9 +76,8 @@ def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(release
 
     again = Retrying(notice=0.01, say=say)
     assert again(lambda: released.wait(60)) is True
-    assert [text.split(" ")[:3] for text in printed] == [["AWS", "has", "not"], ["AWS", "answers", "again"]]
-    assert printed[0].count(":") == 4
-    assert printed[0].endswith("; press Ctrl-C to leave")
+    for text in printed:
+        messages.check(re.sub(r"\d+:\d\d(:\d\d)?|\d+(?= s)", "TIME", text))
     assert not again.unanswered
 
 

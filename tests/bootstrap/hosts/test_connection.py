@@ -37,17 +37,17 @@ def test_unknown_hosts_and_rejected_keys_are_reported(hosts):
     lines = known.read_text().splitlines(keepends=True)
     try:
         known.write_text(lines[1])
-        with pytest.raises(ShoalError, match=r"is not in your known_hosts; connect to it once with ssh, and verify"):
+        with pytest.raises(ShoalError, match="is not in your known_hosts"):
             Connection(host)
         known.write_text(lines[1].replace(str(other.port), str(host.port)))
-        with pytest.raises(ShoalError, match=r"has a key that differs from your known_hosts"):
+        with pytest.raises(ShoalError, match="differs from your known_hosts"):
             Connection(host)
     finally:
         known.write_text("".join(lines))
     key = hosts.home / ".ssh" / "id_ed25519"
     key.rename(key.with_suffix(".away"))
     try:
-        with pytest.raises(ShoalError, match=r"accepts none of your keys; add the right key with `ssh-add`"):
+        with pytest.raises(ShoalError, match="accepts none of your keys"):
             Connection(host)
     finally:
         key.with_suffix(".away").rename(key)
@@ -80,9 +80,7 @@ def test_the_code_is_sent_once_and_again_after_its_deletion(hosts):
         assert [path.name for path in folder.parent.iterdir()] == [folder.name]
         shutil.rmtree(hosts.homes[0] / ".shoal")
         (hosts.homes[0] / ".shoal").touch()
-        with pytest.raises(
-            ShoalError, match=r"cannot copy Shoal's code to \S+:/\S+: .*; give the host's user write permission"
-        ):
+        with pytest.raises(ShoalError, match=r"cannot copy Shoal's code to \S+:/\S+: "):
             code.install(connection)
         (hosts.homes[0] / ".shoal").unlink()
 
@@ -90,10 +88,7 @@ def test_the_code_is_sent_once_and_again_after_its_deletion(hosts):
 def test_an_unusable_shared_folder_is_reported(hosts):
     (hosts.folder / "file").write_text("")
     file = replace(read_hosts(hosts.file), folder=f"{hosts.folder}/file/below")
-    with (
-        HostGroup(file) as group,
-        pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: .*; give the host's user"),
-    ):
+    with HostGroup(file) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: "):
         store_of(group).write("requests/a.json", "1")
 
 
@@ -111,9 +106,7 @@ def test_an_unsupported_proxy_jump_is_reported(hosts):
     config = hosts.home / ".ssh" / "config"
     config.write_text("Host 127.0.0.1\n  ProxyJump gate\n")
     try:
-        with pytest.raises(
-            ShoalError, match=r"uses ProxyJump gate .*; replace it with ProxyCommand ssh -W %h:%p gate$"
-        ):
+        with pytest.raises(ShoalError, match=r"ProxyCommand ssh -W %h:%p gate$"):
             Connection(read_hosts(hosts.file).hosts[1])
     finally:
         config.unlink()
@@ -127,12 +120,8 @@ def test_another_host_replaces_a_lost_one(hosts):
         group.connect(file.hosts[0]).close()
         hosts.servers[hosts.ports[0]].terminate()
         hosts.servers[hosts.ports[0]].wait()
-        found = folder.read("requests/b.json")
-        assert found is not None
-        assert found.text == "1"
-        with pytest.raises(LostError, match=r"does not answer"):
+        assert folder.read("requests/b.json").text == "1"
+        with pytest.raises(LostError, match="does not answer"):
             group.connect(file.hosts[0])
-        with pytest.raises(
-            ShoalError, match=r"does not answer: .*; check that the host is running, or remove it from "
-        ):
+        with pytest.raises(ShoalError, match="check that the host is running"):
             group.on_all(lambda _: None)

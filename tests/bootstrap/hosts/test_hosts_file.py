@@ -12,7 +12,7 @@ from bootstrap.agent.documents import INSTANCE
 from bootstrap.hosts.hosts_file import HostsFile, read_hosts
 from common.errors import ShoalError
 
-WRONG: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("wrong_hosts.yaml").read_text())
+WRONG: dict[str, str] = yaml.safe_load(Path(__file__).with_name("wrong_hosts.yaml").read_text())
 
 
 def read(tmp_path: Path, text: str) -> HostsFile:
@@ -43,15 +43,14 @@ def test_the_shared_folder_is_normalised(tmp_path, written, folder):
     assert read(tmp_path, f"folder={written}\nann@h1\n").folder == folder
 
 
-@pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
-def test_an_invalid_hosts_file_is_refused_with_its_line(tmp_path, row):
-    with pytest.raises(ShoalError) as raised:
-        read(tmp_path, row["file"])
-    assert str(raised.value).replace(f"{tmp_path}/", "") == row["said"]
+@pytest.mark.parametrize("file", WRONG.values(), ids=WRONG)
+def test_an_invalid_hosts_file_is_refused_with_its_line(tmp_path, file, messages):
+    with messages.raises(ShoalError):
+        read(tmp_path, file)
 
 
-def test_a_missing_hosts_file_is_reported(tmp_path):
-    with pytest.raises(ShoalError, match=r"^cannot read the hosts file .*: No such file or directory$"):
+def test_a_missing_hosts_file_is_reported(tmp_path, messages):
+    with messages.raises(ShoalError):
         read_hosts(tmp_path / "none.txt")
 
 

@@ -93,12 +93,8 @@ def test_hosts_train_with_a_bucket_instead_of_a_folder(hosts, bucket, aws, datas
 
 def test_a_bucket_works_as_a_store(bucket, aws, tmp_path):
     store, path = store_at(bucket), tmp_path / "file"
-    assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0, 99)) == (
-        bucket,
-        None,
-        None,
-        b"",
-    )
+    assert (store.name, store.read("requests/a.json"), store.size("runs/a/x")) == (bucket, None, None)
+    assert store.read_from("runs/a/x", 0, 99) == b""
     assert store.write_if("requests/a.json", "1", None)
     assert not store.write_if("requests/a.json", "2", None)
     known = store.read("requests/a.json")
@@ -113,17 +109,15 @@ def test_a_bucket_works_as_a_store(bucket, aws, tmp_path):
     assert (tmp_path / "below" / "copy").read_bytes() == b"0123456789"
 
 
-def test_an_unusable_bucket_is_reported(bucket, aws, tmp_path, monkeypatch):
+def test_an_unusable_bucket_is_reported(bucket, aws, tmp_path, monkeypatch, messages):
     path = tmp_path / "file"
     path.write_text("1")
-    with pytest.raises(LostError, match=r"^cannot use s3://is-not-there: there is no bucket is-not-there; check"):
+    with messages.raises(LostError):
         store_at("s3://is-not-there").put(path, "datasets/a")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"{aws.endpoint}/")  # clients are kept by endpoint
-    with pytest.raises(
-        LostError, match=r"^AWS does not accept the credentials of this command for s3://of-hosts \(Unable to locate"
-    ):
+    with messages.raises(LostError):
         store_at(bucket).read("requests/a.json")
