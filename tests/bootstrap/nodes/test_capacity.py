@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -39,23 +38,21 @@ def test_messages_of_aws_are_classified(message, kind):
     assert classify_refusal(message) is Refusal(kind)
 
 
-def done(row: dict[str, Any]) -> str:
+@pytest.mark.parametrize("row", TABLE["actions"], ids=lambda row: row["about"])
+def test_missing_nodes_cause_this_action(row, messages):
     groups = [replace(GROUPS_OF_THE_TABLE[name], refusals=tuple(refusals)) for name, refusals in row["groups"].items()]
     more = {"seconds": row.get("seconds", 1), "zones_left": row.get("zones_left", True)}
     match next_action(groups, tried=row.get("tried", ["us-east-1a"]), **more):
         case TakeOnDemand(names):
-            return f"on demand: {', '.join(names)}"
+            done = f"on demand: {', '.join(names)}"
         case MoveZone(name):
-            return f"another zone, for {name}"
+            done = f"another zone, for {name}"
         case GiveUp(sentence):
-            return sentence
-        case _:
-            return "wait"
-
-
-@pytest.mark.parametrize("row", TABLE["actions"], ids=lambda row: row["about"])
-def test_missing_nodes_cause_this_action(row):
-    assert done(row) == row["done"]
+            done = "give up"
+            messages.check(sentence)
+        case Wait():
+            done = "wait"
+    assert done == row["done"]
 
 
 PASSING = [TABLE["messages"][name] for name in ("no on-demand", "no spot", "quota", "not offered")]

@@ -21,22 +21,21 @@ def bash(tmp_path) -> Bash:
     return Bash(tmp_path)
 
 
-def boots(bash: Bash, devices: str, **environment: str) -> dict[str, str]:
+def boots(bash: Bash, devices: str = "", **environment: str) -> dict[str, str]:
     """Return the report of a node on which the check of GPUs runs `devices`."""
     python = bash.root / "opt" / "pytorch" / "bin" / "python"
     python.write_text(
         f'#!/bin/bash\ncase "$*" in *json*) exec {shlex.quote(sys.executable)} "$@" ;; *devices*) {devices} ;; esac\n'
     )
     python.chmod(0o755)
-    bash.add("ec2-metadata", "echo instance-id: i-0123456789abcdef0")
+    bash.add("ec2-metadata", environment.pop("metadata", "echo instance-id: i-0123456789abcdef0"))
     bash.add("flock")
     bash.add("setsid")
     real = bash.folder / "boot.sh"
     real.write_text(SCRIPT.read_text().replace("root=${NODE_ROOT:-}", f"root={shlex.quote(str(bash.root))}"))
     variables = dict.fromkeys(("DATA_BUCKET", "SHARE_ID", "CODE_URL", "WHEELS_URL"), "data")
-    bash.run(str(real), SHARE_KIND="none", **{"NODE_ROOT": "", "GPUS": "8", **variables, **environment})
-    reported: dict[str, str] = json.loads((bash.folder / "report").read_text())
-    return reported
+    bash.run(str(real), **{"NODE_ROOT": "", "GPUS": "8", "SHARE_KIND": "none", **variables, **environment})
+    return json.loads((bash.folder / "report").read_text())
 
 
 def test_a_node_without_working_gpus_fails(bash):
@@ -51,9 +50,21 @@ def test_a_node_without_working_gpus_fails(bash):
     ids=["GPUs that compute", "a reader", "an emulated node"],
 )
 def test_a_ready_node_reports_its_python_version(bash, status, environment):
-    given = {name: value.replace("emulated", str(bash.root)) for name, value in environment.items()}
-    reported = boots(bash, devices=f"exit {status}", **given)
+    variables = {name: value.replace("emulated", str(bash.root)) for name, value in environment.items()}
+    reported = boots(bash, devices=f"exit {status}", **variables)
     assert (reported["state"], reported["python"]) == ("ready", ".".join(map(str, sys.version_info[:3])))
+
+
+def test_an_unknown_kind_of_share_is_reported(bash, messages):
+    reported = boots(bash, SHARE_KIND="nsf")
+    assert (reported["state"], bash.ended.returncode) == ("failed", 1)
+    messages.check(reported["log"].strip())
+
+
+def test_a_node_that_cannot_read_its_id_reports_under_its_host_name(bash):
+    reported = boots(bash, metadata="echo it is no instance >&2; exit 1")
+    assert (reported["state"], reported["log"]) == ("failed", "it is no instance\n")
+    assert "s3://data/nodes/played.json" in bash.recorded_words()
 
 
 def own_disks(bash: Bash) -> None:

@@ -1,6 +1,5 @@
 """Preprocessing on a cluster of the emulator: followed, continued, cancelled, and run with a faulty S3."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,7 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from shoal_local_aws.hadoop import yarn
-from tests.local_aws.accounts import running_aws
 
-from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import Detached
@@ -66,17 +63,15 @@ class There:
         return [step["Name"].partition(": ")[2] for step in self._steps()]
 
     def _steps(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.emr.list_steps(ClusterId=self.cluster)["Steps"]
-        return found[::-1]
+        return self.emr.list_steps(ClusterId=self.cluster)["Steps"][::-1]
 
     def work(self) -> list[str]:
-        return [found["Key"] for found in self.s3.list_objects_v2(Bucket=DATA, Prefix="work/").get("Contents", ())]
+        return [each["Key"] for each in self.s3.list_objects_v2(Bucket=DATA, Prefix="work/").get("Contents", ())]
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory) -> Iterator[There]:
-    with running_aws(tmp_path_factory.mktemp("aws"), WHEELS) as aws:
-        yield There(aws)
+def there(aws) -> There:
+    return There(aws)
 
 
 @pytest.fixture
@@ -107,7 +102,7 @@ def test_steps_that_finished_before_a_refusal_are_not_repeated(there, reviews, m
     before, kept = len(there.steps()), there.work()
     noisy = reviews.with_name("noisy.json")
     noisy.write_bytes(reviews.read_bytes() + b"{\n" * 10)
-    with pytest.raises(DataError, match=r"--max-malformed; the finished steps are kept for a day, and"):
+    with pytest.raises(DataError, match="--max-malformed"):
         there.preprocess(noisy, max_malformed=0.0)
     assert list(there.steps().values())[before:] == ["COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCELLED"]
     folder = "/".join(next(key for key in there.work() if key not in kept).split("/")[:2])
@@ -132,7 +127,7 @@ def test_work_with_a_lost_part_is_not_continued(there, reviews):
 
     before = len(there.steps())
     kept = there.work()
-    with pytest.raises(DataError, match=r"was lost.* run the preprocessing again"):
+    with pytest.raises(DataError, match="was lost"):
         there.preprocess(reviews, bars=Losing())
     assert there.work() == kept
     assert there.preprocess(reviews).counts["lines"]
@@ -145,9 +140,7 @@ def test_ctrl_c_cancels_the_unfinished_steps_and_removes_all_files(there, review
     before = len(there.steps())
     with pytest.raises(KeyboardInterrupt):
         there.preprocess(reviews, bars=Impatient("count words"))
-    assert there.messages[-1].endswith(
-        "`shoal status mine` shows the cost, and `shoal destroy mine` deletes the deployment"
-    )
+    assert "`shoal destroy mine` deletes the deployment" in there.messages[-1]
     states = list(there.steps().values())[before:]
     assert states[0] == "COMPLETED"
     assert set(states[1:5]) == {"CANCELLED"}
@@ -164,7 +157,7 @@ def test_steps_that_aws_does_not_cancel_keep_their_files(there, reviews, monkeyp
     kept = there.work()
     with pytest.raises(Abandoned):
         there.preprocess(reviews, bars=Impatient("deduplicate"))
-    assert "continues; run the same command to follow it again" in there.messages[-1]
+    assert "continues" in there.messages[-1]
     assert there.work() != kept
     there.emr.cancel_steps(ClusterId=there.cluster, StepIds=list(there.steps()))
 
@@ -178,7 +171,7 @@ def test_ctrl_c_leaves_the_steps_of_another_command(there, reviews):
         there.preprocess(reviews, bars=Impatient("deduplicate"))
     following, leaving = there.messages
     assert "finished so far: nothing" in following
-    assert "continues; run the same command to follow it again" in leaving
+    assert "continues" in leaving
     assert there.preprocess(reviews).counts["lines"]
     assert list(there.steps()) == submitted
 
@@ -204,9 +197,7 @@ def test_repeated_work_returns_its_dataset_and_runs_nothing(there, reviews):
     first = there.preprocess(reviews)
     ran = len(there.steps())
     assert there.preprocess(reviews) == first
-    assert there.messages == [
-        "nothing to do: the dataset of this input and these settings exists; to create it again, add --force"
-    ]
+    assert [each.partition(":")[0] for each in there.messages] == ["nothing to do"]
     assert len(there.steps()) == ran
     assert there.preprocess(reviews, force=True) == first
     assert there.names()[ran:] == STEPS
@@ -221,10 +212,7 @@ def test_detached_steps_can_be_followed_from_elsewhere_and_their_result_found_la
         assert of_run == ["followed", "merged.json"]
         assert made.counts["lines"] == len(reviews.read_bytes().splitlines())
         assert attach(there.deployment, str(left.value), bars) == made
-        with pytest.raises(
-            ShoalError,
-            match=r"^the preprocessing run 0123456789ab is neither active nor finished on the cluster of 'mine'",
-        ):
+        with pytest.raises(ShoalError, match="0123456789ab is neither active nor finished"):
             attach(there.deployment, "0123456789ab", bars)
     with pytest.raises(ShoalError, match=r"^nothing runs on 'mine': "):
         StartedPreprocessing(there.deployment, None).stop(bars)

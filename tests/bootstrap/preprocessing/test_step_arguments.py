@@ -32,11 +32,8 @@ def plan(**settings: object) -> Plan:
 def job_arguments(
     arguments: Callable[..., list[str]] = streaming_arguments, **settings: object
 ) -> dict[str, list[str]]:
-    return {
-        step.name: arguments(step, reducers=6, run="run1", resources=NODES)
-        for step in plan(**settings).steps()
-        if isinstance(step, JobStep)
-    }
+    jobs = (step for step in plan(**settings).steps() if isinstance(step, JobStep))
+    return {step.name: arguments_of(step, arguments) for step in jobs}
 
 
 def values(arguments: list[str], option: str) -> list[str]:
@@ -57,32 +54,29 @@ def test_the_steps_of_a_plan_are_these(row, runner):
     assert made == {**jobs, **row["commands"]}
 
 
-CLASSES = {"ragged": True, "words": "tokens", "duplicates": True, "labelled": True}
+CLASSES = {"ragged": True, "words": "tokens", "duplicates": True}
 
 
 @pytest.mark.parametrize(
     "label", ["very good", "it's", 'the "best"', "$1", "'\"", "sehr schön", ["arts & crafts", "it's", "x"]]
 )
 def test_labels_and_classes_reach_the_tasks_unchanged(label):
-    classes = {**CLASSES, "classes": tuple(label)}
-    made = job_arguments(**({"labelled": True, "positive_label": label} if isinstance(label, str) else classes))[
-        "deduplicate"
-    ]
-    words = split_arguments(values(made, "-mapper")[0])
-    (given,) = (word.partition("=")[2] for word in words if word.startswith("--settings="))
-    assert json.loads(given)["positive_label" if isinstance(label, str) else "classes"] == label
+    labels = {"positive_label": label} if isinstance(label, str) else {**CLASSES, "classes": tuple(label)}
+    words = split_arguments(values(job_arguments(labelled=True, **labels)["deduplicate"], "-mapper")[0])
+    (settings,) = (word.partition("=")[2] for word in words if word.startswith("--settings="))
+    assert json.loads(settings)["positive_label" if isinstance(label, str) else "classes"] == label
 
 
 @pytest.mark.parametrize("arguments", [streaming_arguments, spark_arguments])
-def test_class_names_that_are_too_long_for_a_step_are_refused(arguments):
+def test_class_names_that_are_too_long_for_a_step_are_refused(arguments, messages):
     names = tuple(f"{number:050}" for number in range(256))
-    with pytest.raises(ShoalError, match="the names of the classes are too long"):
+    with messages.raises(ShoalError):
         job_arguments(arguments, ragged=True, labelled=True, classes=names)
 
 
-def test_a_word_with_both_kinds_of_quotes_is_refused():
+def test_a_word_with_both_kinds_of_quotes_is_refused(messages):
     quoted = Plan(tasks=[], work='s3://data/it\'s "work"', output="s3://data/datasets", input_bytes=1)
-    with pytest.raises(ShoalError, match="both kinds of quotes"):
+    with messages.raises(ShoalError):
         streaming_arguments(quoted.steps()[0], reducers=1, run="1", resources=NODES)
 
 
@@ -107,12 +101,9 @@ def test_every_type_has_memory_for_tasks_and_small_ones_for_one_on_each_vcpu(kin
     assert executor + SPARK_MASTER_MB <= yarn
 
 
-def test_an_executor_fits_on_the_smallest_of_several_kinds_of_nodes():
+def test_the_smallest_of_several_kinds_of_nodes_decides_how_large_tasks_and_executors_are():
     large, short = catalog.find("r7g.4xlarge"), catalog.find("c7g.xlarge")
     assert workers({large: 2, short: 1}).cores == workers({short: 1}).cores < short.vcpu
-
-
-def test_the_smallest_node_decides_how_large_a_task_is():
     small, large = catalog.find("m5.xlarge"), catalog.find("r7g.xlarge")
     assert workers({small: 1, large: 3}).task_mb == workers({small: 1}).task_mb
     assert workers({small: 1, large: 3}).vcpus == small.vcpu + 3 * large.vcpu

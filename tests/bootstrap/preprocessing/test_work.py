@@ -41,22 +41,15 @@ def test_work_continues_at_the_first_step_without_a_marker_of_the_last_day(marke
 
 @pytest.mark.usefixtures("aws")
 def test_the_dataset_of_the_same_work_is_found_while_it_exists():
-    s3, bucket = boto3.client("s3"), "remembered"
+    s3, bucket, datasets = boto3.client("s3"), "remembered", S3Path("remembered", "datasets/")
     s3.create_bucket(Bucket=bucket)
-    datasets, counts = (
-        S3Path(bucket, "datasets/"),
-        final_counts({}, settings=DEFAULT, positive_from=4, frequent_words=[]),
-    )
-    runs = {"a" * 12: "1" * 32, "b" * 12: "2" * 32}
-    made = {
-        run: MergeResult(
-            dataset=f"s3://{bucket}/datasets/{digest}/dataset.h5", counts=counts, digest=digest, malformed=[]
-        )
-        for run, digest in runs.items()
-    }
-    for run, each in made.items():
-        s3.put_object(Bucket=bucket, Key=f"datasets/{each.digest}/dataset.h5", Body=b"x")
-        record_result(s3, run, each)
+    counts = final_counts({}, settings=DEFAULT, positive_from=4, frequent_words=[])
+    runs, made = {"a" * 12: "1" * 32, "b" * 12: "2" * 32}, {}
+    for run, digest in runs.items():
+        address = f"{datasets}{digest}/dataset.h5"
+        made[run] = MergeResult(dataset=address, counts=counts, digest=digest, malformed=[])
+        s3.put_object(Bucket=bucket, Key=f"datasets/{digest}/dataset.h5", Body=b"x")
+        record_result(s3, run, made[run])
     first, second = runs
     assert {run: find_result(s3, run, datasets) for run in runs} == made
     assert find_result(s3, "c" * 12, datasets) is None
@@ -65,6 +58,5 @@ def test_the_dataset_of_the_same_work_is_found_while_it_exists():
     extra_files = s3.get_object(Bucket=bucket, Key=f"datasets/{runs[first]}/{first}.json")["Body"].read()
     s3.put_object(Bucket=bucket, Key=f"datasets/{runs[second]}/{first}.json", Body=extra_files)
     s3.delete_object(Bucket=bucket, Key=f"datasets/{runs[first]}/dataset.h5")
-    assert (
-        find_result(s3, first, datasets) is None
-    )  # in the folder of another dataset, and its own dataset does not exist
+    # It is in the folder of another dataset, and its own dataset does not exist.
+    assert find_result(s3, first, datasets) is None

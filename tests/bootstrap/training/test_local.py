@@ -24,24 +24,10 @@ from trainer.distributed.failures import Failure, FailureKind
 from trainer.output.run_files import require_free_output
 from trainer.rank_processes import failure_in
 
-WHERE = "the logs are in out"
-BROKEN = Failure(
-    kind=FailureKind.CAUSE,
-    time=50.0,
-    what="rank 3 on i-2 failed with KeyError ('x')",
-    where="at step 7",
-    then="; continue",
-)
-LOST = Failure(
-    kind=FailureKind.CONSEQUENCE,
-    time=49.0,
-    what="rank 0 lost the other ranks",
-    where="at step 7",
-    then=" (gone); continue",
-)
-LATER = Failure(
-    kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1
-)
+STEP_7 = {"where": "at step 7", "then": "; continue"}
+BROKEN = Failure(kind=FailureKind.CAUSE, time=50.0, what="rank 3 on i-2 failed with KeyError ('x')", **STEP_7)
+LOST = Failure(kind=FailureKind.CONSEQUENCE, time=49.0, what="rank 0 lost the other ranks", **STEP_7)
+LATER = Failure(kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost other ranks", where="at step 90", attempt=1)
 AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is not an HDF5 file; make it again")
 
 
@@ -49,31 +35,26 @@ def output(*lines: Failure | str) -> str:
     return "\n".join(line if isinstance(line, str) else line.line() for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("said", "sentence"),
-    [
-        (
-            output("Traceback", LOST, "more", BROKEN),
-            f"rank 3 on i-2 failed with KeyError ('x') at step 7; continue; {WHERE}",
-        ),
-        (output(BROKEN, LOST), f"rank 3 on i-2 failed with KeyError ('x') at step 7; continue; {WHERE}"),
-        (output(BROKEN, LATER), f"rank 0 lost the other ranks at step 90; {WHERE}"),  # after a restart
-        (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); continue; {WHERE}"),
-        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it again"),
-        (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
-        ("[rank 1] x\n[rank 0] trainer: x is y; do z\n", "x is y; do z"),
-        ("[rank 1] ImportError: no torch\n", f"the training ended without a result: ImportError: no torch; {WHERE}"),
-        ("one\nImportError: no torch\n===\n", f"the training ended without a result: ImportError: no torch; {WHERE}"),
-        (
-            output('failed: {"kind": "cause", "time": "now", "what": "x"}', BROKEN),
-            f"rank 3 on i-2 failed with KeyError ('x') at step 7; continue; {WHERE}",
-        ),
-    ],
-)
-def test_the_first_failure_is_reported(said, sentence):
-    found = failure_in(said, WHERE)
-    assert isinstance(found, TrainingError)
-    assert str(found) == sentence
+PRINTED = {
+    "a cause after its consequence": (output("Traceback", LOST, "more", BROKEN), BROKEN.what),
+    "a cause before its consequence": (output(BROKEN, LOST), BROKEN.what),
+    "a cause and a restart": (output(BROKEN, LATER), LATER.what),
+    "a consequence": (output(LOST), LOST.what),
+    "a final failure": (output("trainer: x", LOST, BROKEN, AGREED), AGREED.what),
+    "an invalid failure": (output('failed: {"kind": "cause", "time": "now", "what": "x"}', BROKEN), BROKEN.what),
+    "a sentence before half a line": (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
+    "a sentence of a rank": ("[rank 1] x\n[rank 0] trainer: x is y; do z\n", "x is y; do z"),
+    "an error of a rank": ("[rank 1] ImportError: no torch\n", "ImportError: no torch"),
+    "an error before other lines": ("one\nImportError: no torch\n===\n", "ImportError: no torch"),
+}
+
+
+@pytest.mark.parametrize(("printed", "failure"), PRINTED.values(), ids=PRINTED)
+def test_the_first_failure_is_reported(printed, failure, messages):
+    error = failure_in(printed, "the logs are in out")
+    assert isinstance(error, TrainingError)
+    assert failure in str(error)
+    messages.check(error)
 
 
 FILES = {"record.jsonl": '{"kind": "end", "stopped": true}\n', "summary.json": '{"stopped": true}', "train.log": "said"}
@@ -82,19 +63,19 @@ FINISHED_FILES = {**FILES, "summary.json": '{"stopped": false}', "model/config.j
 
 
 @pytest.mark.parametrize(
-    ("files", "resume", "refused"),
+    ("files", "resume"),
     [
-        (STOPPED, False, "of a run that has not ended; continue with --resume"),
-        (FINISHED_FILES, False, "model is a finished model; add --force"),
-        (FINISHED_FILES, True, ""),
+        pytest.param(STOPPED, False, id="stopped"),
+        pytest.param(FINISHED_FILES, False, id="finished"),
+        pytest.param(FINISHED_FILES, True, id="resumed"),
     ],
 )
-def test_a_new_run_does_not_change_a_stopped_or_finished_one(tmp_path, files, resume, refused):
+def test_a_new_run_does_not_change_a_stopped_or_finished_one(tmp_path, files, resume, messages):
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
     config = TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=resume)
-    with Bars() as bars, pytest.raises(TrainingError, match=refused) if refused else nullcontext():
+    with Bars() as bars, nullcontext() if resume else messages.raises(TrainingError):
         assert train_here(config, ranks=1, bars=bars) == {"stopped": False, "finished_before": True}
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
@@ -112,13 +93,8 @@ SUMMARY: dict[str, Any] = {
     "profile": [{"order": 0.1}],
     **dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "majority", "confusion")),
 }
-OF_ANY_CLASSES = dict.fromkeys(
-    (
-        *("accuracy", "balanced_accuracy", "macro_f1", "majority"),
-        *("log_loss", "uncalibrated_log_loss", "temperature", "threshold"),
-    ),
-    0.5,
-)
+MEASURES = ("accuracy", "balanced_accuracy", "macro_f1", "majority")
+OF_ANY_CLASSES = dict.fromkeys((*MEASURES, "log_loss", "uncalibrated_log_loss", "temperature", "threshold"), 0.5)
 TWO = {"classes": ["negative", "positive"], "counts": [[3, 1], [0, 4]]}
 FINISHED = {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": TWO, "f1_positive": 0.5, "f1_negative": 0.5}
 
@@ -143,23 +119,23 @@ def test_a_summary_has_the_measures_of_its_classes_once_it_is_finished(content, 
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        ("[]", None),
-        ("{}", "stopped"),
+        ([], "JSON"),
+        ({}, "stopped"),
         ({**SUMMARY, "rows": "1"}, "rows"),
         ({**SUMMARY, "stopped": False}, "accuracy"),
         ({**FINISHED, "threshold": None}, "threshold"),
         ({**FINISHED, "f1_negative": None}, "f1_negative"),
-        *(
-            ({**FINISHED, "confusion": confusion}, "confusion")
-            for confusion in (None, {**TWO, "classes": ["bad", "fair", "good"]}, {**TWO, "counts": [[3, 1], [0]]})
-        ),
+        ({**FINISHED, "confusion": None}, "confusion"),
+        ({**FINISHED, "confusion": {**TWO, "classes": ["bad", "fair", "good"]}}, "confusion"),
+        ({**FINISHED, "confusion": {**TWO, "counts": [[3, 1], [0]]}}, "confusion"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_invalid_summary_is_refused_with_its_file(tmp_path, content, wrong):
-    (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    reason = f"'{wrong}' is missing or has a wrong type" if wrong else "it is not a JSON object"
-    with pytest.raises(ShoalError, match=rf"is not the summary of a training run: {reason}; check the logs"):
+def test_an_invalid_summary_is_refused_with_its_file(tmp_path, content, wrong, messages):
+    (tmp_path / "summary.json").write_text(json.dumps(content))
+    with messages.raises(ShoalError) as refusal:
         read_summary(tmp_path)
+    assert wrong in str(refusal.value)
 
 
 @pytest.fixture
@@ -221,8 +197,8 @@ def test_a_forced_run_replaces_a_finished_one_with_its_checkpoints(config, monke
         (config.output / name).parent.mkdir(parents=True, exist_ok=True)
         (config.output / name).write_text(content)
 
-    def start_ranks(given, **_):
-        require_free_output(given.output, force=given.force)
+    def start_ranks(new, **_):
+        require_free_output(new.output, force=new.force)
         raise TrainingError("the ranks start")
 
     monkeypatch.setattr(local, "start_ranks", start_ranks)

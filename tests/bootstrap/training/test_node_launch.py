@@ -1,8 +1,9 @@
 """Tests of a launch on nodes. The tests write the documents of the nodes."""
 
+import itertools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account
+from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.deployments.status import describe_outlook, describe_status
 from bootstrap.lifecycle.status import read_groups
 from bootstrap.nodes import fleet
@@ -23,7 +25,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training, overview
 from bootstrap.training.places import followed
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch, options_of
+from bootstrap.training.places.launch import DEFAULT, NodeLaunch, options_of
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
@@ -36,64 +38,78 @@ from trainer.config import TrainConfig
 
 DATASET = PreparedDataset(f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5")
 CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow={1: 2.0})
-
-
 OTHER = replace(CONFIG, epochs=4)
+NUMBERS = itertools.count()
 GROUP = GpuGroup(name="pair", scaling_group="demo", size=2, desired=2, gpus=1, spot=False, stays=False)
 
 
 class Watching(Bars):
-    """Progress bars that record their calls, and write statuses or raise an interrupt."""
+    """Progress bars that record their calls, and write statuses."""
 
-    def __init__(self, *statuses: tuple[NodeLaunch, Sequence[NodeStatus]], interrupt: bool = False) -> None:
+    def __init__(self, *statuses: tuple[NodeLaunch, Sequence[NodeStatus]]) -> None:
         super().__init__()
-        self._statuses, self._interrupt = list(statuses), interrupt
-        self.shown: list[int] = []
+        self._statuses, self.shown = list(statuses), list[int]()
 
     def at(self, done: int) -> None:
         self.shown.append(done)
 
     def tick(self) -> None:
-        if self._interrupt:
-            raise KeyboardInterrupt
         if self._statuses:
             tell(*self._statuses.pop(0))
 
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch) -> None:
+    """Poll often, and never look for nodes: they have ended."""
     monkeypatch.setattr(followed, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(DeploymentRun, "look_seconds", float("inf"))
+
+
+@pytest.fixture(scope="module")
+def deployment(nodes) -> Deployment:
+    return Fleet(share="nfs").deployment
 
 
 @pytest.fixture
-def launch(nodes) -> NodeLaunch:
-    return started(nodes, DATASET)
+def start(deployment, nodes, messages) -> Callable[..., NodeLaunch]:
+    """Function that starts a run on the nodes, on a deployment of a new name."""
+    started = replace(deployment, name=f"launch-{next(NUMBERS)}")
+    messages.hide(started.name, "DEPLOYMENT")
+    for number, node in enumerate(nodes):
+        messages.hide(node.instance_id, f"NODE{number}")
+
+    def start(data: Prepared = DATASET, *, agreed: bool = True) -> NodeLaunch:
+        made = NodeLaunch(started, f"{started.name}.20260102T030405-0a1b")
+        claim(made, data)
+        made.start([each.instance_id for each in nodes])
+        if agreed:
+            agree(made, nodes)
+        return made
+
+    return start
 
 
 @pytest.fixture
-def on_their_group(launch, monkeypatch) -> None:
+def launch(start) -> NodeLaunch:
+    return start()
+
+
+@pytest.fixture
+def other(launch) -> NodeLaunch:
+    """Another run of the deployment, which has not started."""
+    return NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+
+
+@pytest.fixture
+def on_their_group(monkeypatch) -> None:
     """Add the group of the nodes to the launch's deployment."""
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
 
 
-def started(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeLaunch:
-    deployment = Fleet(share="nfs").deployment
-    for each in boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="runs/").get("Contents", []):
-        boto3.client("s3").delete_object(Bucket=BUCKET, Key=each["Key"])
-    made = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
-    claim(made, data)
-    made.start([each.instance_id for each in nodes])
-    if agreed:
-        agree(made, nodes)
-    return made
-
-
-def claim(
-    launch: NodeLaunch, data: Prepared = DATASET, launch_options: LaunchOptions = DEFAULT, config: TrainConfig = CONFIG
-) -> None:
+def claim(launch: NodeLaunch, data: Prepared = DATASET, config: TrainConfig = CONFIG) -> None:
     with Bars() as bars:
         more = {"share": "nfs", "options": options_of(config), **data.request()}
-        launch.claim(launch_options, bars, force=config.force, trainers=2, readers=0, **more)
+        launch.claim(DEFAULT, bars, force=config.force, trainers=2, readers=0, **more)
 
 
 def wait_for_data(launch: NodeLaunch, bars: Bars) -> None:
@@ -112,14 +128,13 @@ def tell(launch: NodeLaunch, statuses: Sequence[NodeStatus]) -> None:
         put(documents.status_key(instance), status.to_json())
 
 
-def of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
+def status_of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
     return NodeStatus(**{"token": launch.request.token, "phase": phase, "attempt": 1, **more})
 
 
-def asked(launch: NodeLaunch) -> RunRequest:
+def requests(launch: NodeLaunch) -> Sequence[RunRequest]:
     key = documents.request_key(launch.deployment.name)
-    (found,) = RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
-    return found
+    return RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
 
 
 def put(key: str, text: str) -> None:
@@ -127,7 +142,7 @@ def put(key: str, text: str) -> None:
 
 
 def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
-    assert asked(launch) == launch.request
+    assert requests(launch) == (launch.request,)
     assert launch.started == tuple(each.instance_id for each in nodes)
     assert (launch.request.trainers, launch.request.readers) == (2, 0)
     assert launch.request.options["epochs"] == ("3",)
@@ -137,106 +152,95 @@ def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
     kept = RunRequest.from_json(str(read_text(boto3.client("s3"), copy)))
     assert (launch.request.ready, replace(kept, ready=True)) == (True, launch.request)
     launch.ask_to_stop()
-    assert asked(launch).stop
+    assert requests(launch)[0].stop
     launch.forget()
-    key = documents.request_key(launch.deployment.name)
-    assert RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs == ()
+    assert requests(launch) == ()
 
 
-def test_the_bar_shows_the_text_that_all_nodes_have_read(nodes):
-    launch = started(nodes, PreparedTexts(TEXTS, ()))
+def test_the_bar_shows_the_text_that_all_nodes_have_read(start):
+    launch = start(PreparedTexts(TEXTS, ()))
     statuses = (
-        (launch, [of(launch, "stage", read=400), of(launch, "stage", read=900)]),
-        (launch, [of(launch, "staged", read=1_000), of(launch, "stage", read=900)]),
-        (launch, [of(launch, "run", read=1_000), of(launch, "staged", read=1_000)]),
+        [status_of(launch, "stage", read=400), status_of(launch, "stage", read=900)],
+        [status_of(launch, "staged", read=1_000), status_of(launch, "stage", read=900)],
+        [status_of(launch, "run", read=1_000), status_of(launch, "staged", read=1_000)],
     )
-    with Watching(*statuses) as bars:
+    with Watching(*((launch, each) for each in statuses)) as bars:
         wait_for_data(launch, bars)
     assert bars.shown == [400, 900]
 
 
 def test_invalid_statuses_and_those_of_another_launch_do_not_count(launch, nodes):
-    tell(launch, [replace(of(launch, "failed"), token="ffffffff"), of(launch, "staged")])
+    tell(launch, [status_of(launch, "failed", token="ffffffff"), status_of(launch, "staged")])
     assert list(launch.statuses()) == [nodes[1].instance_id]
     put(documents.status_key(nodes[1].instance_id), '{"read": -1}')
     assert launch.statuses() == {}
 
 
-def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch, nodes):
-    tell(
-        launch,
-        [of(launch, "run", step=1_234, steps=4_000, gpu_use=97), of(launch, "failed", attempt=0, error="no disk")],
-    )
+def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch, nodes, messages):
+    failed = status_of(launch, "failed", attempt=0, error="no disk")
+    tell(launch, [status_of(launch, "run", step=1_234, steps=4_000, gpu_use=97), failed])
     first, second = (each.instance_id for each in nodes)
     (scaling,) = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     name = read_tags(scaling["Tags"])[topology.TAG_DEPLOYMENT]
     (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
-    assert {each: describe_status(status) for each, status in group.statuses.items()} == {
-        first: "run, step 1,234 of 4,000, attempt 1, GPUs 97% used",
-        second: "failed, no disk",
-    }
+    assert group.statuses.keys() == {first, second}
+    for each in (first, second):
+        messages.check(describe_status(group.statuses[each]))
     put(documents.status_key(first), '{"version": 2, "step": "x"}')
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
     (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
-    assert [(each, describe_status(status)) for each, status in group.statuses.items()] == [
-        (first, "unknown: its status is invalid: step is not of type int | None")
-    ]
+    assert group.statuses.keys() == {first}
+    messages.check(describe_status(group.statuses[first]))
 
 
 def test_the_command_does_not_wait_for_a_node_without_data(launch, nodes):
-    tell(launch, [of(launch, "failed", error="the disk is full")])
+    tell(launch, [status_of(launch, "failed", error="the disk is full")])
     with Watching() as bars:
         wait_for_data(launch, bars)
 
 
-def test_a_silent_agent_is_an_error(nodes, monkeypatch):
-    launch = started(nodes, DATASET, agreed=False)
+def test_a_silent_agent_is_an_error(start, monkeypatch, messages):
+    launch = start(agreed=False)
     monkeypatch.setattr(followed, "_ANSWER_SECONDS", -1)
-    with Watching() as bars, pytest.raises(ShoalError, match=f"^the agent of the node {nodes[0].instance_id} does not"):
+    with Watching() as bars, messages.raises(ShoalError):
         wait_for_data(launch, bars)
 
 
-def test_the_command_does_not_wait_for_stopped_nodes(launch, monkeypatch):
+def test_the_command_does_not_wait_for_stopped_nodes(launch, monkeypatch, messages):
     monkeypatch.setattr(DeploymentRun, "look_seconds", 0)
     monkeypatch.setattr(fleet, "nodes", lambda _: [])
     monkeypatch.setattr(fleet, "groups", lambda _: [])
-    match = r"^somebody stopped the nodes of .*; to continue .* with --resume$"
-    with Watching() as bars, pytest.raises(ShoalError, match=match):
+    with Watching() as bars, messages.raises(ShoalError):
         wait_for_data(launch, bars)
 
 
-def test_the_reason_of_a_new_attempt_is_noted(launch, nodes, capsys):
+def test_the_reason_of_a_new_attempt_is_noted(launch, nodes, capsys, messages):
     class Lost(Watching):
         def tick(self):
             agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
-            tell(launch, [of(launch, "staged", attempt=2)])
+            tell(launch, [status_of(launch, "staged", attempt=2)])
 
     with Lost() as bars:
         wait_for_data(launch, bars)
     assert list(launch.statuses()) == [nodes[0].instance_id]
-    said = f"the node {nodes[1].instance_id} is gone; attempt 2 continues on 1 node"
-    assert said in " ".join(capsys.readouterr().err.split())
+    messages.check(" ".join(capsys.readouterr().err.split()))
 
 
-def test_another_run_is_refused_until_this_one_ends(launch, on_their_group):
-    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    with pytest.raises(
-        ShoalError,
-        match=rf"^a training uses the nodes of '\S+': {launch.run}; wait until it ends, or stop it: shoal stop",
-    ):
+def test_another_run_is_refused_until_this_one_ends(launch, other, on_their_group, messages):
+    with messages.raises(ShoalError):
         claim(other, config=OTHER)
     end(launch)
     claim(other, config=OTHER)
-    assert asked(other) == other.request
+    assert requests(other) == (other.request,)
     assert (launch.keeps_nodes(), launch.is_wanted(), other.keeps_nodes(), other.is_wanted()) == (
         *(True, False),  # its command leaves the nodes to the other run
         *(False, True),
     )
     launch.forget()
-    assert asked(other) == other.request
+    assert requests(other) == (other.request,)
 
 
-def test_the_overview_has_the_requested_run_with_its_attempts(launch, nodes, on_their_group):
+def test_the_overview_has_the_requested_run_with_its_attempts(launch, other, nodes, on_their_group):
     agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
     (running,) = overview(launch.deployment, {})
     assert (running.run, running.state) == (launch.run, "running")
@@ -244,7 +248,6 @@ def test_the_overview_has_the_requested_run_with_its_attempts(launch, nodes, on_
     assert running.attempts[1].why == f"the node {nodes[1].instance_id} is gone"
     end(launch, "stopped")
     assert [each.state for each in overview(launch.deployment, {})] == ["stopped"]
-    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(other, config=OTHER)
     (starting,) = overview(launch.deployment, {})
     assert (starting.run, starting.state, starting.attempts) == (other.run, "starting", [])
@@ -253,20 +256,14 @@ def test_the_overview_has_the_requested_run_with_its_attempts(launch, nodes, on_
 def test_the_overview_has_progress_end_and_cost_of_a_run(launch, nodes, on_their_group, monkeypatch):
     priced = [replace(each, launched=datetime(2026, 1, 1, tzinfo=UTC)) for each in nodes]
     monkeypatch.setattr(fleet, "nodes", lambda _: priced)
-    status = of(launch, "run", step=30, steps=40, ends=time.time() + 1_800)
-    (running,) = overview(launch.deployment, {nodes[0].instance_id: status})
-    assert running.outlook is not None
-    assert (running.outlook.done, running.outlook.dollars_at_least) == (0.75, running.outlook.dollars)
-    assert running.outlook.dollars is not None
-    assert running.outlook.dollars < 0.1  # the nodes ran for a day before
+    status = status_of(launch, "run", step=30, steps=40, ends=time.time() + 1_800)
+    (run,) = overview(launch.deployment, {nodes[0].instance_id: status})
+    assert (run.outlook.done, run.outlook.dollars_at_least) == (0.75, run.outlook.dollars)
+    assert run.outlook.dollars < 0.1  # the nodes ran for a day before
     for reports in ({}, {nodes[0].instance_id: "Shoal cannot read it"}, {nodes[1].instance_id: status}):
         (unknown,) = overview(launch.deployment, reports)
-        assert unknown.outlook is not None
         assert unknown.outlook.done is None
-    shown = describe_outlook(running.outlook)
-    assert re.fullmatch(
-        r"75\.0% done; ends at about .* UTC, in 30 minutes; \$0\.0\d so far, about \$1\.\d\d in total", shown
-    )
+    assert re.search(r"\$0\.0\d so far, about \$1\.\d\d in total", describe_outlook(run.outlook))
 
 
 def test_the_end_that_a_node_wrote_stays(launch):
@@ -275,17 +272,14 @@ def test_the_end_that_a_node_wrote_stays(launch):
     assert launch.end() == RunEnd(token=launch.request.token, outcome="finished")
 
 
-def test_a_run_without_nodes_is_replaced_and_its_end_is_written(launch, monkeypatch):
+def test_a_run_without_nodes_is_replaced_and_its_end_is_written(launch, other, monkeypatch, messages):
     monkeypatch.setattr(fleet, "groups", lambda _: [])
-    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):  # it may be about to start nodes
         claim(other, config=OTHER)
     monkeypatch.setattr("bootstrap.training.places.launch.READY_SECONDS", 0)
     claim(other, config=OTHER)
-    ended = launch.end()
-    assert ended is not None
-    assert ended.error == "no node executed it, and a different run was started"
-    assert asked(other) == other.request
+    messages.check(launch.end().error)
+    assert requests(other) == (other.request,)
 
 
 def test_an_interrupt_during_the_claim_leaves_no_request(launch, on_their_group, monkeypatch):
@@ -309,15 +303,14 @@ def test_an_active_run_is_not_replaced_by_a_resume_with_other_options(launch, on
     again = NodeLaunch(launch.deployment, launch.run)
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):
         claim(again, config=replace(OTHER, resume=True))
-    assert asked(launch) == launch.request
+    assert requests(launch) == (launch.request,)
 
 
-def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launch):
-    again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    claim(again)
-    assert (again.already_started, again.run, again.request) == (True, launch.run, launch.request)
-    claim(again, config=replace(CONFIG, resume=True))
-    assert again.run == launch.run
+def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launch, other):
+    claim(other)
+    assert (other.already_started, other.run, other.request) == (True, launch.run, launch.request)
+    claim(other, config=replace(CONFIG, resume=True))
+    assert other.run == launch.run
     end(launch)
     third = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
     claim(third)
@@ -328,12 +321,11 @@ def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launc
     assert (fourth.already_started, fourth.run) == (False, launch.run.replace("0a1b", "dddd"))
 
 
-def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch):
+def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch, other):
     end(launch, "stopped")
-    again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    claim(again)
-    assert not again.already_started
-    end(again)
+    claim(other)
+    assert not other.already_started
+    end(other)
     forced = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
     claim(forced, config=replace(CONFIG, force=True))
     assert not forced.already_started
@@ -345,10 +337,10 @@ def end(launch: NodeLaunch, outcome: str = "finished", error: str = "") -> None:
     assert launch.end() == made
 
 
-def test_an_ended_run_is_not_stopped(launch, monkeypatch):
+def test_an_ended_run_is_not_stopped(launch, monkeypatch, messages):
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
     end(launch, "failed", "no disk")
     with Bars() as bars:
         assert find_training(launch.deployment, launch.run).stop(bars) == ("failed", "no disk")
-    with pytest.raises(ShoalError, match=rf"^the deployment .* does not have the run x; its runs: {launch.run};"):
+    with messages.raises(ShoalError):
         find_training(launch.deployment, "x")

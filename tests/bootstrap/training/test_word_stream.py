@@ -55,17 +55,17 @@ def test_a_reader_may_die_often_if_it_writes_parts_in_between(stream, readers):
     assert lines(stream) == expected
 
 
-def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers):
+def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers, messages):
     kill_one()
     readers.check()
     kill_one()
-    with pytest.raises(ShoalError, match=r"reader 0 died 2 times; see its log .*reader-0.log"):
+    with messages.raises(ShoalError):
         readers.check()
 
 
-def test_a_folder_that_is_not_a_stream_is_not_deleted(tmp_path):
+def test_a_folder_that_is_not_a_stream_is_not_deleted(tmp_path, messages):
     (tmp_path / "notes").write_text("mine")
-    with pytest.raises(DataError, match=r"stream.json does not exist"):
+    with messages.raises(DataError):
         delete_stream(tmp_path)
     assert (tmp_path / "notes").read_text() == "mine"
     delete_stream(tmp_path / "nothing")
