@@ -4,11 +4,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from shoal_guard.sweep.account import read_tags
+from shoal_guard.sweep.kinds import KINDS as ALL_KINDS
 from shoal_guard.sweep.owner import generated_by
 
 from bootstrap.aws.account import Account, connect
 from bootstrap.removal.ownership import KINDS, Ownership
 from infra import topology
+from tests.bootstrap.removal.test_sweep import ARNS
 
 words = st.from_regex(r"[A-Za-z0-9]{1,8}", fullmatch=True)
 deployments = st.lists(words, min_size=1, max_size=4).map("-".join)
@@ -75,21 +77,19 @@ def test_tags_are_read_in_all_of_their_forms(tags):
     assert read_tags(tags) == {"a": "b"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "arn", "identifier"),
-    [
-        ("instance", "arn:aws:ec2:us-east-1:1:instance/i-1", "i-1"),
-        ("log group", "arn:aws:logs:us-east-1:1:log-group:/aws/lambda/x:*", "/aws/lambda/x"),
-        ("log group", "arn:aws:logs:us-east-1:1:log-group:/aws/lambda/x", "/aws/lambda/x"),
-        ("auto scaling group", "arn:aws:autoscaling:us-east-1:1:autoScalingGroup:u:autoScalingGroupName/g", "g"),
-        ("s3 bucket", "arn:aws:s3:::pile", "pile"),
-        ("iam role", "arn:aws:iam::1:role/path/of/name", "name"),
-        ("ssm parameter", "arn:aws:ssm:us-east-1:1:parameter/shoal/a/guard", "/shoal/a/guard"),
-        ("sns topic", "arn:aws:sns:us-east-1:1:news", "arn:aws:sns:us-east-1:1:news"),
-        ("sns topic", "arn:aws:sns:us-east-1:1:news:a-subscription", None),
-        ("iam policy", "arn:aws:iam::1:policy/path/of/name", "arn:aws:iam::1:policy/path/of/name"),
-        ("instance", "arn:aws:ec2:us-east-1:1:volume/vol-1", None),
-    ],
-)
-def test_an_arn_names_one_resource_of_one_kind(kind, arn, identifier):
-    assert KINDS[kind].identifier_in(arn) == identifier
+def test_an_arn_names_one_resource_of_one_kind():
+    kinds = {name: kind for name, kind in ALL_KINDS.items() if kind.arn}
+    for name, (arn, identifier) in ARNS.items():
+        assert {other: kind.identifier_in(arn) for other, kind in kinds.items() if kind.identifier_in(arn)} == {
+            name: identifier
+        }
+    assert ARNS.keys() == kinds.keys()
+    assert kinds["log group"].identifier_in("arn:aws:logs:R:A:log-group:/aws/lambda/x") == "/aws/lambda/x"
+    place = "us-east-1:000000000000"
+    for arn in (
+        f"arn:aws:sns:{place}:news:a-subscription",
+        f"arn:aws:elasticloadbalancing:{place}:loadbalancer/classic",
+        f"arn:aws:rds:{place}:snapshot:awsbackup:job-1",
+        f"arn:aws:rds:{place}:snapshot:rds:orders-2026",
+    ):
+        assert not any(kind.identifier_in(arn) for kind in kinds.values())

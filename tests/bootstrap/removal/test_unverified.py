@@ -2,7 +2,7 @@
 deleted."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import boto3
@@ -12,7 +12,6 @@ from botocore.exceptions import ClientError
 from shoal_guard.sweep.sweeping import DELETED, LEFT, UNVERIFIED, FoundResource
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
-from bootstrap.aws.account import Account
 from bootstrap.nodes import boot_report
 from bootstrap.removal.ownership import KINDS, Ownership
 from bootstrap.removal.sweep import find_resources, sweep
@@ -36,19 +35,6 @@ LISTS = [operation for operation in OPERATIONS if not _OF_THINGS.match(operation
 TAGGING = Denied(service="tagging")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_attempt() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_MAX_ATTEMPTS", "1")
-        yield
-
-
-@pytest.fixture(scope="module")
-def account(aws) -> Account:
-    """Account shared by all tests: creating clients takes longer than their answers."""
-    return Account()
-
-
 Keys = set[tuple[str, str]]
 
 
@@ -64,9 +50,9 @@ def planted(account) -> Keys:
     boto3.client("scheduler").create_schedule_group(Name="shoal-group", Tags=planter.tags)
     boto3.client("kms").create_key(Tags=[{"TagKey": topology.TAG_DEPLOYMENT, "TagValue": "planted"}])
     make_stack(planter.stack, {"Topic": {"Type": "AWS::SNS::Topic"}})
-    found = find_resources("planted", account)
-    assert [thing for thing in found if thing.outcome == UNVERIFIED] == []
-    return keys(found)
+    things = find_resources("planted", account)
+    assert [thing for thing in things if thing.outcome == UNVERIFIED] == []
+    return keys(things)
 
 
 @pytest.fixture(scope="module")
@@ -85,34 +71,31 @@ def denied(operation: str) -> Denied:
     return Denied(service=SIGNED.get(service, service).replace("cloudwatch", "monitoring"), operation=operation)
 
 
-def test_the_table_lists_all_operations_of_a_search(planted):
-    watched, called = Account(), set()
-    watched.session.events.register(
-        "before-call", lambda model, **_: called.add(f"{model.service_model.service_name} {model.name}")
-    )
-    find_resources("planted", watched)
+def test_the_table_lists_all_operations_of_a_search(planted, account):
+    called = set()
+
+    def record(model, **_):
+        called.add(f"{model.service_model.service_name} {model.name}")
+
+    for client in account._clients.values():  # the fixture `planted` has made a search with all of them
+        client.meta.events.register("before-call", record)
+    find_resources("planted", account)
     assert called - {"cloudformation DescribeStacks"} == set(OPERATIONS)
 
 
 @pytest.mark.parametrize("operations", AT_ONCE, ids=len)
 def test_after_any_denial_each_resource_is_found_or_its_kind_is_unverified(operations, found_by_lists, account, aws):
     with aws.faults.during(*map(denied, operations), TAGGING):
-        found = find_resources("planted", account)
-    assert_found_or_unverified(found_by_lists, found)
+        things = find_resources("planted", account)
+    unseen = {thing.kind for thing in things if thing.outcome == UNVERIFIED and thing.identifier == "(all)"}
+    assert {(kind, name) for kind, name in found_by_lists - keys(things) if kind not in unseen} == set()
 
 
-def assert_found_or_unverified(witnesses: Keys, found: list[FoundResource]) -> None:
-    unseen = {thing.kind for thing in found if thing.outcome == UNVERIFIED and thing.identifier == "(all)"}
-    missed = witnesses - keys(found)
-    assert {(kind, name) for kind, name in missed if kind not in unseen} == set()
-
-
-@pytest.mark.parametrize("operations", [LISTS[first::4] for first in range(4)], ids=len)
-def test_a_denied_list_is_not_an_empty_one(operations, account, aws):
-    with aws.faults.during(*map(denied, operations)):
-        found = find_resources("never-was", account)
-    assert {thing.outcome for thing in found} == {UNVERIFIED}
-    assert len({thing.kind for thing in found}) >= len(operations)
+def test_a_denied_list_is_not_an_empty_one(account, aws):
+    with aws.faults.during(*map(denied, LISTS)):
+        things = find_resources("never-was", account)
+    assert {thing.outcome for thing in things} == {UNVERIFIED}
+    assert len({thing.kind for thing in things}) >= len(LISTS)
 
 
 def destroy(deployment: str) -> int:
@@ -126,30 +109,26 @@ def table(capsys) -> Callable[[], str]:
     return lambda: " ".join(capsys.readouterr().out.split())
 
 
-def test_a_bucket_with_unreadable_tags_is_reported_and_the_rest_is_deleted(aws, table):
+def test_a_bucket_with_unreadable_tags_is_reported_and_the_rest_is_deleted(aws, account, table):
     make_bucket("shoal-hidden-data", "hidden")
     Planter("hidden").subnet()
     with aws.faults.during(denied("s3 GetBucketTagging"), TAGGING):
         assert destroy("hidden") == 1
-    said = table()
-    assert "s3 bucket shoal-hidden-data yes unknown its tags are unreadable" in said
-    assert "(the tagging service) unknown" in said
-    assert "more might be left" in said
-    assert "subnet" in said
-    assert (
-        boto3.client("ec2").describe_subnets(Filters=[{"Name": "tag:shoal:deployment", "Values": ["hidden"]}])[
-            "Subnets"
-        ]
-        == []
-    )
+    printed = table()
+    assert "s3 bucket shoal-hidden-data yes unknown its tags are unreadable" in printed
+    assert "(the tagging service) unknown" in printed
+    assert "more might be left" in printed
+    assert "subnet" in printed
+    tagged = [{"Name": "tag:shoal:deployment", "Values": ["hidden"]}]
+    assert boto3.client("ec2").describe_subnets(Filters=tagged)["Subnets"] == []
     assert destroy("hidden") == 0
     with pytest.raises(ShoalError, match="there is no deployment 'hidden'"):  # no stack ever had this resource
         destroy("hidden")
 
 
-def test_a_kept_bucket_without_access_does_not_count_as_missing(account, aws):
+def test_a_kept_bucket_without_access_does_not_count_as_missing(account, aws, messages):
     called = ("fetch", "never-was", "--output", "nowhere")
-    with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="Shoal cannot tell whether"):
+    with aws.faults.during(denied("s3 ListBuckets")), messages.raises(ShoalError):
         command(*called)
     with pytest.raises(ShoalError, match="there is no deployment 'never-was'"):
         command(*called)
@@ -159,11 +138,11 @@ def test_a_bucket_is_deleted_by_its_tag_without_permission_to_list_buckets(accou
     make_bucket("shoal-listless", "listless")
     with aws.faults.during(denied("s3 ListBuckets")):
         assert destroy("listless") == 1
-        assert "it was deleted, but AWS did not list it" in table()
+        assert "it was deleted, but" in table()
     assert find_resources("listless", account) == []
 
 
-def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws, table):
+def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws, account, table):
     stack = topology.stack_name("blind")
     made = make_stack(stack, {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}})
     boto3.client("s3").put_object(Bucket=made["Bucket"], Key="x", Body=b"in its way")
@@ -175,21 +154,21 @@ def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws, table):
         boto3.client("cloudformation").describe_stacks(StackName=stack)
 
 
-def test_a_service_that_does_not_answer_is_unverified_and_the_rest_is_deleted(monkeypatch):
-    topic, planter = "sns topic", Planter("cut-off")
-    planter.topic()
-    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
-    found = {thing.kind: thing for thing in sweep("cut-off", Account(), stuck_seconds=20)}
-    assert (found[topic].outcome, found["sqs queue"].outcome) == (DELETED, UNVERIFIED)
-    assert "Could not connect" in found["sqs queue"].why
+def test_a_service_that_does_not_answer_is_unverified_and_the_rest_is_deleted(account):
+    Planter("cut-off").topic()
+    events = account.client("sqs").meta.events
+    events.register("before-call", lambda params, **_: params.update(url="http://127.0.0.1:9"), "nowhere")
+    things = {thing.kind: thing for thing in sweep("cut-off", account, stuck_seconds=20)}
+    events.unregister("before-call", unique_id="nowhere")
+    assert (things["sns topic"].outcome, things["sqs queue"].outcome) == (DELETED, UNVERIFIED)
+    assert "Could not connect" in things["sqs queue"].why
 
 
 def test_a_refused_deletion_counts_as_left_even_without_permission_to_list(account, aws):
     Planter("stubborn").topic()
     with aws.faults.during(denied("sns DeleteTopic")):
         (topic,) = sweep("stubborn", account, stuck_seconds=0)
-    assert topic.outcome == LEFT
-    assert "not authorized to perform: sns:DeleteTopic" in topic.why
+    assert (topic.outcome, "sns:DeleteTopic" in topic.why) == (LEFT, True)
     assert [thing.outcome for thing in sweep("stubborn", account)] == [DELETED]
 
 
@@ -234,6 +213,6 @@ def test_an_unreadable_report_differs_from_a_missing_one(account, aws):
     assert boot_report.read_report(account, "reports", "i-1") == {}
     assert boot_report.read_report(account, "never-was", "i-1") == {}
     with aws.faults.during(Denied(service="s3", operation="GetObject")):
-        found = boot_report.read_report(account, "reports", "i-1")
-    assert found["state"] == boot_report.UNREADABLE
-    assert found["log"].startswith("Shoal cannot read its report: ")
+        report = boot_report.read_report(account, "reports", "i-1")
+    assert report["state"] == boot_report.UNREADABLE
+    assert "cannot read its report: " in report["log"]
