@@ -5,7 +5,7 @@ Each boot succeeds or reports one sentence: a GPU node in the data bucket, an EM
 
 import io
 import zipfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,11 @@ pytestmark = [
 ]
 
 
-def wheels(kind: str) -> bytes:
+def wheels(kind):
     return (ROOT / "build" / "wheels" / f"{kind}.zip").read_bytes()
 
 
-def packed(*packages: str) -> bytes:
+def packed(*packages):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         pack_code(archive, *packages)
@@ -36,9 +36,9 @@ def packed(*packages: str) -> bytes:
 
 
 @pytest.fixture
-def gpu_node(tmp_path) -> Callable[..., Node]:
+def gpu_node(tmp_path):
     """Function that makes a node with the image of GPU nodes, changed by its arguments."""
-    return lambda **differs: Node(tmp_path, "gpu", **differs)
+    return partial(Node, tmp_path, "gpu")
 
 
 def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node):
@@ -52,7 +52,7 @@ def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node):
     assert done.stdout.split() == ["0", "0", "6", "7", "7", "6"]
 
 
-def booted(node: Node, *, gpus: int = 0, share: str = "none") -> tuple[str, list[str]]:
+def booted(node, *, gpus=0, share="none"):
     """Boot the node; return its reported state and the lines of its log."""
     script = (ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh").read_bytes()
     variables = {
@@ -81,13 +81,13 @@ def test_a_reader_boots_on_the_gpu_image(gpu_node):
 
 def test_an_image_without_a_driver_is_reported(gpu_node):
     state, log = booted(gpu_node(), gpus=1)
-    assert state == "failed"
-    assert "finds 0 of this machine's 1 GPUs" in log[-1]
+    assert (state, "finds 0 of this machine's 1 GPUs" in log[-1]) == ("failed", True)
 
 
 def test_an_image_without_pytorch_is_reported(gpu_node):
     ended = booted(gpu_node(without={"python"}))
-    assert ended == ("failed", ["this image has no /opt/pytorch/bin/python; use an image with PyTorch"])
+    assert ended[0] == "failed"
+    assert "has no /opt/pytorch/bin/python" in ended[1][-1]
 
 
 def test_an_unsupported_python_is_reported(gpu_node):
@@ -97,16 +97,13 @@ def test_an_unsupported_python_is_reported(gpu_node):
     python.write_text(python.read_text().replace("exec", f"{unsupported}\nexec"))
     state, log = booted(node)
     assert state == "failed"
-    assert log[-1] == "pip cannot install the deployment's libraries for this image's Python; see its output above"
+    assert log[-1].startswith("pip cannot install ")
     assert any("h5py" in line for line in log)
 
 
 def test_a_package_missing_from_the_repository_is_reported(gpu_node):
     state, log = booted(gpu_node(), share="efs")
-    assert (state, log[-1]) == (
-        "failed",
-        "this image has no mount.efs, and dnf cannot install amazon-efs-utils from Amazon Linux's repository in S3",
-    )
+    assert (state, "dnf cannot install amazon-efs-utils" in log[-1]) == ("failed", True)
     assert "Could not resolve host" in log[-2]
 
 
@@ -120,12 +117,12 @@ def test_a_wrong_clock_is_set_before_requests_are_signed(gpu_node, behind):
 
 
 @pytest.fixture
-def emr_node(tmp_path) -> Callable[..., Node]:
+def emr_node(tmp_path):
     """Function that makes a node with EMR's image, changed by its arguments."""
-    return lambda **differs: Node(tmp_path, "emr", **differs)
+    return partial(Node, tmp_path, "emr")
 
 
-def installed(node: Node) -> tuple[int, list[str]]:
+def installed(node):
     """Run the bootstrap action; return its exit status and the lines that it printed."""
     code = node.upload("cdk", "code.zip", packed("common", "corpus", "jobs", "bootstrap/agent"))
     libraries = node.upload("cdk", "wheels.zip", wheels("emr-x86_64"))
@@ -142,13 +139,9 @@ def test_the_bootstrap_action_installs_on_the_image(emr_node):
 
 def test_an_emr_image_without_the_python_is_reported(emr_node):
     status, lines = installed(emr_node(without={"python3.11"}))
-    assert (status, lines[-1]) == (1, "this image has no python3.11, which the deployment's libraries require")
+    assert (status, "this image has no python3.11" in lines[-1]) == (1, True)
 
 
 def test_a_wrong_clock_of_an_emr_node_is_reported(emr_node):
     status, lines = installed(emr_node(behind=HOUR))
-    assert status == 1
-    # Both archives are downloaded in parallel.
-    assert lines[-1].startswith(
-        tuple(f"this node cannot download s3://cdk/{name}.zip; its clock: " for name in ("code", "wheels"))
-    )
+    assert (status, "; its clock: " in lines[-1]) == (1, True)

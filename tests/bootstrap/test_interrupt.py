@@ -36,7 +36,7 @@ sys.exit(main([]))
 """
 
 
-def ended(body: str) -> "subprocess.CompletedProcess[str]":
+def ended(body):
     code = VERB.format(body="\n    ".join(body.splitlines()))
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[2]

@@ -3,7 +3,6 @@
 import io
 import re
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 
 import pytest
@@ -13,17 +12,17 @@ from tests.waiting import until
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
 @contextmanager
-def bars_on(terminal: Terminal) -> Iterator[Bars]:
+def bars_on(terminal):
     with redirect_stderr(terminal), Bars(unit="row") as bars:
         yield bars
 
 
-def last(terminal: Terminal) -> str:
+def last(terminal):
     return terminal.getvalue().rstrip().rpartition("\r")[2].strip()
 
 
@@ -35,7 +34,7 @@ def test_speed_and_remaining_time_follow_the_given_pace():
         bars.pace(500.0)
         bars.at(40_000)  # all at once
         bars.tick()
-        assert re.search(r"40%.* 40\.0k/100k \[00:00<02:00, 500 rows/s\]", last(terminal))
+        assert re.search(r"40%.* 40\.0k/100k \[\d\d:\d\d<02:00, 500 rows/s\]", last(terminal))
 
 
 def test_the_speed_does_not_count_rows_of_earlier_runs():
@@ -44,11 +43,11 @@ def test_the_speed_does_not_count_rows_of_earlier_runs():
         bars.stage("train", 100_000)
         bars.begin_at(90_000)
         bars.tick()
-        assert re.search(r"90%.* 90\.0k/100k \[00:00<\?, \? rows/s\]", last(terminal))
+        assert re.search(r"90%.* 90\.0k/100k \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
         bars.pace(100.0)
         bars.begin_at(50_000)  # the ranks restarted, and their pace is unknown
         bars.tick()
-        assert re.search(r"50%.* 50\.0k/100k \[00:00<\?, \? rows/s\]", last(terminal))
+        assert re.search(r"50%.* 50\.0k/100k \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
 
 
 def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate():
@@ -90,7 +89,7 @@ def test_without_a_terminal_progress_is_plain_lines(kind, monkeypatch):
     lines = kind()
     with redirect_stderr(lines), Bars(unit="row", line_seconds=0.001) as bars:
         bars.stage("prepare", 0)
-        _wait_for("  prepare 00:0", lines)
+        _wait_for("  prepare 00:", lines)
         bars.stage("train", 100_000)
         bars.begin_at(0)
         bars.pace(500.0)
@@ -113,5 +112,5 @@ def test_the_first_line_waits_for_the_interval():
     assert lines.getvalue() == ""
 
 
-def _wait_for(text: str, lines: io.StringIO) -> None:
+def _wait_for(text, lines):
     until(lambda: text in lines.getvalue(), every=0.001)

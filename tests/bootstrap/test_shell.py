@@ -6,7 +6,6 @@ Names are validated on entry and also quoted.
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +48,7 @@ DEPLOYMENT = Deployment(
     session=boto3.Session(region_name="us-east-1"),
     outputs={topology.OUTPUT_DATA_BUCKET: "data"},
 )
-GOOD: dict[str, tuple[Callable[[str], str], str]] = {
+GOOD = {
     "bucket": (names.bucket, "data"),
     "region": (names.region, "us-east-1"),
     "instance": (names.instance, NODE.instance_id),
@@ -91,15 +90,12 @@ def test_hostile_names_of_runs_and_nodes_are_refused(hostile):
         lambda: replace(NODE, address=hostile),
     ]
     for make in hostiles:
-        with pytest.raises(
-            ShoalError,
-            match=r"cannot |must be an IPv4 address|is not a valid name for (a training run|a bucket|an instance): ",
-        ):
+        with pytest.raises(ShoalError, match=r"cannot |must be an IPv4 address|is not a valid name for "):
             make()
 
 
 @pytest.fixture
-def bash(tmp_path) -> Bash:
+def bash(tmp_path):
     return Bash(tmp_path)
 
 
@@ -118,12 +114,8 @@ def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash, hostile):
     python.chmod(0o755)
     bash.add("ec2-metadata", f"printf 'instance-id: %s' {shlex.quote(hostile)}")
     names = ("DEPLOYMENT", "DATA_BUCKET", "SHARE_ID", "CODE_URL", "WHEELS_URL", "AWS_DEFAULT_REGION")
-    bash.run(
-        str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"),
-        SHARE_KIND="efs",
-        GPUS="1",
-        **dict.fromkeys(names, hostile),
-    )
+    script = ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"
+    bash.run(str(script), SHARE_KIND="efs", GPUS="1", **dict.fromkeys(names, hostile))
     assert bash.ended.returncode == 0, bash.ended.stdout
     python.write_text(
         '#!/bin/bash\nprintf "%s\\0" "$PYTHONPATH" "$DEPLOYMENT" "$DATA_BUCKET" "$INSTANCE_ID" "$AWS_DEFAULT_REGION" '
@@ -137,11 +129,8 @@ def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash, hostile):
     path = ":".join(f"{bash.root}/opt/shoal/{each}" for each in ("code", "code/packages/balance", "site"))
     seen = (bash.folder / "sees").read_text().split("\0")[:-1]
     assert seen == [path, hostile, hostile, hostile, hostile, "-m", "bootstrap.agent"]
-    assert [word for word in bash.recorded_words() if word in ("enable", "--now", "shoal-agent.service")] == [
-        "enable",
-        "--now",
-        "shoal-agent.service",
-    ]
+    starts = ["enable", "--now", "shoal-agent.service"]
+    assert [word for word in bash.recorded_words() if word in starts] == starts
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -149,9 +138,7 @@ def test_first_boot_of_a_cluster_node_executes_no_hostile_value(bash, hostile):
     bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "${!#}/bin"; cp "$0" "${!#}/bin/python"; fi')
     bash.add("sleep", "exec /bin/sleep 0.05")
     root = bash.folder / hostile
-    bash.run(
-        str(ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh"), hostile, hostile, hostile, NODE_ROOT=str(root)
-    )
+    bash.run(str(ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh"), *[hostile] * 3, NODE_ROOT=str(root))
     assert bash.ended.returncode == 0, bash.ended.stderr
     for folder in ("emr/metricscollector", "mnt/tmp"):
         (root / folder).mkdir(parents=True)
@@ -160,7 +147,7 @@ def test_first_boot_of_a_cluster_node_executes_no_hostile_value(bash, hostile):
     (home / "venv" / "bin" / "python").write_text(
         "#!/bin/bash\n"
         f'printf "%s\\0" "$AWS_DEFAULT_REGION" "$PYTHONPATH" "$TMPDIR" "$NUMBA_CACHE_DIR"/* >{bash.folder}/sees\n'
-        '[ -n "$CONTAINER_ID" ] || for _ in {1..100}; do\n'
+        '[ -n "$CONTAINER_ID" ] || for _ in {1..1200}; do\n'
         '[ -e "$NODE_ROOT/emr/metricscollector/isbusy" ] && exit; /bin/sleep 0.05\n'
         "done\n"
     )

@@ -6,6 +6,6 @@ from tests.bootstrap.agent.world import World, request
 
 
 @pytest.fixture
-def world(tmp_path) -> World:
+def world(tmp_path):
     """Two nodes with a shared folder and a request to train."""
     return World(tmp_path, request())

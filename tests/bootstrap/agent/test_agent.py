@@ -119,7 +119,7 @@ def test_a_node_reports_activity_only_while_it_works(world):
 def test_a_stuck_node_sends_heartbeats_for_two_minutes(world, monkeypatch):
     world.train()
     stuck, beat = world.agents[SECOND], documents.heartbeat_key(SECOND)
-    found: list[tuple[float, str]] = []
+    found = []
 
     def wait(self):  # as with a mount after its server is lost
         began = world.now

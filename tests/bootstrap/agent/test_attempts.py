@@ -2,9 +2,7 @@
 
 import functools
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,19 +18,19 @@ TABLE = yaml.safe_load(Path(__file__).with_name("attempts.yaml").read_text())
 
 
 @pytest.fixture(autouse=True, scope="module")
-def parsed_once() -> Iterator[None]:
+def parsed_once():
     """Parse each text once: simulated nodes read the same documents in each simulated second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JsonDocument, "from_json", classmethod(functools.cache(JsonDocument.from_json.__func__)))
         yield
 
 
-def flat(events: list[Any]) -> Iterator[Any]:
+def flat(events):
     for each in events:
         yield from flat(each) if isinstance(each, list) else [each]
 
 
-def play(world: World, event: str | dict[str, dict[str, Any]]) -> None:
+def play(world, event):
     """Apply an event of the table."""
     if isinstance(event, dict):
         world.ask(**event["ask"])
@@ -53,7 +51,7 @@ def play(world: World, event: str | dict[str, dict[str, Any]]) -> None:
             play_on_node(world, verb, f"i-0000000{words[0]}", *words[1:])
 
 
-def play_on_node(world: World, verb: str, instance: str, *words: str) -> None:
+def play_on_node(world, verb, instance, *words):
     programs, machine = world.programs[instance], world.agents[instance]._node.machine
     match verb:
         case "exit" if (name := f"{world.request.token}-{words[0]}") in programs.running():
@@ -73,14 +71,14 @@ def play_on_node(world: World, verb: str, instance: str, *words: str) -> None:
             programs.states.clear()
 
 
-def outcome(world: World) -> dict[str, Any]:
+def outcome(world):
     """Return the state of a run, without empty values."""
     keys = world.channel.list(documents.attempts_prefix(RUN))
-    attempts = [Attempt.from_json(found.text) for key in keys if (found := world.channel.read(key))]
+    attempts = [Attempt.from_json(world.channel.read(key).text) for key in keys]
     numbers = {instance: int(instance[-1]) for instance in world.programs}
     end = world.end()
-    statuses = {numbers[each]: found for each in numbers if (found := world.status(each))}
-    found = {
+    statuses = {numbers[each]: status for each in numbers if (status := world.status(each))}
+    values = {
         "attempts": [
             f"{' '.join(str(numbers[each]) for each in made.instances)}: {made.why}".removesuffix(": ")
             for made in attempts
@@ -88,27 +86,30 @@ def outcome(world: World) -> dict[str, Any]:
         "phases": world.phases(),
         "run": {numbers[each]: named(programs.running()) for each, programs in world.programs.items()},
         "asked to stop": {numbers[each]: named(programs.stopped) for each, programs in world.programs.items()},
-        "wrong": {number: status.trouble for number, status in statuses.items()},
+        "wrong": [number for number, status in statuses.items() if status.trouble],
         "off": [numbers[each] for each in sorted(world.gone)],
-        "end": f"{end.outcome}: {end.error}".removesuffix(": ") if end else "",
+        "end": end.outcome if end else "",
     }
     filled = {
         name: {number: what for number, what in value.items() if what} if isinstance(value, dict) else value
-        for name, value in found.items()
+        for name, value in values.items()
     }
     return {name: value for name, value in filled.items() if value}
 
 
-def named(programs: Any) -> list[str]:
+def named(programs):
     return sorted(name.partition("-")[2] for name in programs)
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=group["about"]) for group in TABLE for row in group["rows"]])
-def test_a_run_after_these_events_has_this_outcome(row, tmp_path):
+def test_a_run_after_these_events_has_this_outcome(row, tmp_path, messages):
     world = World(tmp_path, request(**row.get("request", {})))
     for event in flat(row["events"]):
         play(world, event)
     assert outcome(world) == row["outcome"]
+    troubles = [status.trouble for status in map(world.status, world.programs) if status]
+    for sentence in filter(None, [*troubles, world.end() and world.end().error]):
+        messages.check(sentence)
 
 
 def test_a_replacement_node_keeps_the_log_of_the_lost_node(world):
@@ -126,8 +127,8 @@ def test_a_replacement_node_keeps_the_log_of_the_lost_node(world):
     world.train()
     prints(SECOND, "node-0-attempt-2.log", "of the second")
     world.settle()
-    found = {name: world.channel.read(f"runs/{RUN}/{name}") for name in ("node-0.log", "node-0-attempt-2.log")}
-    assert [each and each.text for each in found.values()] == ["of the first", "of the second"]
+    logs = [world.channel.read(f"runs/{RUN}/{name}") for name in ("node-0.log", "node-0-attempt-2.log")]
+    assert [log and log.text for log in logs] == ["of the first", "of the second"]
 
 
 EVENTS = st.tuples(
@@ -139,7 +140,7 @@ EVENTS = st.tuples(
 MAX_NODES = 5
 
 
-def happen(world: World, event: str, instance: str) -> None:
+def happen(world, event, instance):
     running = [] if instance in world.gone else world.programs[instance].running()
     match event:
         case "tick":
@@ -164,7 +165,7 @@ def happen(world: World, event: str, instance: str) -> None:
             change_nodes(world, event, instance)
 
 
-def change_nodes(world: World, event: str, instance: str) -> None:
+def change_nodes(world, event, instance):
     others = world.programs.keys() - {instance} - world.gone
     match event:
         case "lose" if any(world.agents[each]._node.gpus for each in others):

@@ -25,43 +25,38 @@ STEPS = 40
 class Training:
     """Ranks of a world in which each node has a folder of its own."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world):
         self.world = world
-        self.steps: dict[str, list[int]] = {}
+        self.steps = {}
         """Steps of the ranks that have met, including those before their checkpoint, by attempt."""
         self.best = 0
         """Newest checkpoint that was ever in the bucket."""
         for instance in world.programs:
             self.prepare(instance)
 
-    def prepare(self, instance: str) -> None:
+    def prepare(self, instance):
         """Put the dataset on a node."""
-        machine = self.world.agents[instance]._node.machine
-        data = machine.data(self.world.request)
+        data = self.world.agents[instance]._node.machine.data(self.world.request)
         data.parent.mkdir(parents=True, exist_ok=True)
         data.touch()
 
-    def folder(self, instance: str) -> Path:
+    def folder(self, instance):
         return self.world.agents[instance]._node.machine.run(self.world.request)
 
-    def look(self) -> None:
+    def look(self):
         """Run the staging programs, and record the newest checkpoint in the bucket."""
         for instance, programs in self.world.programs.items():
             for name in programs.running():
                 if name.endswith("/stage") and instance not in self.world.cut:
-                    stage(
-                        self.world.request,
-                        self.world.agents[instance]._node.machine,
-                        self.world.channel,
-                        lambda _: None,
-                    )
+                    machine = self.world.agents[instance]._node.machine
+                    stage(self.world.request, machine, self.world.channel, lambda _: None)
                     programs.states[name] = 0
         kept = self.world.channel.list(f"{documents.RUNS}{RUN}/checkpoints/")
         newest = max((int(key[-len("000000000.pt") : -len(".pt")]) for key in kept), default=0)
         assert newest >= self.best or self.summary() is not None
         self.best = max(self.best, newest)
 
-    def learn(self, count: int) -> None:
+    def learn(self, count):
         """Make `count` steps with all ranks that have met; ranks fail if one of them is gone."""
         for attempt in self.attempts():
             programs = [self.world.programs[each].states.get(f"{attempt.name}/train") for each in attempt.instances]
@@ -73,13 +68,13 @@ class Training:
                 for instance in attempt.instances:
                     self.end(attempt, instance, 1)
 
-    def end(self, attempt: Attempt, instance: str, status: int) -> None:
+    def end(self, attempt, instance, status):
         """End the ranks of a node if they run."""
         states, name = self.world.programs[instance].states, f"{attempt.name}/train"
         if states.get(name) == "running":
             states[name] = status
 
-    def stop(self) -> None:
+    def stop(self):
         """Stop the attempts in which a rank was asked to stop, with a checkpoint if the ranks have met."""
         for attempt in self.attempts():
             name = f"{attempt.name}/train"
@@ -95,18 +90,17 @@ class Training:
                 if name in programs.stopped:
                     self.end(attempt, instance, 143)
 
-    def attempts(self) -> list[Attempt]:
+    def attempts(self):
         keys = self.world.channel.list(documents.attempts_prefix(RUN))
-        found = [self.world.channel.read(key) for key in keys]
-        return [Attempt.from_json(each.text) for each in found if each is not None]
+        return [Attempt.from_json(self.world.channel.read(key).text) for key in keys]
 
-    def summary(self) -> list[int] | None:
+    def summary(self):
         """Return the steps of a finished run."""
         found = self.world.channel.read(f"{documents.RUNS}{RUN}/summary.json")
         summary = json.loads(found.text) if found else {"stopped": True}
         return None if summary["stopped"] else list(summary["steps"])
 
-    def _make(self, attempt: Attempt, count: int) -> None:
+    def _make(self, attempt, count):
         first = self.folder(attempt.instances[0])
         if attempt.name not in self.steps:
             newest = max((first / "checkpoints").glob("step-*.pt"), default=None)
@@ -119,7 +113,7 @@ class Training:
             for instance in attempt.instances:
                 self.end(attempt, instance, 0)
 
-    def _save(self, attempt: Attempt) -> None:
+    def _save(self, attempt):
         steps = self.steps[attempt.name]
         folder = self.folder(attempt.instances[0]) / "checkpoints"
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +121,7 @@ class Training:
         for old in sorted(folder.iterdir())[:-2]:
             old.unlink()
 
-    def _summarise(self, attempt: Attempt, *, stopped: bool) -> None:
+    def _summarise(self, attempt, *, stopped):
         content = {"stopped": stopped, "steps": self.steps[attempt.name]}
         (self.folder(attempt.instances[0]) / "summary.json").write_text(json.dumps(content))
 
@@ -138,7 +132,7 @@ EVENTS = st.tuples(
 )
 
 
-def happen(training: Training, event: str, number: int) -> None:
+def happen(training, event, number):
     world = training.world
     instance = sorted(world.programs)[number]
     match event:

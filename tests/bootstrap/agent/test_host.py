@@ -2,7 +2,6 @@
 
 import json
 import sys
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from bootstrap.agent.node_documents import Member
 
 
 def test_a_node_configures_its_agent_from_the_environment(monkeypatch):
-    served: list[Any] = []
+    served = []
     monkeypatch.setattr(on_node, "serve", lambda *places, **named: served.append((places, named)))
     names = ("DEPLOYMENT", "DATA_BUCKET", "INSTANCE_ID", "ADDRESS", "RANKS", "HEARTBEAT_SECONDS")
     for name, value in zip(names, ("demo", "data", "i-00000000", "10.0.0.1", "4", "2"), strict=True):
@@ -39,7 +38,7 @@ def test_an_agent_starts_if_none_runs_or_an_idle_one_with_other_code_ends(
 ):
     options = ["--group=g", "--store=mine", "--instance=h", "--address=10.0.0.1", "--gpus=2"]
     own = {"store": "mine", "address": "10.0.0.1", "gpus": 2, "code": "/code", "python": sys.executable}
-    forked: list[int] = []
+    forked = []
     for name, value in {"HOME": str(tmp_path), "NODE_ROOT": "", "PYTHONPATH": "/code"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "argv", ["host", *options])

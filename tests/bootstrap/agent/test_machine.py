@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +11,7 @@ FAILED = "NVIDIA-SMI has failed because it could not communicate with the driver
 
 
 @pytest.fixture
-def prints(tmp_path, monkeypatch) -> Callable[..., None]:
+def prints(tmp_path, monkeypatch):
     """Function that makes a system command print a text."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 

@@ -11,7 +11,7 @@ from bootstrap.agent.machine import spot_notice
 ONE, OTHER = "i-0a1b2c3d", "i-0a1b2c3e"
 
 
-def at(instance: str, patch: pytest.MonkeyPatch) -> str:
+def at(instance, patch):
     patch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"{os.environ['AWS_ENDPOINT_URL']}/_metadata/{instance}")
     return spot_notice()
 

@@ -2,8 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,59 +22,66 @@ sys.exit(40 + len(received))
 
 
 @pytest.fixture
-def processes(tmp_path) -> Iterator[Processes]:
+def processes(tmp_path):
     made = Processes(tmp_path / "programs")
     yield made
     for name in made.names():
         made.stop(name, kill=True)
 
 
-def start(processes: Processes, tmp_path: Path, program: str, **environment: str) -> Path:
-    processes.start(NAME, ["-c", program], tmp_path / "log", environment)
-    return tmp_path / "log"
+@pytest.fixture
+def start(processes, tmp_path):
+    """Function that starts a program, waits until it has printed a text, and returns its log."""
+
+    def start(program, printed="", **environment):
+        log = tmp_path / "log"
+        processes.start(NAME, ["-c", program], log, environment)
+        until(lambda: not printed or log.read_text() == printed)
+        return log
+
+    return start
 
 
-def test_a_program_ends_with_its_status_and_its_output_is_kept(processes, tmp_path):
-    assert processes.state(NAME) is None
-    log = start(processes, tmp_path, "import os, sys; print(os.environ['SAID']); sys.exit(7)", SAID="hello")
+def ended(processes):
+    """Wait for the end of the program, and return its state."""
     until(lambda: processes.state(NAME) != "running")
-    assert (processes.state(NAME), log.read_text()) == (7, "hello\n")
+    return processes.state(NAME)
+
+
+def test_a_program_ends_with_its_status_and_its_output_is_kept(processes, start, tmp_path):
+    assert processes.state(NAME) is None
+    log = start("import os, sys; print(os.environ['SAID']); sys.exit(7)", SAID="hello")
+    assert (ended(processes), log.read_text()) == (7, "hello\n")
     (tmp_path / "programs" / NAME).with_name("stage.log").touch()  # a file is not a program
     assert processes.names() == [NAME]
     processes.forget(NAME)
     assert (processes.state(NAME), processes.names()) == (None, [])
 
 
-def test_a_program_has_a_scope_of_its_own(processes, tmp_path, monkeypatch):
+def test_a_program_has_a_scope_of_its_own(processes, start, tmp_path, monkeypatch):
     script = tmp_path / "systemd-run"
     script.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do echo "$1"; shift; done\nshift\nexec "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("NODE_ROOT", str(tmp_path))
-    log = start(processes, tmp_path, "print('done')")
-    until(lambda: processes.state(NAME) != "running")
-    assert processes.state(NAME) == 0
-    assert log.read_text() == "--scope\n--quiet\n--collect\ndone\n"
+    log = start("print('done')")
+    assert (ended(processes), log.read_text()) == (0, "--scope\n--quiet\n--collect\ndone\n")
 
 
-def test_another_agent_finds_a_program_and_stops_it_once(processes, tmp_path):
-    log = start(processes, tmp_path, WAITS)
-    until(lambda: log.read_text() == "ready\n")
+def test_another_agent_finds_a_program_and_stops_it_once(processes, start, tmp_path):
+    start(WAITS, "ready\n")
     other = Processes(tmp_path / "programs")
     assert other.state(NAME) == "running"
     assert other.stop(NAME)
     processes.stop(NAME)
-    until(lambda: other.state(NAME) != "running")
-    assert other.state(NAME) == 41  # the second signal was not passed on
+    assert ended(other) == 41  # the second signal was not passed on
     assert not other.stop(NAME)
 
 
-def test_a_program_without_a_known_exit_status_is_lost(processes, tmp_path):
-    log = start(processes, tmp_path, WAITS)
-    until(lambda: log.read_text() == "ready\n")
+def test_a_program_without_a_known_exit_status_is_lost(processes, start):
+    start(WAITS, "ready\n")
     assert processes.stop(NAME, kill=True)
-    until(lambda: processes.state(NAME) != "running")
-    assert processes.state(NAME) == "lost"
+    assert ended(processes) == "lost"
 
 
 def test_a_reused_process_id_is_another_process(processes, tmp_path):
@@ -94,8 +99,6 @@ def test_a_starting_program_counts_as_running_for_a_while(processes, tmp_path, m
     assert processes.state(NAME) == "lost"
 
 
-def test_a_killed_program_has_the_signal_as_its_state(tmp_path):
-    processes = Processes(tmp_path / "programs")
-    start(processes, tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    until(lambda: processes.state(NAME) != "running")
-    assert processes.state(NAME) == -signal.SIGKILL
+def test_a_killed_program_has_the_signal_as_its_state(processes, start):
+    start("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert ended(processes) == -signal.SIGKILL

@@ -1,31 +1,29 @@
 """Progress of a run from its record, while the record grows."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bootstrap.agent.progress import HUNG_SECONDS, RecordedProgress
 from trainer.options.embedding_options import ENDLESS
-from trainer.output.lines import Line, Start, Step
+from trainer.output.lines import Start, Step
 
 
-def start(time: float, **more: Any) -> Start:
+def start(time, **more):
     values = {"epochs": 2, "steps": 100, "from_step": 0, "global_batch": 10, "digest": "", "own_rates": (1.0,), **more}
     return Start(time=time, config={}, world_size=1, devices=("cpu",), rows={}, **values)
 
 
-def step(number: int, time: float) -> Step:
+def step(number, time):
     return Step(time=time, epoch=1, step=number, loss=0.5, split=(10,), compute_seconds=(0.1,))
 
 
 @pytest.fixture
-def progress(tmp_path) -> RecordedProgress:
+def progress(tmp_path):
     return RecordedProgress(tmp_path)
 
 
-def add(folder: Path, *lines: Line) -> None:
+def add(folder, *lines):
     with (folder / "record.jsonl").open("a") as record:
         record.writelines(f"{json.dumps(line.plain())}\n" for line in lines)
 

@@ -1,14 +1,11 @@
 """Data of a run is copied to a node once and completely; for a run that continues, its results are copied, too."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from bootstrap.agent import stage as stage_module
-from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.folder import Folder
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.stage import stage
@@ -27,26 +24,26 @@ NAMED = {"dataset": None, "texts": TEXTS, "texts_name": "0123456789ab"}
 
 
 @pytest.fixture
-def bucket(tmp_path, monkeypatch) -> Folder:
+def bucket(tmp_path, monkeypatch):
     made = Folder(tmp_path / "bucket")
     monkeypatch.setattr(stage_module, "open_store", lambda _: made)
     made.write(DATASET.removeprefix("s3://data/"), "the dataset")
     return made
 
 
-def staged(asked: RunRequest, machine: Machine, bucket: Folder) -> list[TextProgress]:
-    reported: list[TextProgress] = []
+def staged(asked, machine, bucket):
+    reported = []
     stage(asked, machine, bucket, reported.append)
     return reported
 
 
 @pytest.fixture
-def machine(tmp_path) -> Machine:
+def machine(tmp_path):
     (tmp_path / "node" / "mnt" / "share").mkdir(parents=True)
     return Machine(root=tmp_path / "node")
 
 
-def disks(machine: Machine) -> None:
+def disks(machine):
     (machine.root / "mnt" / "local").mkdir()
 
 
@@ -75,8 +72,8 @@ def test_only_the_record_and_checkpoints_of_a_continued_run_are_copied(machine, 
 
 
 @pytest.fixture
-def encoded(monkeypatch) -> Iterator[list[Path]]:
-    made: list[Path] = []
+def encoded(monkeypatch):
+    made = []
 
     def encode(_, output, report, *, place):
         del place

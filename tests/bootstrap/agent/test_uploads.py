@@ -15,24 +15,24 @@ OLD, NEW = "checkpoints/step-000000010.pt", "checkpoints/step-000000020.pt"
 class Run:
     """Folder of a run, and its copy in the bucket."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.folder, self.bucket = root / "run", Folder(root / "bucket")
         self.uploads = Uploads(self.folder, self.bucket, "runs/a/", "attempts/2.json")
         for name in ("record.jsonl", OLD, ".hidden", "x.partial", "node-0.log"):
             self.write(name)
         self.uploads.sync()
 
-    def write(self, name: str) -> None:
+    def write(self, name):
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
 
-    def copied(self) -> list[str]:
+    def copied(self):
         return [key.removeprefix("runs/a/") for key in self.bucket.list("runs/a/")]
 
 
 @pytest.fixture
-def run(tmp_path) -> Run:
+def run(tmp_path):
     return Run(tmp_path)
 
 

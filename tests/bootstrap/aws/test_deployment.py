@@ -10,7 +10,7 @@ from infra import topology
 RAW, DATA = topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET
 
 
-def deployed(*inputs: str) -> Deployment:
+def deployed(*inputs):
     outputs = {RAW: "my-raw", DATA: "my-data"}
     if inputs:
         outputs[topology.OUTPUT_INPUTS] = " ".join(inputs)

@@ -22,27 +22,27 @@ FOLDER = S3Path(BUCKET, "reviews/")
 class Screen:
     """Progress bar that records what it shows."""
 
-    def __init__(self) -> None:
-        self.shown: list[int] = []
+    def __init__(self):
+        self.shown = []
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name, total):
         self.name, self.total = name, total
 
-    def at(self, done: int) -> None:
+    def at(self, done):
         self.shown.append(done)
 
-    def add(self, more: int) -> None:
+    def add(self, more):
         self.at((self.shown or [0])[-1] + more)
 
 
 @pytest.fixture(scope="module")
-def client(aws) -> object:
+def client(aws):
     client = boto3.client("s3")
     client.create_bucket(Bucket=BUCKET)
     return client
 
 
-def stored(client, address: str) -> bytes:
+def stored(client, address):
     place = place_of(address)
     return client.get_object(Bucket=place.bucket, Key=place.key)["Body"].read()
 

@@ -4,8 +4,6 @@ The account has stacks of other CDK apps, with a role with AdministratorAccess, 
 """
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import boto3
 import pytest
@@ -28,12 +26,12 @@ ROLE = {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [TRUS
 MORE = json.dumps({"Resources": {**EMPTY["Resources"], "Mine": {"Type": "AWS::IAM::Role", "Properties": ROLE}}})
 
 
-def role(kind: str, qualifier: str = "shoal") -> str:
+def role(kind, qualifier="shoal"):
     return f"arn:aws:iam::{ACCOUNT}:role/cdk-{qualifier}-{kind}-role-{ACCOUNT}-{REGION}"
 
 
 @pytest.fixture(scope="module")
-def account(aws, tmp_path_factory) -> Account:
+def account(aws, tmp_path_factory):
     """Account with both bootstraps, an app's stack `theirs`, and a role that any identity of the account may assume."""
     folder, found = tmp_path_factory.mktemp("prepared"), Account()
     log, place = folder / "cdk.log", f"aws://{ACCOUNT}/{REGION}"
@@ -50,16 +48,16 @@ def account(aws, tmp_path_factory) -> Account:
 
 
 @pytest.fixture(scope="module")
-def person(account) -> boto3.Session:
+def person(account):
     return session_with(document(USER))
 
 
-def assumed(who: boto3.Session, arn: str) -> boto3.Session:
+def assumed(who, arn):
     found = who.client("sts").assume_role(RoleArn=arn, RoleSessionName="person")["Credentials"]
     return boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], region_name=REGION)
 
 
-def refused(ask: Callable[[], Any]) -> bool:
+def refused(ask):
     try:
         ask()
     except ClientError as error:

@@ -1,7 +1,5 @@
 """Conversion of object names to paths below a folder."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +18,11 @@ names = st.lists(parts, max_size=6).map("/".join)
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
+def folder(tmp_path):
     return furnished(tmp_path)
 
 
-def furnished(home: Path) -> Path:
+def furnished(home):
     """Folder with a link that leads out of it, a dangling link, a file and a folder."""
     made = home / "results"
     (made / "folder").mkdir(parents=True)
@@ -35,7 +33,7 @@ def furnished(home: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def used(tmp_path_factory) -> Path:
+def used(tmp_path_factory):
     return furnished(tmp_path_factory.mktemp("used"))
 
 

@@ -1,8 +1,6 @@
 """Shoal's policies in an account are created once, and updated if they are from another version."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import boto3
 import pytest
@@ -13,7 +11,7 @@ from infra.policies import BOUNDARY, EXECUTION, document
 
 
 @pytest.fixture
-def account(aws) -> Iterator[Account]:
+def account(aws):
     found = Account()
     yield found
     for name in (*EXECUTION, BOUNDARY):
@@ -25,7 +23,7 @@ def account(aws) -> Iterator[Account]:
         iam.delete_policy(PolicyArn=arn)
 
 
-def versions(arn: str) -> list[tuple[str, bool, Any]]:
+def versions(arn):
     """Return name, default and document of each version."""
     iam = boto3.client("iam")
     names = [each["VersionId"] for each in iam.list_policy_versions(PolicyArn=arn)["Versions"]]

@@ -4,29 +4,22 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
 
 import pytest
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    EndpointConnectionError,
-    NoCredentialsError,
-    ReadTimeoutError,
-)
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 
 from bootstrap.aws.retry import Retrying
 
 
-def refused(code: str, status: int) -> ClientError:
+def refused(code, status):
     response = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(response, "DescribeStep")
 
 
-def failing(times: int, error: BotoCoreError | ClientError) -> Callable[[], int]:
+def failing(times, error):
     calls = iter(range(times + 1))
 
-    def call() -> int:
+    def call():
         if (count := next(calls)) < times:
             raise error
         return count
@@ -60,7 +53,7 @@ def test_attempts_end_after_the_given_time():
 
 
 @pytest.fixture
-def released() -> Iterator[threading.Event]:
+def released():
     """Event that releases calls that hang; set at the end of the test."""
     event = threading.Event()
     yield event
@@ -68,7 +61,7 @@ def released() -> Iterator[threading.Event]:
 
 
 def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(released, messages):
-    printed: list[str] = []
+    printed = []
 
     def say(text):
         printed.append(text)
@@ -82,7 +75,7 @@ def test_messages_state_the_start_and_end_of_retries_and_the_next_answer(release
 
 
 def test_a_short_failure_is_not_reported():
-    printed: list[str] = []
+    printed = []
     again = Retrying(pause=0, notice=60, say=printed.append)
     again(failing(3, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
     assert printed == []

@@ -7,25 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.agent.documents import RUNS
-from corpus.dataset import write_dataset
-from corpus.dataset_settings import Settings
-from tests.bootstrap.training.on_nodes import rows
 from tests.ssh_hosts import SshHosts
 from tests.waiting import PATIENCE, until
 
 LONG = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8", "--checkpoint-minutes", "0.01")
-
-
-def made_dataset(path: Path) -> Path:
-    """Write a small dataset; return its path."""
-    write_dataset(
-        path,
-        train=rows(2000),
-        test=rows(200),
-        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
-        settings=Settings(row_length=10, vocabulary_size=20),
-    )
-    return path
 
 
 class Training:

@@ -2,7 +2,6 @@
 
 import json
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from common.errors import ShoalError
 def test_a_malformed_answer_of_an_agent_is_reported(answer, messages):
     host = SimpleNamespace(label="host a", gpus=0, python="/python", instance="a")
     connection = SimpleNamespace(host=host, address="10.0.0.1", run=lambda _: (0, json.dumps(answer), ""))
-    run: Any = SimpleNamespace(
+    run = SimpleNamespace(
         store=SimpleNamespace(name="the-store"),
         _code=SimpleNamespace(install=lambda _: "/code"),
         _place=SimpleNamespace(file=SimpleNamespace(path="hosts")),

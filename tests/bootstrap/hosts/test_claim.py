@@ -9,7 +9,6 @@ import pytest
 
 from bootstrap.agent.documents import RUNS, RunRequest
 from bootstrap.agent.folder import Folder
-from bootstrap.agent.store import Document
 from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.hosts_file import Host, HostsFile
 from bootstrap.progress import Bars
@@ -29,7 +28,7 @@ class Ending(Folder):
 
     error: BaseException | None = None
 
-    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+    def write_if(self, key, text, known):
         written, error, self.error = super().write_if(key, text, known), self.error, None
         if error:
             raise error
@@ -37,12 +36,12 @@ class Ending(Folder):
 
 
 @pytest.fixture
-def store(tmp_path) -> Ending:
+def store(tmp_path):
     return Ending(tmp_path / "shared")
 
 
 @pytest.fixture
-def run(store, tmp_path) -> HostsRun:
+def run(store, tmp_path):
     """A run on one host with a working agent."""
     file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "out", epochs=3)

@@ -1,7 +1,6 @@
 """SSH connections use OpenSSH's configuration and refuse unknown keys; documents in the shared folder are atomic."""
 
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,17 +13,17 @@ from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.hosts.payload import CodePayload
 from bootstrap.training.places.hosts import store_of
 from common.errors import ShoalError
-from tests.ssh_hosts import SshHosts, ssh_hosts
+from tests.ssh_hosts import ssh_hosts
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Iterator[SshHosts]:
+def made(tmp_path_factory):
     with ssh_hosts(tmp_path_factory.mktemp("hosts")) as found:
         yield found
 
 
 @pytest.fixture
-def hosts(made, monkeypatch) -> SshHosts:
+def hosts(made, monkeypatch):
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return made

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.agent.documents import INSTANCE
-from bootstrap.hosts.hosts_file import HostsFile, read_hosts
+from bootstrap.hosts.hosts_file import read_hosts
 from common.errors import ShoalError
 
-WRONG: dict[str, str] = yaml.safe_load(Path(__file__).with_name("wrong_hosts.yaml").read_text())
+WRONG = yaml.safe_load(Path(__file__).with_name("wrong_hosts.yaml").read_text())
 
 
-def read(tmp_path: Path, text: str) -> HostsFile:
+def read(tmp_path, text):
     path = tmp_path / "hosts.txt"
     path.write_text(text)
     return read_hosts(path)

@@ -2,25 +2,23 @@
 
 import json
 import signal
-from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.permissions.credentials import USER
 
 from bootstrap.agent.documents import RUNS
-from bootstrap.agent.store import Store
 from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.training.places.hosts import store_of
-from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
+from tests.bootstrap.hosts.on_hosts import LONG, Training
+from tests.bootstrap.training.on_nodes import made_dataset
 from tests.secrets import places_of
-from tests.ssh_hosts import SshHosts, ssh_hosts
+from tests.ssh_hosts import ssh_hosts
 from tests.waiting import until
 
 _BUCKET = "of-hosts"
@@ -28,13 +26,13 @@ _OF_HOSTS = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLE
 
 
 @pytest.fixture(scope="module")
-def bucket(aws) -> str:
+def bucket(aws):
     boto3.client("s3").create_bucket(Bucket=_BUCKET)
     return f"s3://{_BUCKET}"
 
 
 @contextmanager
-def hosts_with(aws: EmbeddedAws, root: Path, **variables: str) -> Iterator[SshHosts]:
+def hosts_with(aws, root, **variables):
     """Yield hosts with access to the bucket and with these environment variables."""
     reach = {name: aws.environment[name] for name in _OF_HOSTS}
     with ssh_hosts(root, variables={**reach, **variables}) as made:
@@ -43,25 +41,25 @@ def hosts_with(aws: EmbeddedAws, root: Path, **variables: str) -> Iterator[SshHo
 
 
 @pytest.fixture
-def hosts(bucket, aws, tmp_path_factory) -> Iterator[SshHosts]:
+def hosts(bucket, aws, tmp_path_factory):
     keys = {name: aws.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     with hosts_with(aws, tmp_path_factory.mktemp("hosts"), **keys) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory) -> Path:
+def dataset(tmp_path_factory):
     return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
 
 
-def store_at(address: str) -> Store:
+def store_at(address):
     return store_of(HostGroup(HostsFile(path=Path("hosts"), folder=address, hosts=())))
 
 
-def until_there_is(pattern: str, training: Training) -> None:
+def until_there_is(pattern, training):
     """Wait until the bucket has an object of this pattern in the folder of a run."""
 
-    def found() -> bool:
+    def found():
         assert training.process.poll() is None, training.process.communicate()
         return any(fnmatch(key, f"{RUNS}*/{pattern}") for key in store_at(f"s3://{_BUCKET}").list(RUNS))
 

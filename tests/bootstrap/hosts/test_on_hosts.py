@@ -2,27 +2,26 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
+from tests.bootstrap.hosts.on_hosts import LONG, Training
+from tests.bootstrap.training.on_nodes import made_dataset
 from tests.secrets import places_of
-from tests.ssh_hosts import SshHosts, ssh_hosts
+from tests.ssh_hosts import ssh_hosts
 
 pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")
-def hosts(tmp_path_factory) -> Iterator[SshHosts]:
+def hosts(tmp_path_factory):
     with ssh_hosts(tmp_path_factory.mktemp("hosts")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory) -> Path:
+def dataset(tmp_path_factory):
     return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
 
 

@@ -1,7 +1,6 @@
 """Groups are scaled to zero despite any interrupt."""
 
 import signal
-from typing import Any
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
@@ -11,20 +10,20 @@ from bootstrap.nodes.fleet import GpuGroup
 class Interrupting:
     """Session that receives Ctrl-C while it creates a client."""
 
-    def __init__(self) -> None:
-        self.at_zero: list[str] = []
+    def __init__(self):
+        self.at_zero = []
 
-    def client(self, _service: str) -> Any:
+    def client(self, _service):
         signal.raise_signal(signal.SIGINT)
         return self
 
-    def set_desired_capacity(self, *, AutoScalingGroupName: str, DesiredCapacity: int) -> None:  # noqa: N803
+    def set_desired_capacity(self, *, AutoScalingGroupName, DesiredCapacity):  # noqa: N803
         assert DesiredCapacity == 0
         self.at_zero.append(AutoScalingGroupName)
 
 
 def test_an_interrupt_at_the_start_leaves_no_group_scaled_up():
-    session: Any = Interrupting()
+    session = Interrupting()
     group = GpuGroup(name="a", scaling_group="Shoal-a", size=1, desired=1, gpus=1, spot=False, stays=False)
     fleet.scale_to_zero(Deployment(name="mine", topology="x", session=session, outputs={}), [group])
     assert session.at_zero == ["Shoal-a"]

@@ -17,11 +17,11 @@ DISKS = "dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_AWS"
 
 
 @pytest.fixture
-def bash(tmp_path) -> Bash:
+def bash(tmp_path):
     return Bash(tmp_path)
 
 
-def boots(bash: Bash, devices: str = "", **environment: str) -> dict[str, str]:
+def boots(bash, devices="", **environment):
     """Return the report of a node on which the check of GPUs runs `devices`."""
     python = bash.root / "opt" / "pytorch" / "bin" / "python"
     python.write_text(
@@ -67,13 +67,13 @@ def test_a_node_that_cannot_read_its_id_reports_under_its_host_name(bash):
     assert "s3://data/nodes/played.json" in bash.recorded_words()
 
 
-def own_disks(bash: Bash) -> None:
+def own_disks(bash):
     (function,) = re.findall(r"^own_disks\(\) \{.*?^\}", SCRIPT.read_text(), re.DOTALL | re.MULTILINE)
     bash.run("-c", f'set -euo pipefail\nroot=$NODE_ROOT\n{function}\nown_disks || echo "not used"')
     assert bash.ended.returncode == 0, bash.ended.stderr
 
 
-def disk(bash: Bash, name: str, *, kind: str = "disk", blank: bool = True) -> str:
+def disk(bash, name, *, kind="disk", blank=True):
     """Disk of the node, under the names that AWS's image gives it."""
     device = bash.root / "dev" / name
     device.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def disk(bash: Bash, name: str, *, kind: str = "disk", blank: bool = True) -> st
     return str(device)
 
 
-def made(bash: Bash) -> list[str]:
+def made(bash):
     return [word for word in bash.recorded_words() if word in ("mkfs.xfs", "mdadm", "mount")]
 
 

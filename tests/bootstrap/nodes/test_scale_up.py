@@ -3,9 +3,8 @@
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import boto3
 import pytest
@@ -17,34 +16,32 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.deployments.status import _described as described
 from bootstrap.lifecycle import status
 from bootstrap.nodes import scale_up
-from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from infra import policies, topology
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
-from tests.messages import Messages
 
 
 class Stages(Bars):
     """Progress bar that records what it shows."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.shown: list[str] = []
+        self.shown = []
 
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+    def stage(self, name, total, unit=None):
         self.shown.append(name)
         super().stage(name, total, unit)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws) -> None:
+def bucket(aws):
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
 @pytest.fixture
-def bars() -> Stages:
+def bars():
     return Stages()
 
 
@@ -53,14 +50,14 @@ class Brisk(Fleet):
 
     groups: ClassVar[set[tuple[str, str]]] = set()
 
-    def add(self, name: str, kind: str, count: int, *others: str, boot: str = "", **more: Any) -> Self:
+    def add(self, name, kind, count, *others, boot="", **more):
         if not boot:
             self.groups.add((self.name, name))
         return super().add(name, kind, count, *others, boot=boot or ":", **more)
 
 
 @pytest.fixture(autouse=True)
-def brisk(monkeypatch) -> None:
+def brisk(monkeypatch):
     ready = scale_up.is_ready
 
     def reported(s3, deployment, node):
@@ -73,8 +70,8 @@ def brisk(monkeypatch) -> None:
 
 
 @pytest.fixture
-def fleet(aws) -> Iterator[Callable[..., Fleet]]:
-    made: list[Fleet] = []
+def fleet(aws):
+    made = []
 
     def make(*arguments, **more):
         made.append(Brisk(*arguments, **more))
@@ -86,11 +83,11 @@ def fleet(aws) -> Iterator[Callable[..., Fleet]]:
             each.scaling.delete_auto_scaling_group(AutoScalingGroupName=f"{each.name}-{name}", ForceDelete=True)
 
 
-def seen(nodes: list[GpuNode]) -> list[tuple[str, str, str]]:
+def seen(nodes):
     return [(node.group, node.zone, node.market) for node in nodes]
 
 
-def refuses(fleet: Fleet, bars: Stages, messages: Messages) -> None:
+def refuses(fleet, bars, messages):
     """Assert that the nodes do not start, with the stored reason, and that none is left running."""
     messages.hide(fleet.name, "FLEET")
     with messages.raises(ShoalError), scale_up.scaled_up(fleet.deployment, bars):

@@ -1,7 +1,6 @@
 """A node group as described by Auto Scaling."""
 
 from dataclasses import replace
-from typing import Any, cast
 
 from bootstrap.nodes import scaling_group
 from bootstrap.nodes.fleet import GpuGroup
@@ -13,25 +12,25 @@ GROUP = GpuGroup(name="fast", scaling_group="asg", size=2, desired=0, gpus=1, sp
 class Services:
     """Stub of Auto Scaling and EC2 with one group, which also acts as the deployment and its session."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.session = self
-        self.activities: list[dict[str, str]] = []
-        self.asked: list[dict[str, Any]] = []
+        self.activities = []
+        self.asked = []
 
-    def client(self, _: str) -> "Services":
+    def client(self, _):
         return self
 
-    def describe_launch_template_versions(self, **_: Any) -> dict[str, Any]:
+    def describe_launch_template_versions(self, **_):
         return {"LaunchTemplateVersions": [{"LaunchTemplateData": {"InstanceType": "g5.xlarge"}}]}
 
-    def describe_scaling_activities(self, **_: Any) -> dict[str, Any]:
+    def describe_scaling_activities(self, **_):
         return {"Activities": self.activities}
 
-    def set_desired_capacity(self, **asked: Any) -> None:
+    def set_desired_capacity(self, **asked):
         self.asked.append(asked)
 
 
-def activity(number: int, status: str) -> dict[str, str]:
+def activity(number, status):
     return {"ActivityId": str(number), "StatusCode": status, "StatusMessage": f"{status} {number}"}
 
 
@@ -39,17 +38,17 @@ def test_only_refusals_since_the_request_count_and_only_while_nodes_are_missing(
     monkeypatch.setattr(scaling_group, "retrying", lambda call: call())
     services = Services()
     template = {"LaunchTemplateId": "lt-1", "Version": "1"}
-    found: dict[str, Any] = {"VPCZoneIdentifier": "subnet-1", "LaunchTemplate": template, "Instances": []}
-    group = ScalingGroup(cast(Any, services), GROUP, cast(Any, found))
+    found = {"VPCZoneIdentifier": "subnet-1", "LaunchTemplate": template, "Instances": []}
+    group = ScalingGroup(services, GROUP, found)
     services.activities = [activity(1, "Failed")]
     group.request_nodes("subnet-1")
     services.activities += [activity(2, "Successful"), activity(3, "Cancelled"), activity(4, "Failed")]
     assert group.state().refusals == ("Cancelled 3", "Failed 4")
     assert services.asked == [{"AutoScalingGroupName": "asg", "DesiredCapacity": 2}]
     instances = [{"LifecycleState": "InService"}, {"LifecycleState": "Terminating:Wait"}]
-    group.refresh(cast(Any, {**found, "Instances": instances}))
+    group.refresh({**found, "Instances": instances})
     assert (group.existing, group.empty, group.state().existing, group.state().spot) == (1, False, 1, False)
-    group.refresh(cast(Any, {**found, "Instances": instances[:1] * 2}))
+    group.refresh({**found, "Instances": instances[:1] * 2})
     assert group.state().refusals == ()
 
 
@@ -58,6 +57,6 @@ def test_a_request_for_spot_nodes_in_the_same_zone_changes_only_the_size(monkeyp
     services = Services()
     specification = {"LaunchTemplateSpecification": {"LaunchTemplateId": "lt-1", "Version": "1"}}
     policy = {"LaunchTemplate": specification, "InstancesDistribution": {"OnDemandBaseCapacity": 0}}
-    found: Any = {"VPCZoneIdentifier": "subnet-1", "MixedInstancesPolicy": policy, "Instances": []}
-    ScalingGroup(cast(Any, services), replace(GROUP, spot=True), found).request_nodes("subnet-1")
+    found = {"VPCZoneIdentifier": "subnet-1", "MixedInstancesPolicy": policy, "Instances": []}
+    ScalingGroup(services, replace(GROUP, spot=True), found).request_nodes("subnet-1")
     assert services.asked == [{"AutoScalingGroupName": "asg", "DesiredCapacity": 2}]

@@ -2,12 +2,10 @@ import gzip
 import os
 import subprocess
 from dataclasses import replace
-from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.agent.documents import Cancellation
 from bootstrap.preprocessing import cluster
@@ -26,22 +24,22 @@ OWN, OTHER = (f"shoal {each.run}: " for each in (MINE, THEIRS))
 
 
 @pytest.fixture(scope="module")
-def session(aws) -> boto3.Session:
+def session(aws):
     make_buckets().put_object(Bucket="data", Key="in/lines", Body=b"a line\n")
     return boto3.Session()
 
 
-def step(name: str, *command: str) -> Any:
+def step(name, *command):
     jar = {"Jar": "command-runner.jar", "Args": command}
     return {"Name": name, "ActionOnFailure": "CANCEL_AND_WAIT", "HadoopJarStep": jar}
 
 
-def sleeping(name: str) -> Any:
+def sleeping(name):
     """A step that runs for a minute."""
     return step(name, "sleep", "60")
 
 
-def streaming(name: str, launch: Cancellation) -> Any:
+def streaming(name, launch):
     """A step that submits an endless job to YARN."""
     places = ("-input", "s3://data/in/", "-output", f"s3://data/out/{launch.run}")
     job = ("-D", f"mapreduce.job.name={name}", "-D", "mapreduce.job.reduces=0", "-mapper", "sleep 1000", *places)
@@ -51,19 +49,19 @@ def streaming(name: str, launch: Cancellation) -> Any:
 class Cluster(EmrCluster):
     """Cluster of one node, with access to its logs and YARN."""
 
-    def __init__(self, aws: EmbeddedAws) -> None:
+    def __init__(self, aws):
         super().__init__(deployment())
         self._root = aws.folder / "clusters" / self.id
 
-    def state(self, step: str) -> str:
+    def state(self, step):
         return str(self._emr.describe_step(ClusterId=self.id, StepId=step)["Step"]["Status"]["State"])
 
-    def error(self, step: str) -> str:
+    def error(self, step):
         """Return the standard error of a step so far."""
         log = self._root / "mnt" / "var" / "log" / "hadoop" / "steps" / step / "stderr"
         return log.read_text() if log.exists() else ""
 
-    def yarn(self, *arguments: str) -> str:
+    def yarn(self, *arguments):
         """Return the output of `yarn`."""
         command = [self._root / "usr" / "local" / "bin" / "yarn", *arguments]
         environment = {**os.environ, "NODE_ROOT": str(self._root)}
@@ -153,16 +151,16 @@ def test_pending_steps_are_cancelled_at_once(session):
 class Shown(Bars):
     """Progress bar that records the stages and the latest figures."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.stages: list[tuple[str, int]] = []
-        self.figures: dict[str, str] = {}
+        self.stages = []
+        self.figures = {}
 
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+    def stage(self, name, total, unit=None):
         super().stage(name, total, unit)
         self.stages.append((name, total))
 
-    def say(self, **figures: str) -> None:
+    def say(self, **figures):
         self.figures = figures
 
 

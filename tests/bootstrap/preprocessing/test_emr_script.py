@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,7 +28,7 @@ chmod +x "$home/bin/python"
 class Node:
     """Node without a configured region; `fetching` is the environment of the AWS CLI during the installation."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.root, self._folder, commands = folder / "node", folder, folder / "commands"
         commands.mkdir()
         for name, body in {"aws": f"env >>{folder}/aws", "python3.11": PYTHON}.items():
@@ -40,7 +39,7 @@ class Node:
         subprocess.run(command, env=environment, check=True, capture_output=True)
         self.fetching = _variables((folder / "aws").read_text())
 
-    def python(self, name: str = "shoal-python", **environment: str) -> Mapping[str, str]:
+    def python(self, name="shoal-python", **environment):
         """Run Shoal's Python by one of its commands, and return the environment that it had."""
         command = [self.root / "usr" / "local" / "bin" / name]
         environment |= {"PATH": os.environ["PATH"]}
@@ -54,12 +53,12 @@ class Node:
         return _variables(printed)
 
 
-def _variables(text: str) -> Mapping[str, str]:
+def _variables(text):
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 @pytest.fixture
-def node(tmp_path) -> Node:
+def node(tmp_path):
     return Node(tmp_path)
 
 

@@ -1,12 +1,9 @@
 """Preprocessing on a cluster of the emulator: followed, continued, cancelled, and run with a faulty S3."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from shoal_local_aws.hadoop import yarn
 
@@ -21,7 +18,6 @@ from common.errors import DataError, ShoalError
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
 from infra import topology
-from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
 from tests.bootstrap.preprocessing.emr_clusters import deployment, make_buckets
 
@@ -34,16 +30,16 @@ STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
 class There:
     """Deployment with a cluster, and the messages and steps of preprocessing on it."""
 
-    def __init__(self, aws: EmbeddedAws) -> None:
+    def __init__(self, aws):
         self.aws = aws
         self.s3, self.emr = make_buckets(), boto3.client("emr")
         self.deployment = deployment()
         self.cluster = self.deployment.output(topology.OUTPUT_CLUSTER_ID)
 
-    def preprocess(self, path: Path | str, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
+    def preprocess(self, path, *, bars=None, **settings):
         limit = settings.pop("max_malformed", 0.2)
         launch = LaunchOptions(detach=settings.pop("detach", False), force=settings.pop("force", False))
-        self.messages: list[str] = []
+        self.messages = []
         with bars or Bars() as shown:
             return preprocess_on_deployment(
                 self.deployment,
@@ -55,27 +51,27 @@ class There:
                 launch=launch,
             )
 
-    def steps(self) -> dict[str, str]:
+    def steps(self):
         """Return the states of all steps by id, the oldest first."""
         return {step["Id"]: step["Status"]["State"] for step in self._steps()}
 
-    def names(self) -> list[str]:
+    def names(self):
         return [step["Name"].partition(": ")[2] for step in self._steps()]
 
-    def _steps(self) -> list[dict[str, Any]]:
+    def _steps(self):
         return self.emr.list_steps(ClusterId=self.cluster)["Steps"][::-1]
 
-    def work(self) -> list[str]:
+    def work(self):
         return [each["Key"] for each in self.s3.list_objects_v2(Bucket=DATA, Prefix="work/").get("Contents", ())]
 
 
 @pytest.fixture(scope="module")
-def there(aws) -> There:
+def there(aws):
     return There(aws)
 
 
 @pytest.fixture
-def reviews(tmp_path, request) -> Path:
+def reviews(tmp_path, request):
     """Reviews that differ for each test, so that no test continues the work of another."""
     path = tmp_path / f"{request.node.name}.json"
     write_reviews(path, texts=1_500, seed=len(request.node.name))
@@ -85,15 +81,15 @@ def reviews(tmp_path, request) -> Path:
 class Impatient(Bars):
     """Bars that raise Ctrl-C in a stage."""
 
-    def __init__(self, stage: str) -> None:
+    def __init__(self, stage):
         super().__init__()
         self._wanted, self._now = stage, ""
 
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+    def stage(self, name, total, unit=None):
         super().stage(name, total, unit)
         self._now = name
 
-    def tick(self) -> None:
+    def tick(self):
         if self._now == self._wanted:
             raise KeyboardInterrupt
 

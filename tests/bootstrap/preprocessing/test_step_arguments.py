@@ -1,7 +1,6 @@
 """Arguments of jobs on a cluster: the steps of this machine, for Hadoop Streaming and for Spark."""
 
 import json
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,24 +22,22 @@ YARN_STEP_MB = 32
 SPARK_MASTER_MB = 512 + 384
 
 
-def plan(**settings: object) -> Plan:
+def plan(**settings):
     return Plan(
         tasks=[b"[]"] * 3, work=WORK, output="s3://data/datasets", settings=Settings(**settings), input_bytes=10**9
     )
 
 
-def job_arguments(
-    arguments: Callable[..., list[str]] = streaming_arguments, **settings: object
-) -> dict[str, list[str]]:
+def job_arguments(arguments=streaming_arguments, **settings):
     jobs = (step for step in plan(**settings).steps() if isinstance(step, JobStep))
     return {step.name: arguments_of(step, arguments) for step in jobs}
 
 
-def values(arguments: list[str], option: str) -> list[str]:
+def values(arguments, option):
     return [value for name, value in pairwise(arguments) if name == option]
 
 
-def arguments_of(step: JobStep | CommandStep, runner: Callable[..., list[str]]) -> list[str]:
+def arguments_of(step, runner):
     if isinstance(step, CommandStep):
         return command_arguments(step, f"{WORK}/failure.txt")
     return runner(step, reducers=6, run="run1", resources=NODES)

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any, cast
 
 import boto3
 import pytest
@@ -34,8 +33,8 @@ def test_work_continues_at_the_first_step_without_a_marker_of_the_last_day(marke
 
     monkeypatch.setattr(work, "head_or_none", marker)
     steps = [SimpleNamespace(done_file=f"s3://data/{name}") for name in NAMES]
-    plan = cast(Any, SimpleNamespace(steps=lambda: steps))
-    found = ClusterWork(s3=cast(Any, None), run="x", plan=plan, extra_files={}).unfinished()
+    plan = SimpleNamespace(steps=lambda: steps)
+    found = ClusterWork(s3=None, run="x", plan=plan, extra_files={}).unfinished()
     assert tuple(each.done_file.rpartition("/")[2] for each in found) == left
 
 

@@ -1,7 +1,6 @@
 """Fixture: the user's account, with clients that all calls of a test file share."""
 
 import os
-from collections.abc import Iterator
 
 import boto3
 import pytest
@@ -11,9 +10,9 @@ from bootstrap.aws.account import Account
 
 
 @pytest.fixture(scope="module")
-def account(aws) -> Iterator[Account]:
+def account(aws):
     """Account of the user. Accounts with equal settings share clients: to create one takes longer than most calls."""
-    create, shared = guard.Account.client, dict[object, guard.Account]()
+    create, shared = guard.Account.client, {}
 
     def settings(region):
         return region, *sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))

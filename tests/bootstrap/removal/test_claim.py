@@ -4,7 +4,6 @@
 import json
 import runpy
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -18,13 +17,12 @@ from shoal_guard.sweep.stack_owner import StackOwner
 from shoal_guard.sweep.sweeping import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, delete_found, find_owned
 from shoal_local_aws.faults.kinds import Denied
 
-from bootstrap.aws.account import Account
 from infra import topology
 from tests.bootstrap.removal.plants import make_stack
 from tests.shoal.outside import EXAMPLES
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
-STACK: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("left_stack.yaml").read_text())
+STACK = yaml.safe_load(Path(__file__).with_name("left_stack.yaml").read_text())
 COMES_WITH_A_VPC = ("security group", "network acl", "route table")
 EXPECTED = {
     *("log group", "s3 bucket", "elastic ip", "rds instance", "rds snapshot", "volume", "snapshot", "dynamodb table"),
@@ -34,7 +32,7 @@ Keys = set[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def left(account) -> Keys:
+def left(account):
     """Leftovers of the stack `web`. A neighbour has a name with the same prefix."""
     make_stack("web-2", STACK)
     beside = exist(account)
@@ -49,17 +47,17 @@ def left(account) -> Keys:
     return {each for each in exist(account) - beside if each[0] not in COMES_WITH_A_VPC}
 
 
-def delete(name: str) -> None:
+def delete(name):
     cloudformation = boto3.client("cloudformation")
     cloudformation.delete_stack(StackName=name)
     cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
 
-def size(volume: str) -> int:
+def size(volume):
     return boto3.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"][0]["Size"]
 
 
-def exist(account: Account) -> set[tuple[str, str]]:
+def exist(account):
     """Return everything that is listed, except stacks."""
     kinds = {name: kind for name, kind in KINDS.items() if name != "cloudformation stack"}
     return {(name, identifier) for name, kind in kinds.items() for identifier, _ in kind.records(account)}

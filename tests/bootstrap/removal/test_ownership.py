@@ -33,7 +33,7 @@ class Tagged(Ownership):
 
 
 @pytest.fixture(scope="module")
-def account() -> Account:
+def account():
     return Account(connect("us-east-1"))
 
 

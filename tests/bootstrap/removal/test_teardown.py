@@ -4,8 +4,6 @@ import io
 import json
 import secrets
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 import boto3
 import pytest
@@ -26,7 +24,7 @@ from tests.waiting import until
 RUN = "keeping.20260102T030405-0a1b"
 VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
 GROUP = {"Type": "AWS::EC2::SecurityGroup", "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}}}
-RESOURCES: dict[str, Any] = {
+RESOURCES = {
     "Vpc": VPC,
     "Group": GROUP,
     "Bucket": {"Type": "AWS::S3::Bucket"},
@@ -40,7 +38,7 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nothing_is_left(account) -> Iterator[None]:
+def nothing_is_left(account):
     before = inventory()
     yield
     assert left_over(before, inventory()) == {}
@@ -49,16 +47,16 @@ def nothing_is_left(account) -> Iterator[None]:
 class Terminal(io.StringIO):
     """Terminal with this answer."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
 class Made:
     """Create a stack of these resources with a deployment's tags."""
 
-    def __init__(self, deployment: str, resources: dict[str, Any] = RESOURCES, **more: Any) -> None:
+    def __init__(self, deployment, resources=RESOURCES, **more):
         self.deployment, self.name = deployment, topology.stack_name(deployment)
-        self.cloudformation: Any = boto3.client("cloudformation")
+        self.cloudformation = boto3.client("cloudformation")
         self.cloudformation.create_stack(
             StackName=self.name,
             TemplateBody=json.dumps({"Resources": resources}),
@@ -66,33 +64,33 @@ class Made:
             **more,
         )
 
-    def settled(self) -> str:
+    def settled(self):
         until(lambda: not self.status().endswith("_IN_PROGRESS"))
         return self.status()
 
-    def status(self) -> str:
+    def status(self):
         return str(self.cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]["StackStatus"])
 
-    def physical(self, logical: str) -> str:
+    def physical(self, logical):
         found = self.cloudformation.describe_stack_resource(StackName=self.name, LogicalResourceId=logical)
         return str(found["StackResourceDetail"]["PhysicalResourceId"])
 
-    def fill(self) -> None:
+    def fill(self):
         boto3.client("s3").put_object(Bucket=self.physical("Bucket"), Key="key", Body=b"x")
 
 
-def destroy(deployment: str) -> tuple[teardown.DestroyResult, list[str]]:
-    printed: list[str] = []
+def destroy(deployment):
+    printed = []
     with Bars() as bars:
         return teardown.destroy(deployment, Account(), bars=bars, say=printed.append, stuck_seconds=20), printed
 
 
-def make_holes(made: Made) -> None:
+def make_holes(made):
     boto3.client("efs").delete_file_system(FileSystemId=made.physical("Files"))
     boto3.client("s3").delete_bucket(Bucket=made.physical("Bucket"))
 
 
-def delete_function(made: Made) -> None:
+def delete_function(made):
     boto3.client("lambda").delete_function(FunctionName=made.physical("Function"))
 
 
@@ -138,7 +136,7 @@ def test_a_terminal_is_asked_for_confirmation(monkeypatch, capsys):
     assert "Destroy it? [y/N]" in capsys.readouterr().err
 
 
-def with_a_run(deployment: str) -> str:
+def with_a_run(deployment):
     """Data bucket of a deployment, with a run that was not fetched."""
     kept = {
         "Type": "AWS::S3::Bucket",
@@ -152,7 +150,7 @@ def with_a_run(deployment: str) -> str:
     return bucket
 
 
-def buckets() -> set[str]:
+def buckets():
     return {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
@@ -252,7 +250,7 @@ def test_a_protected_stack_stays_and_the_message_names_the_command_to_unprotect_
 
 
 def test_a_slow_cloudformation_is_polled_less_and_less_often(monkeypatch):
-    states, waited = iter(["UPDATE_IN_PROGRESS"] * 7 + ["DELETE_FAILED"]), list[float]()
+    states, waited = iter(["UPDATE_IN_PROGRESS"] * 7 + ["DELETE_FAILED"]), []
     monkeypatch.setattr(stacks, "watch", lambda *_: {"StackStatus": next(states)})
     monkeypatch.setattr("bootstrap.aws.stacks.time.sleep", waited.append)
     assert stacks.wait(None, "arn", lambda _: None) == {"StackStatus": "DELETE_FAILED"}

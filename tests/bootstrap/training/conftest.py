@@ -5,28 +5,18 @@ import zipfile
 import boto3
 import pytest
 
-from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
-from corpus.dataset import write_dataset
-from corpus.dataset_settings import Settings
 from corpus.reading.s3 import place_of
-from tests.bootstrap.training.on_nodes import DATASET, ROOT, rows
+from tests.bootstrap.training.on_nodes import DATASET, ROOT, made_dataset
 from tests.fleet import BUCKET, Fleet, pack_code
 
 
 @pytest.fixture(scope="module")
-def node_bucket(aws) -> None:
+def node_bucket(aws):
     """Create a bucket with a dataset and the payload of nodes."""
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket=BUCKET)
-    write_dataset(
-        aws.folder / "dataset.h5",
-        train=rows(2000),
-        test=rows(200),
-        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
-        settings=Settings(row_length=10, vocabulary_size=20),
-    )
-    s3.upload_file(str(aws.folder / "dataset.h5"), BUCKET, place_of(DATASET).key)
+    s3.upload_file(str(made_dataset(aws.folder / "dataset.h5")), BUCKET, place_of(DATASET).key)
     with zipfile.ZipFile(aws.folder / "code.zip", "w") as archive:
         pack_code(archive)
     s3.upload_file(str(aws.folder / "code.zip"), BUCKET, "code.zip")
@@ -35,7 +25,7 @@ def node_bucket(aws) -> None:
 
 
 @pytest.fixture(scope="module")
-def nodes(aws) -> list[GpuNode]:
+def nodes(aws):
     """Return two nodes without agents."""
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")

@@ -6,7 +6,8 @@ import boto3
 import numpy as np
 
 from bootstrap.progress import Bars
-from corpus.dataset import RowBlock
+from corpus.dataset import RowBlock, write_dataset
+from corpus.dataset_settings import Settings
 from tests.fleet import BUCKET
 
 ROOT = Path(__file__).parents[3]
@@ -18,6 +19,14 @@ def rows(count: int) -> RowBlock:
     labels = (generator.random(count) < 0.5).astype(np.uint8)
     tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (count, 10))).astype(np.uint16)
     return RowBlock(tokens, np.full(count, 10, np.uint16), labels, labels * 4 + 1)
+
+
+def made_dataset(path: Path, test: int = 200) -> Path:
+    """Write a small dataset; return its path."""
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrst"]
+    settings = Settings(row_length=10, vocabulary_size=20)
+    write_dataset(path, train=rows(2000), test=rows(test), vocabulary=words, settings=settings)
+    return path
 
 
 def boot(share: str | None) -> str:

@@ -1,7 +1,6 @@
 """Tests of the choice of a run if the user names none."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -11,10 +10,10 @@ from bootstrap.training import attaching
 from infra import topology
 
 RESUMED, LATER = "demo.20260102T030405-0a1b", "demo.20260103T030405-0a1b"
-DEPLOYMENT: Any = SimpleNamespace(name="demo", outputs={topology.OUTPUT_CLUSTER_ID: "j-1"})
+DEPLOYMENT = SimpleNamespace(name="demo", outputs={topology.OUTPUT_CLUSTER_ID: "j-1"})
 
 
-def place(*wanted: tuple[str, bool], ended: str = "") -> Any:
+def place(*wanted, ended=""):
     """Return a place with these runs (name, ended), and with another newest ended run."""
     found = [SimpleNamespace(name=name, has_ended=has_ended) for name, has_ended in wanted]
     newest = SimpleNamespace(name=ended, has_ended=True) if ended else None

@@ -9,10 +9,10 @@ from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from experiments.forecast import lstm_operations
 from tests.trainer.conftest import VOCABULARY, make_rows
-from trainer.config import TrainConfig, configured
+from trainer.config import configured
 
 
-def config(**given: object) -> TrainConfig:
+def config(**given):
     return configured({"data": "d", "output": "o", **given})
 
 

@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -14,11 +13,9 @@ from bootstrap.progress import Bars
 from bootstrap.training.places import local
 from bootstrap.training.run_view import RecordView, RunView
 from common.errors import ShoalError, TrainingError
-from corpus.dataset import write_dataset
-from corpus.dataset_settings import Settings
 from corpus.stream.progress import Status
 from experiments.records.summaries import read_summary
-from tests.bootstrap.training.on_nodes import rows
+from tests.bootstrap.training.on_nodes import made_dataset
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.output.run_files import require_free_output
@@ -31,7 +28,7 @@ LATER = Failure(kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost other
 AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is not an HDF5 file; make it again")
 
 
-def output(*lines: Failure | str) -> str:
+def output(*lines):
     return "\n".join(line if isinstance(line, str) else line.line() for line in lines)
 
 
@@ -80,7 +77,7 @@ def test_a_new_run_does_not_change_a_stopped_or_finished_one(tmp_path, files, re
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
-SUMMARY: dict[str, Any] = {
+SUMMARY = {
     "stopped": True,
     **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds"), 1),
     "samples_per_second": 1.5,
@@ -139,17 +136,10 @@ def test_an_invalid_summary_is_refused_with_its_file(tmp_path, content, wrong, m
 
 
 @pytest.fixture
-def config(tmp_path) -> TrainConfig:
+def config(tmp_path):
     """Return the configuration of a run of some seconds."""
-    write_dataset(
-        tmp_path / "dataset.h5",
-        train=rows(2000),
-        test=rows(2000),
-        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
-        settings=Settings(row_length=10, vocabulary_size=20),
-    )
     return TrainConfig(
-        data=tmp_path / "dataset.h5",
+        data=made_dataset(tmp_path / "dataset.h5"),
         output=tmp_path / "out",
         epochs=4,
         global_batch=64,

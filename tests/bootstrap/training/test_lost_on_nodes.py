@@ -1,9 +1,7 @@
 """Tests of losing ranks and nodes during a training run on nodes of the embedded AWS: the run continues."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -22,21 +20,19 @@ pytestmark = pytest.mark.usefixtures("node_bucket")
 class Losing(Bars):
     """Progress bars that call `takes` as soon as a checkpoint may exist."""
 
-    def __init__(self, takes: Callable[[int], list[Any]]) -> None:
+    def __init__(self, takes):
         super().__init__()
-        self._takes, self.lost, self.notes = takes, list[Any](), list[str]()
+        self._takes, self.lost, self.notes = takes, [], []
 
-    def at(self, done: int) -> None:
+    def at(self, done):
         super().at(done)
         self.lost = self.lost or self._takes(done)
 
-    def note(self, text: str) -> None:
+    def note(self, text):
         self.notes.append(text)
 
 
-def trained(
-    fleet: Fleet, output: Path, minutes: float, takes: Callable[[int], list[Any]]
-) -> tuple[Losing, dict[str, Any], list[dict[str, Any]]]:
+def trained(fleet, output, minutes, takes):
     """Train on two nodes with a loss; return what was lost, the summary and the record."""
     slow = {0: 30.0, 1: 30.0}
     more = {"epochs": 12, "slow": slow, "balance": "off", "checkpoint_minutes": minutes}
@@ -47,7 +43,7 @@ def trained(
 
 
 @pytest.fixture
-def two(aws) -> Fleet:
+def two(aws):
     return Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
 
 

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
@@ -19,7 +18,7 @@ NOW = datetime(2026, 1, 2, 4, tzinfo=UTC)
 RUN = "demo.20260102T030405-0a1b"
 
 
-def shown(**more: Any) -> dict[str, Any]:
+def shown(**more):
     folder = more.pop("bucket", "data")
     return {
         "TrainingJobName": job_name(RUN),
@@ -35,26 +34,26 @@ class SageMaker:
 
     region_name = "us-east-1"
 
-    def __init__(self, *found: dict[str, Any]) -> None:
+    def __init__(self, *found):
         self._found = {each["CheckpointConfig"]["S3Uri"]: each for each in found}
         self._next = iter(found)
 
-    def client(self, _: str) -> "SageMaker":
+    def client(self, _):
         return self
 
-    def get_paginator(self, _: str) -> "SageMaker":
+    def get_paginator(self, _):
         return self
 
-    def paginate(self, **_: str) -> list[dict[str, Any]]:
+    def paginate(self, **_):
         return [{"TrainingJobSummaries": list(self._found.values())}]
 
-    def describe_training_job(self, **_: str) -> dict[str, Any]:
+    def describe_training_job(self, **_):
         return next(self._next)
 
 
-def deployment(*found: dict[str, Any]) -> Deployment:
+def deployment(*found):
     outputs = {topology.OUTPUT_DATA_BUCKET: "data"}
-    return Deployment(name="demo", topology="demo", session=cast(Any, SageMaker(*found)), outputs=outputs)
+    return Deployment(name="demo", topology="demo", session=SageMaker(*found), outputs=outputs)
 
 
 @pytest.mark.parametrize(

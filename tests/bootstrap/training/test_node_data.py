@@ -23,7 +23,7 @@ from trainer.config import TrainConfig
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws) -> None:
+def bucket(aws):
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 

@@ -3,7 +3,6 @@
 import itertools
 import re
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,18 +15,16 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account
-from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.deployments.status import describe_outlook, describe_status
 from bootstrap.lifecycle.status import read_groups
 from bootstrap.nodes import fleet
-from bootstrap.nodes.fleet import GpuGroup, GpuNode
+from bootstrap.nodes.fleet import GpuGroup
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training, overview
 from bootstrap.training.places import followed
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import DEFAULT, NodeLaunch, options_of
 from bootstrap.training.sources.dataset import PreparedDataset
-from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_text
@@ -46,39 +43,39 @@ GROUP = GpuGroup(name="pair", scaling_group="demo", size=2, desired=2, gpus=1, s
 class Watching(Bars):
     """Progress bars that record their calls, and write statuses."""
 
-    def __init__(self, *statuses: tuple[NodeLaunch, Sequence[NodeStatus]]) -> None:
+    def __init__(self, *statuses):
         super().__init__()
-        self._statuses, self.shown = list(statuses), list[int]()
+        self._statuses, self.shown = list(statuses), []
 
-    def at(self, done: int) -> None:
+    def at(self, done):
         self.shown.append(done)
 
-    def tick(self) -> None:
+    def tick(self):
         if self._statuses:
             tell(*self._statuses.pop(0))
 
 
 @pytest.fixture(autouse=True)
-def brisk(monkeypatch) -> None:
+def brisk(monkeypatch):
     """Poll often, and never look for nodes: they have ended."""
     monkeypatch.setattr(followed, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(DeploymentRun, "look_seconds", float("inf"))
 
 
 @pytest.fixture(scope="module")
-def deployment(nodes) -> Deployment:
+def deployment(nodes):
     return Fleet(share="nfs").deployment
 
 
 @pytest.fixture
-def start(deployment, nodes, messages) -> Callable[..., NodeLaunch]:
+def start(deployment, nodes, messages):
     """Function that starts a run on the nodes, on a deployment of a new name."""
     started = replace(deployment, name=f"launch-{next(NUMBERS)}")
     messages.hide(started.name, "DEPLOYMENT")
     for number, node in enumerate(nodes):
         messages.hide(node.instance_id, f"NODE{number}")
 
-    def start(data: Prepared = DATASET, *, agreed: bool = True) -> NodeLaunch:
+    def start(data=DATASET, *, agreed=True):
         made = NodeLaunch(started, f"{started.name}.20260102T030405-0a1b")
         claim(made, data)
         made.start([each.instance_id for each in nodes])
@@ -90,54 +87,54 @@ def start(deployment, nodes, messages) -> Callable[..., NodeLaunch]:
 
 
 @pytest.fixture
-def launch(start) -> NodeLaunch:
+def launch(start):
     return start()
 
 
 @pytest.fixture
-def other(launch) -> NodeLaunch:
+def other(launch):
     """Another run of the deployment, which has not started."""
     return NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
 
 
 @pytest.fixture
-def on_their_group(monkeypatch) -> None:
+def on_their_group(monkeypatch):
     """Add the group of the nodes to the launch's deployment."""
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
 
 
-def claim(launch: NodeLaunch, data: Prepared = DATASET, config: TrainConfig = CONFIG) -> None:
+def claim(launch, data=DATASET, config=CONFIG):
     with Bars() as bars:
         more = {"share": "nfs", "options": options_of(config), **data.request()}
         launch.claim(DEFAULT, bars, force=config.force, trainers=2, readers=0, **more)
 
 
-def wait_for_data(launch: NodeLaunch, bars: Bars) -> None:
+def wait_for_data(launch, bars):
     DeploymentRun(launch, DATASET, CONFIG).wait_for_data(bars)
 
 
-def agree(launch: NodeLaunch, nodes: Sequence[GpuNode], number: int = 1, why: str = "") -> None:
+def agree(launch, nodes, number=1, why=""):
     """Write an attempt, like the nodes."""
     members = tuple(Member(instance=each.instance_id, address=each.address, gpus=each.gpus) for each in nodes)
     made = Attempt(number=number, token=launch.request.token, members=members, port=20_000, why=why)
     put(documents.attempt_key(launch.run, number), made.to_json())
 
 
-def tell(launch: NodeLaunch, statuses: Sequence[NodeStatus]) -> None:
+def tell(launch, statuses):
     for instance, status in zip(launch.started, statuses, strict=False):
         put(documents.status_key(instance), status.to_json())
 
 
-def status_of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
+def status_of(launch, phase, **more):
     return NodeStatus(**{"token": launch.request.token, "phase": phase, "attempt": 1, **more})
 
 
-def requests(launch: NodeLaunch) -> Sequence[RunRequest]:
+def requests(launch):
     key = documents.request_key(launch.deployment.name)
     return RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
 
 
-def put(key: str, text: str) -> None:
+def put(key, text):
     boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=text.encode())
 
 
@@ -331,7 +328,7 @@ def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch, other):
     assert not forced.already_started
 
 
-def end(launch: NodeLaunch, outcome: str = "finished", error: str = "") -> None:
+def end(launch, outcome="finished", error=""):
     made = RunEnd(token=launch.request.token, outcome=outcome, error=error)
     put(launch.request.end_key, made.to_json())
     assert launch.end() == made

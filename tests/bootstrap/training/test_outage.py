@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 
 import boto3
 import psutil
@@ -18,7 +17,7 @@ from tests.fleet import BUCKET, Fleet
 
 
 @pytest.fixture
-def aws(tmp_path) -> Iterator[EmbeddedAws]:
+def aws(tmp_path):
     """Start a separate embedded AWS for each test, because the tests stop it."""
     with EmbeddedAws(tmp_path / "aws", wheels=WHEELS) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
@@ -30,7 +29,7 @@ def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(aws, mo
     one = Fleet().add("one", "g5.xlarge", 1)
     groups = fleet.groups(one.deployment)
     (server,) = psutil.Process(aws._watchdog.pid).children()
-    said: list[str] = []
+    said = []
 
     def press(text):
         said.append(text)

@@ -5,42 +5,31 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.cli.deployments.status import describe_outlook
-from bootstrap.nodes.fleet import GpuNode
-from bootstrap.training.outlook import Outlook, Spending, Stages, outlook
+from bootstrap.training.outlook import Spending, Stages, outlook
 from infra import catalog, cost
 from tests.bootstrap.agent.world import request
+from tests.bootstrap.test_shell import NODE as SPOT_NODE
 
 HOUR = 3600
 VOLUME = 150 * 0.08 / 730
-NODE = GpuNode(
-    instance_id="i-00000001",
-    group="g",
-    instance_type="g5.xlarge",
-    market="spot",
-    zone="us-east-1a",
-    address="10.0.0.1",
-    gpus=1,
-    launched=datetime.now(UTC) - timedelta(hours=2),
-)
-ATTEMPT = Attempt(
-    number=1, token="0a1b2c3d", members=(Member(instance=NODE.instance_id, address=NODE.address, gpus=1),), port=20_000
-)
+NODE = replace(SPOT_NODE, instance_id="i-00000001", launched=datetime.now(UTC) - timedelta(hours=2))
+MEMBER = Member(instance=NODE.instance_id, address=NODE.address, gpus=1)
+ATTEMPT = Attempt(number=1, token="0a1b2c3d", members=(MEMBER,), port=20_000)
 RATE = cost.training_node("g5.xlarge", catalog.prices("us-east-1"))
 
 
-def status(*, ends: float | None = HOUR, **more: Any) -> NodeStatus:
+def status(*, ends=HOUR, **more):
     """Return the status of a node, `ends` seconds before the end."""
     values = {"token": ATTEMPT.token, "phase": "run", "attempt": 1, "step": 25, "steps": 100, **more}
     return NodeStatus(ends=None if ends is None else time.time() + ends, **values)
 
 
-def hours(found: Outlook) -> dict[str, Any]:
+def hours(found):
     """Return the known values of a prediction, with dollars as hours of the node."""
     dollars = {"so far": found.dollars, "at least": found.dollars_at_least, "in all": found.dollars_in_all}
     known = {name: round(each / RATE, 2) for name, each in dollars.items() if each is not None}
@@ -48,18 +37,18 @@ def hours(found: Outlook) -> dict[str, Any]:
     return {**({} if found.done is None else {"done": found.done}), **left, **known}
 
 
-LOST = replace(ATTEMPT.members[0], instance="i-00000002")
+LOST = replace(MEMBER, instance="i-00000002")
 PAID = {"so far": 2.0, "at least": 2.0}
 UNKNOWN = r"progress unknown; end unknown; \$.* so far"
 
 
 @pytest.mark.parametrize(
-    ("given", "found", "words"),
+    ("state", "values", "words"),
     [
         (
             {},
             {"done": 0.25, "left": 60, **PAID, "in all": 3.0},
-            r"25\.0% done; ends at about .*, in 60 minutes; \$.* in total",
+            r"25\.0% done; ends at .*, in 60 minutes; \$.* in total",
         ),
         ({"until": HOUR / 2}, {"done": 0.25, "left": 30, **PAID, "in all": 2.5}, r".*, in 30 minutes; \$.* in total"),
         ({"status": {"ends": None}}, {"done": 0.25, **PAID}, r"25\.0% done; end unknown; \$.* so far"),
@@ -74,23 +63,23 @@ UNKNOWN = r"progress unknown; end unknown; \$.* so far"
         ({"nodes": ()}, {"done": 0.25, "left": 60}, ".*; cost unknown"),
     ],
 )
-def test_the_prediction_for_a_run(given, found, words):
+def test_the_prediction_for_a_run(state, values, words):
     now = datetime.now(UTC)
-    spending = Spending(region=given.get("region", "us-east-1"), since=now - timedelta(hours=3))
-    changes = given.get("status", {})
-    before = (replace(ATTEMPT, members=(*ATTEMPT.members, LOST)),) if "lost" in given else ()
+    spending = Spending(region=state.get("region", "us-east-1"), since=now - timedelta(hours=3))
+    changes = state.get("status", {})
+    before = (replace(ATTEMPT, members=(MEMBER, LOST)),) if "lost" in state else ()
     expects = outlook(
-        request(until=time.time() + given["until"], max_dollars=9.0) if "until" in given else request(),
+        request(until=time.time() + state["until"], max_dollars=9.0) if "until" in state else request(),
         (*before, ATTEMPT),
         None if changes is None else status(**changes),
-        given.get("nodes", [replace(NODE, launched=now - timedelta(hours=2))]),
+        state.get("nodes", [replace(NODE, launched=now - timedelta(hours=2))]),
         spending,
     )
-    assert hours(expects) == found
+    assert hours(expects) == values
     assert re.fullmatch(words, describe_outlook(expects))
 
 
-def dollars(nodes: list[GpuNode], region: str = "us-east-1") -> float | None:
+def dollars(nodes, region="us-east-1"):
     """Return the cost of nodes since a training started three hours ago."""
     spending = Spending(region=region, since=datetime.now(UTC) - timedelta(hours=3))
     spending.see(nodes)

@@ -6,7 +6,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from corpus.reading.sources import Inputs
 Find = Callable[..., Path]
 
 
-def make_or_find(folder: Path, **settings: float) -> Path:
+def make_or_find(folder, **settings):
     """Make or find the dataset of a folder's in.json. Unlike a nested function, other processes can call it."""
     return dataset_of_texts(
         TextsSource(
@@ -35,13 +34,13 @@ def make_or_find(folder: Path, **settings: float) -> Path:
     )
 
 
-def wait_for_all(barrier: Barrier) -> None:
+def wait_for_all(barrier):
     """Wait for the other processes. Each process imports this module, and so the product, before it calls this."""
     barrier.wait()
 
 
 @pytest.fixture
-def find(tmp_path) -> Find:
+def find(tmp_path):
     """Return a function that makes or finds the dataset of a file with given settings."""
     lines = (json.dumps({"text": f"text {n}", "overall": 1 + n % 5}) for n in range(200))
     (tmp_path / "in.json").write_text("\n".join(lines))
@@ -49,14 +48,14 @@ def find(tmp_path) -> Find:
     return partial(make_or_find, tmp_path)
 
 
-def files_below(folder: Path) -> list[Path]:
+def files_below(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
 @pytest.fixture
-def reading(monkeypatch) -> list[Path]:
+def reading(monkeypatch):
     """Return the list of datasets for which texts are read."""
-    made: list[Path] = []
+    made = []
     really = raw_texts.encode_texts
 
     def encode(sources, settings, output, **how):

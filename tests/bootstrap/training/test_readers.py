@@ -13,7 +13,7 @@ from tests.fleet import BUCKET, Fleet
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws) -> None:
+def bucket(aws):
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 

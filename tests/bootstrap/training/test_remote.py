@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
 @pytest.fixture
-def one(aws, messages) -> Fleet:
+def one(aws, messages):
     """A group of one node, which has not started."""
     fleet = Fleet().add("one", "g5.xlarge", 1)
     messages.hide(fleet.name, "FLEET")
@@ -35,7 +34,7 @@ def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch):
         for name, hour in hours.items()
     ]
     monkeypatch.setattr(bucket_place, "list_objects", lambda *_: iter(listed))
-    place: Any = SimpleNamespace(_s3=None, _bucket=BUCKET)
+    place = SimpleNamespace(_s3=None, _bucket=BUCKET)
     assert BucketPlace.newest_dataset(place) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
 
 

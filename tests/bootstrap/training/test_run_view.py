@@ -2,7 +2,6 @@ import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
@@ -16,39 +15,39 @@ from corpus.stream.progress import Status
 class Screen:
     """Progress bars that record their calls."""
 
-    def __init__(self) -> None:
-        self.shown: list[object] = []
-        self.figures: dict[str, str] = {}
+    def __init__(self):
+        self.shown = []
+        self.figures = {}
 
-    def stage(self, name: str, total: int, unit: str = "step") -> None:  # noqa: ARG002
+    def stage(self, name, total, unit="step"):  # noqa: ARG002
         self.shown.append([name, total])
 
-    def begin_at(self, done: int) -> None:
+    def begin_at(self, done):
         self.shown.append(["from", done])
 
-    def at(self, done: int) -> None:
+    def at(self, done):
         self.shown.append(done)
 
-    def pace(self, rate: float) -> None:
+    def pace(self, rate):
         self.rate = rate
 
-    def say(self, **figures: str) -> None:
+    def say(self, **figures):
         self.figures = figures
 
-    def note(self, text: str) -> None:
+    def note(self, text):
         self.shown.append(text)
 
-    def tick(self) -> None:
+    def tick(self):
         pass
 
-    def leave(self) -> None:
+    def leave(self):
         self.shown.append("left")
 
 
 class Interrupted(Screen):
     """Progress bars that raise KeyboardInterrupt at the first step."""
 
-    def at(self, done: int) -> None:
+    def at(self, done):
         if not self.shown.count(done):
             super().at(done)
             raise KeyboardInterrupt
@@ -58,7 +57,7 @@ TABLE = yaml.safe_load(Path(__file__).with_name("run_view.yaml").read_text())
 START, STEP, EPOCH = (TABLE["lines"][name] for name in ("start", "step", "epoch"))
 
 
-def record(*lines: dict) -> bytes:
+def record(*lines):
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
@@ -72,7 +71,7 @@ def test_an_invalid_line_is_ignored(line):
     assert screen.shown == [["train", 320], ["from", 128], 192]
 
 
-def line(given: Any) -> dict[str, Any]:
+def line(given):
     """Return a line of the table, given by its name or by its name and other fields."""
     (name, more), *_ = given.items() if isinstance(given, dict) else [(given, {})]
     return {**TABLE["lines"][name], **more}
@@ -82,7 +81,7 @@ def line(given: Any) -> dict[str, Any]:
 def test_the_view_of_a_record(row, monkeypatch):
     screen, now, dollars = Screen(), [float(row["fed"][0]["at"])], iter(row.get("spent", ()))
     monkeypatch.setattr(time, "time", lambda: now[0])
-    more: dict[str, Any] = {"spent": lambda: next(dollars)} if "spent" in row else {}
+    more = {"spent": lambda: next(dollars)} if "spent" in row else {}
     more |= {"read": lambda: Status(words=row["read"])} if "read" in row else {}
     view = RunView(screen, **more)
     for fed in row["fed"]:
@@ -115,7 +114,7 @@ def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(monkeypatch
     most = max(map(len, content.splitlines())) + 1
     monkeypatch.setattr(run_view, "PIECE_BYTES", most)
     view = RunView(pieces)
-    store: Any = SimpleNamespace(size=lambda _: len(content), read_from=read)
+    store = SimpleNamespace(size=lambda _: len(content), read_from=read)
     remote = RecordView(view, store, "record.jsonl", before=None)
     remote.update()
     assert (pieces.shown, pieces.figures) == (whole.shown, whole.figures)

@@ -4,11 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 import psutil
 import pytest
@@ -35,7 +31,7 @@ LEARNING = (
 class WordRun:
     """Run on a stream's folder: a context manager that ends all of its processes."""
 
-    def __init__(self, stream: Path, output: Path, *options: object) -> None:
+    def __init__(self, stream, output, *options):
         self.output = output
         self._temporary = output.with_name("temporary")
         self._temporary.mkdir(exist_ok=True)
@@ -48,39 +44,37 @@ class WordRun:
             env={**os.environ, MARK: str(self._temporary), "CUDA_VISIBLE_DEVICES": ""},
         )
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind, error, trace):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             self.process.communicate(timeout=PATIENCE)
         assert not (left := left_behind(str(self._temporary))), left
 
-    def lines(self, *kinds: str) -> list[dict[str, Any]]:
+    def lines(self, *kinds):
         """Return the lines of these kinds in the record."""
         path = self.output / "record.jsonl"
         whole = path.read_text().splitlines(keepends=True) if path.exists() else []
         found = [json.loads(line) for line in whole if line.endswith("\n")]
         return [line for line in found if line["kind"] in kinds]
 
-    def until(self, holds: Callable[[], Any]) -> None:
+    def until(self, holds):
         """Wait until `holds` returns true while the command runs."""
         until(lambda: holds() or self.process.poll() is not None)
         assert self.process.poll() is None, self.process.communicate()
 
-    def until_checkpoints(self, count: int) -> None:
+    def until_checkpoints(self, count):
         """Wait for `count` checkpoints, and for a step after the last one."""
 
-        def holds() -> bool:
+        def holds():
             there = self.lines("checkpoint")
             return len(there) >= count and self.lines("step")[-1]["step"] > there[-1]["step"]
 
         self.until(holds)
 
-    def readers(self) -> list[psutil.Process]:
+    def readers(self):
         """Return the running readers."""
         found = []
         for each in psutil.Process(self.process.pid).children(recursive=True):
@@ -89,24 +83,22 @@ class WordRun:
                     found.append(each)
         return found
 
-    def ends(self, status: int = 0) -> str:
+    def ends(self, status=0):
         """Wait for the end with this status, and return the standard error."""
         _, said = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == status, said
         assert "Traceback" not in said
         return said
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self):
         """Return the content of summary.json."""
-        found: dict[str, Any] = json.loads((self.output / "summary.json").read_text())
-        return found
+        return json.loads((self.output / "summary.json").read_text())
 
-    def learned(self) -> dict[str, Any]:
+    def learned(self):
         """Return the position in the stream from the newest checkpoint: parts `taken` of each reader, `words_seen`."""
         newest, _ = checkpoint.newest(self.output / "checkpoints")
         assert newest is not None
-        found: dict[str, Any] = newest[1]["task"]
-        return found
+        return newest[1]["task"]
 
 
 LINES = made_text.lines(15_000)
@@ -116,17 +108,17 @@ TWO = ("--nodes", "2", "--slow", "0:10", "1:10", "--words", WORDS)
 
 
 @pytest.fixture
-def stream(tmp_path) -> Path:
+def stream(tmp_path):
     """Return a stream with parts of 128 rows from a growing file."""
     return followed(tmp_path, LINES)
 
 
-def followed(home: Path, lines: Sequence[str]) -> Path:
+def followed(home, lines):
     (home / "texts").write_text("".join(f"{line}\n" for line in lines))
     return begin(home / "stream", home / "texts", follow=True, part_rows=128, ahead=3, quiet_seconds=2.0)
 
 
-def has_trained_on_all(run: WordRun) -> None:
+def has_trained_on_all(run):
     """Check, by record and checkpoint, that the run trained once on each part, to its end."""
     parts = -(-(WORDS + len(LINES)) // (128 * 128))
     learned = run.learned()
@@ -167,8 +159,8 @@ def test_a_run_ends_after_repeated_kills_of_all_ranks_and_is_resumed(stream, tmp
 
 def test_a_fast_source_waits_and_the_memory_of_readers_and_ranks_stays_constant(tmp_path):
     words = 12 * 40_000
-    memory: list[tuple[int, int]] = []
-    waiting: list[int] = []
+    memory = []
+    waiting = []
     stream = followed(tmp_path, made_text.lines(40_000))
 
     def look(run):

@@ -1,14 +1,11 @@
 """Tests of readers on this machine, which are restarted when they die."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import psutil
 import pytest
 
 from bootstrap.agent import processes
 from bootstrap.progress import Bars
-from bootstrap.training.sources.local_readers import Readers, delete_stream, running_readers
+from bootstrap.training.sources.local_readers import delete_stream, running_readers
 from common.errors import DataError, ShoalError
 from corpus.stream.parts import part_numbers
 from corpus.stream.stream_settings import StreamSettings
@@ -17,13 +14,13 @@ from tests.waiting import until
 
 
 @pytest.fixture
-def stream(tmp_path) -> Path:
+def stream(tmp_path):
     (tmp_path / "log").write_text("")
     return tmp_path / "stream"
 
 
 @pytest.fixture
-def readers(stream, monkeypatch) -> Iterator[Readers]:
+def readers(stream, monkeypatch):
     """Run readers of a growing file that are restarted once before each new part."""
     monkeypatch.setattr(processes, "MAX_RESTARTS", 1)
     settings = StreamSettings(
@@ -33,8 +30,8 @@ def readers(stream, monkeypatch) -> Iterator[Readers]:
         yield made
 
 
-def kill_one() -> None:
-    def readers() -> list[psutil.Process]:  # a new process may have no command line yet
+def kill_one():
+    def readers():  # a new process may have no command line yet
         return [each for each in psutil.Process().children() if "corpus.stream" in each.cmdline()]
 
     until(lambda: len(readers()) == 1)

@@ -1,15 +1,12 @@
 """Tests of word embeddings on nodes of the embedded AWS: refusals, prices and resumed runs."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
 
-from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.sources.stream import PreparedStream, StreamSource
@@ -19,23 +16,23 @@ from infra import topology
 from tests.bootstrap.agent.world import STREAM, request
 from tests.fleet import BUCKET, Fleet
 from tests.trained import predicted_on, train_on
-from trainer.config import TrainConfig, configured
+from trainer.config import configured
 
 TEXTS, NEWS = "my-texts", "s3://my-texts/news/"
 SETTINGS = StreamSettings(sources=(NEWS,), readers=2, follow=True, part_rows=128, quiet_seconds=2.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def buckets(aws) -> None:
+def buckets(aws):
     for bucket in (BUCKET, TEXTS):
         boto3.client("s3").create_bucket(Bucket=bucket)
 
 
 @pytest.fixture
-def deployed(aws, messages) -> Callable[..., tuple[Fleet, Deployment]]:
+def deployed(aws, messages):
     """Function that returns nodes and their deployment, which reads these inputs."""
 
-    def make(nodes: int = 1) -> tuple[Fleet, Deployment]:
+    def make(nodes=1):
         fleet = Fleet().add("train", "g4dn.xlarge", nodes)
         messages.hide(fleet.name, "FLEET")
         outputs = {**fleet.deployment.outputs, topology.OUTPUT_INPUTS: f"{NEWS} s3://gone/news/"}
@@ -44,7 +41,7 @@ def deployed(aws, messages) -> Callable[..., tuple[Fleet, Deployment]]:
     return make
 
 
-def configuration(output: Path, **more: Any) -> TrainConfig:
+def configuration(output, **more):
     return configured({"data": Path("stream"), "model": "skipgram", "output": output, **more})
 
 
@@ -75,7 +72,7 @@ def test_an_unreadable_word_set_is_refused_before_nodes_start(deployed, tmp_path
 
 def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(aws, tmp_path, monkeypatch):
     alone, both = (Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
-    bars, notes = Bars(), list[str]()
+    bars, notes = Bars(), []
     monkeypatch.setattr(bars, "note", notes.append)
     for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
         assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS), bars) is None
