@@ -2,10 +2,14 @@
 
 import os
 import shutil
+from unittest.mock import Mock
 
 import pytest
 
+from bootstrap.agent import machine
 from bootstrap.agent.machine import Machine
+from bootstrap.agent.node_documents import Attempt, Member
+from tests.bootstrap.agent.world import request
 
 FAILED = "NVIDIA-SMI has failed because it could not communicate with the driver."
 
@@ -26,8 +30,8 @@ def prints(tmp_path, monkeypatch):
 def test_a_full_disk_is_reported(tmp_path, monkeypatch, used, reported):
     usage = type(shutil.disk_usage("/"))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(100, used, 100 - used))
-    machine = Machine(root=tmp_path)
-    assert machine.full_disk() == (reported and f"the disk of {machine.programs} is {reported}")
+    node = Machine(root=tmp_path)
+    assert node.full_disk() == (reported and f"the disk of {node.programs} is {reported}")
 
 
 @pytest.mark.parametrize(
@@ -51,3 +55,15 @@ def test_a_node_without_gpus_reports_no_gpu_use(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not Machine(root=tmp_path).uses_gpus()
     assert Machine(root=tmp_path).gpu_use() is None
+
+
+@pytest.mark.parametrize(("share", "others"), [("nfs", (2, 3)), ("nfs", ()), ("efs", (2, 3))])
+def test_the_first_node_exports_its_folder_only_to_the_others(tmp_path, monkeypatch, share, others):
+    calls = []
+    monkeypatch.setattr(machine, "call", calls.append)
+    monkeypatch.setattr(machine, "run_command", lambda _: Mock(returncode=1))
+    members = tuple(Member(instance=f"i-0000000{n}", address=f"10.0.0.{n}", gpus=1) for n in (1, *others))
+    attempt = Attempt(number=1, token="0a1b2c3d", members=members, port=20_000)
+    Machine(root=tmp_path).serve(request(share=share), attempt)
+    exported = [word.partition(":")[0] for words in calls for word in words if ":" in word]
+    assert exported == [f"10.0.0.{n}" for n in others if share == "nfs"]

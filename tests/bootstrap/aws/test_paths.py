@@ -73,7 +73,9 @@ def test_a_name_that_leaves_the_folder_or_is_invalid_is_refused_with_the_reason(
             path_below(folder, name)
 
 
-@pytest.mark.parametrize("name", ["model.pt", "checkpoints/step-00000010.pt", "a..b", "é", "a b", "~", "file"])
+@pytest.mark.parametrize(
+    "name", ["model.pt", "checkpoints/step-00000010.pt", "a..b", "é", "a b", "~", "file", "x" * 200]
+)
 def test_names_that_shoal_and_its_users_give_are_accepted(folder, name):
     assert path_below(folder, name) == folder / name
 

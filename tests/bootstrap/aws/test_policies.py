@@ -1,6 +1,7 @@
 """Shoal's policies in an account are created once, and updated if they are from another version."""
 
 import json
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -52,3 +53,10 @@ def test_a_policy_of_another_version_is_updated_even_with_five_versions(account)
     assert len(found) == 5
     assert [each for _, default, each in found if default] == [document(EXECUTION[0])]
     assert "v1" not in {name for name, _, _ in found}
+
+
+def test_the_oldest_of_five_versions_makes_room_unless_it_is_the_default():
+    versions = [{"VersionId": f"v{day}", "CreateDate": day, "IsDefaultVersion": day == 1} for day in (3, 1, 2, 5, 4)]
+    account = Mock(**{"items.return_value": versions})
+    policies._update(account, "arn", {})
+    account.client().delete_policy_version.assert_called_once_with(PolicyArn="arn", VersionId="v2")

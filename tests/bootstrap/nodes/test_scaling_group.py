@@ -26,6 +26,9 @@ class Services:
     def describe_scaling_activities(self, **_):
         return {"Activities": self.activities}
 
+    def update_auto_scaling_group(self, **asked):
+        self.asked.append(asked)
+
     def set_desired_capacity(self, **asked):
         self.asked.append(asked)
 
@@ -60,3 +63,17 @@ def test_a_request_for_spot_nodes_in_the_same_zone_changes_only_the_size(monkeyp
     found = {"VPCZoneIdentifier": "subnet-1", "MixedInstancesPolicy": policy, "Instances": []}
     ScalingGroup(services, replace(GROUP, spot=True), found).request_nodes("subnet-1")
     assert services.asked == [{"AutoScalingGroupName": "asg", "DesiredCapacity": 2}]
+
+
+def test_missing_spot_nodes_are_requested_on_demand_besides_those_that_are_on_demand_by_now(monkeypatch):
+    monkeypatch.setattr(scaling_group, "retrying", lambda call: call())
+    services = Services()
+    specification = {"LaunchTemplateSpecification": {"LaunchTemplateId": "lt-1", "Version": "1"}}
+    policy = {"LaunchTemplate": specification, "InstancesDistribution": {"OnDemandBaseCapacity": 1}}
+    instances = [{"LifecycleState": "InService"}]
+    described = {"VPCZoneIdentifier": "subnet-1", "MixedInstancesPolicy": policy, "Instances": instances}
+    group = ScalingGroup(services, replace(GROUP, spot=True, size=3), described)
+    group.request_on_demand()
+    (asked,) = services.asked
+    assert asked["MixedInstancesPolicy"]["InstancesDistribution"]["OnDemandBaseCapacity"] == 3
+    assert (asked["DesiredCapacity"], group.state().spot) == (3, False)

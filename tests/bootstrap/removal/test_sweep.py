@@ -209,7 +209,10 @@ def test_a_slow_deletion_is_polled_less_and_less_often(subnet_in, monkeypatch):
     subnet_in("available", *["deleting"] * 8, "deleted")
     pauses = []
     monkeypatch.setattr("shoal_guard.sweep.sweeping.time.sleep", pauses.append)
-    assert [thing.outcome for thing in sweep("a", Tagging())] == [DELETED]
+    shown = []
+    things = sweep("a", Tagging(), progress=lambda *counts: shown.append(counts))
+    assert [thing.outcome for thing in things] == [DELETED]
+    assert shown == [*[(0, 1)] * 8, (1, 1)]
     assert pauses == pytest.approx([0.2, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10])
 
 

@@ -1,10 +1,11 @@
 """Tests of following a run to its end."""
 
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
-from bootstrap.training.places.execution import _follow
+from bootstrap.training.places.execution import _follow, execute
+from bootstrap.training.places.place import RunResult
 from common.errors import DataError, ShoalError
 
 
@@ -14,3 +15,13 @@ def test_the_last_lines_of_the_record_are_shown_even_if_a_reader_fails(error):
     with pytest.raises(type(error)):
         _follow(Mock(pause=0), run, Mock())
     assert run.record.return_value.update.call_count == 2
+
+
+def test_files_that_were_not_fetched_are_noted_also_if_a_run_that_has_a_summary_fails(tmp_path):
+    place, run, bars = Mock(pause=0), MagicMock(**{"is_over.return_value": True, "spent.return_value": None}), Mock()
+    place.name, run.config.output, run.config.resume = "here", tmp_path, False
+    failed = {"failure": ShoalError("died"), "details": {"refused": ["x"]}, "launch": {}}
+    run.collect.return_value = RunResult(summary={"stopped": True}, **failed)
+    with pytest.raises(ShoalError, match="died"):
+        execute(place, run, bars)
+    bars.note.assert_called_once_with("not fetched: x")
