@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from infra.training import _user_data
 from tests import first_boot
 from tests.first_boot import REGION, Node
 from tests.fleet import pack_code
@@ -54,6 +53,8 @@ def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node):
 
 def booted(node, *, gpus=0, share="none"):
     """Boot the node; return its reported state and the lines of its log."""
+    from infra.training import _user_data
+
     script = (ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh").read_bytes()
     variables = {
         "DEPLOYMENT": "demo",

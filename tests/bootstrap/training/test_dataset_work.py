@@ -8,7 +8,6 @@ from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from experiments.forecast import lstm_operations
-from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.config import configured
 
 
@@ -18,6 +17,8 @@ def config(**given):
 
 @pytest.mark.parametrize("longest", [20, 1000])
 def test_an_lstm_reads_the_words_of_the_texts_up_to_400(longest, tmp_path):
+    from tests.trainer.conftest import VOCABULARY, make_rows
+
     made = make_rows(1000, seed=1, length=longest)
     rows, path = made._replace(tokens=made.tokens[made.tokens > 0]), str(tmp_path / "d.h5")
     settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.ranks import train_here
 from bootstrap.agent.folder import Folder
 from bootstrap.config_file import read_config, write_config
 from bootstrap.progress import Bars
@@ -54,6 +53,14 @@ def test_the_first_failure_is_reported(printed, failure, messages):
     messages.check(error)
 
 
+def train_here(config, ranks):
+    """Train on this machine. The import takes long."""
+    from benchmarks.ranks import train_here
+
+    with Bars() as bars:
+        return train_here(config, ranks=ranks, bars=bars)
+
+
 FILES = {"record.jsonl": '{"kind": "end", "stopped": true}\n', "summary.json": '{"stopped": true}', "train.log": "said"}
 STOPPED = {**FILES, "checkpoints/step-000000001.pt": "a state"}
 FINISHED_FILES = {**FILES, "summary.json": '{"stopped": false}', "model/config.json": "{}"}
@@ -72,8 +79,8 @@ def test_a_new_run_does_not_change_a_stopped_or_finished_one(tmp_path, files, re
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
     config = TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=resume)
-    with Bars() as bars, nullcontext() if resume else messages.raises(TrainingError):
-        assert train_here(config, ranks=1, bars=bars) == {"stopped": False, "finished_before": True}
+    with nullcontext() if resume else messages.raises(TrainingError):
+        assert train_here(config, ranks=1) == {"stopped": False, "finished_before": True}
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
@@ -161,8 +168,8 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
     refused = replace(config, slow={3: 2.0}, resume=True)
     config.output.mkdir()
     write_config(config.output / "config.yaml", "train", {"cache": ("there",), "force": (), "seed": ("7",)})
-    with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
-        train_here(refused, ranks=2, bars=bars)
+    with pytest.raises(TrainingError, match="--slow names rank 3"):
+        train_here(refused, ranks=2)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
     kept = {name: entry.words for name, entry in read_config(config.output / "config.yaml")[1].items()}
     assert (kept["cache"], kept["seed"], kept["nodes"], kept["slow"]) == (("there",), ("0",), ("2",), ("3:2.0",))
@@ -192,5 +199,5 @@ def test_a_forced_run_replaces_a_finished_one_with_its_checkpoints(config, monke
         raise TrainingError("the ranks start")
 
     monkeypatch.setattr(local, "start_ranks", start_ranks)
-    with Bars() as bars, pytest.raises(TrainingError, match="the ranks start"):
-        train_here(replace(config, force=True), ranks=1, bars=bars)
+    with pytest.raises(TrainingError, match="the ranks start"):
+        train_here(replace(config, force=True), ranks=1)

@@ -12,7 +12,6 @@ import pytest
 
 from bootstrap.progress import Bars
 from bootstrap.training.sources.texts import TextsSource, dataset_of_texts
-from corpus import raw_texts
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
@@ -55,6 +54,8 @@ def files_below(folder):
 @pytest.fixture
 def reading(monkeypatch):
     """Return the list of datasets for which texts are read."""
+    from corpus import raw_texts
+
     made = []
     really = raw_texts.encode_texts
 

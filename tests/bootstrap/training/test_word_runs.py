@@ -15,8 +15,6 @@ from tests.corpus.stream.reading import begin
 from tests.processes import MARK, left_behind, rank_processes
 from tests.trainer.embeddings import made_text
 from tests.waiting import PATIENCE, until
-from trainer.embeddings.stream_rows import load_start
-from trainer.output import checkpoint
 from trainer.output.run_files import STREAM
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.soak]
@@ -96,13 +94,15 @@ class WordRun:
 
     def learned(self):
         """Return the position in the stream from the newest checkpoint: parts `taken` of each reader, `words_seen`."""
+        from trainer.output import checkpoint
+
         newest, _ = checkpoint.newest(self.output / "checkpoints")
         assert newest is not None
         return newest[1]["task"]
 
 
-LINES = made_text.lines(15_000)
-WORDS = 12 * len(LINES)
+LINES = 15_000
+WORDS = 12 * LINES
 TWO = ("--nodes", "2", "--slow", "0:10", "1:10", "--words", WORDS)
 """Options that slow the training down, so that ranks are killed before its end."""
 
@@ -110,7 +110,7 @@ TWO = ("--nodes", "2", "--slow", "0:10", "1:10", "--words", WORDS)
 @pytest.fixture
 def stream(tmp_path):
     """Return a stream with parts of 128 rows from a growing file."""
-    return followed(tmp_path, LINES)
+    return followed(tmp_path, made_text.lines(LINES))
 
 
 def followed(home, lines):
@@ -120,13 +120,15 @@ def followed(home, lines):
 
 def has_trained_on_all(run):
     """Check, by record and checkpoint, that the run trained once on each part, to its end."""
-    parts = -(-(WORDS + len(LINES)) // (128 * 128))
+    from trainer.embeddings.stream_rows import load_start
+
+    parts = -(-(WORDS + LINES) // (128 * 128))
     learned = run.learned()
     assert [*learned.pop("last")] == ["reader-0"]  # the part from which it continues without its folder
     first = load_start(run.output / STREAM)
     assert first is not None
     known = set(first.vocabulary.words)
-    outside = sum(word not in known for line in LINES for word in line.split())
+    outside = sum(word not in known for line in made_text.lines(LINES) for word in line.split())
     assert learned == {"taken": {"reader-0": parts}, "chosen": None, "words_seen": WORDS, "words_outside": outside}
     assert run.summary()["rows_seen"] == 128 * parts
     assert run.summary()["steps"] == run.lines("step")[-1]["step"]
