@@ -147,7 +147,6 @@ def happen(world, event, instance):
             before = world.started("train")
             world.tick(instance)
             if world.started("train") != before:
-                assert world.latest is not None
                 name = f"{world.latest.name}/stage"
                 ended = [world.programs[each].states.get(name) for each in world.latest.instances]
                 assert ended == [0] * len(ended)
@@ -194,7 +193,6 @@ def test_attempts_start_together_and_the_run_ends_after_any_order_of_events(even
         for _ in range(8):
             world.settle()
         end = world.end()
-        assert end is not None
         assert not any(each.running() for each in world.programs.values())
         if not failed:
             assert end.outcome == ("stopped" if stopped else "finished"), end

@@ -97,7 +97,6 @@ class WordRun:
         from trainer.output import checkpoint
 
         newest, _ = checkpoint.newest(self.output / "checkpoints")
-        assert newest is not None
         return newest[1]["task"]
 
 
@@ -126,7 +125,6 @@ def has_trained_on_all(run):
     learned = run.learned()
     assert [*learned.pop("last")] == ["reader-0"]  # the part from which it continues without its folder
     first = load_start(run.output / STREAM)
-    assert first is not None
     known = set(first.vocabulary.words)
     outside = sum(word not in known for line in made_text.lines(LINES) for word in line.split())
     assert learned == {"taken": {"reader-0": parts}, "chosen": None, "words_seen": WORDS, "words_outside": outside}
