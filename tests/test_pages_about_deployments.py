@@ -1,5 +1,6 @@
 """The commands of the pages about deployments run as they stand, on the emulator."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
 from tests.bootstrap.cli.command import shoal
+from tests.command_user import make_repository_with_empty_installs, replace
+from tests.fleet import boot_agent
 from tests.page_runs import PAGE_PATIENCE, prepare, run
 from tests.pages import Page, pages
 from tests.waiting import PATIENCE
@@ -41,13 +44,25 @@ def deployments() -> list[str]:
     return [name.removeprefix("Shoal-") for name in stacks if name.startswith("Shoal-")]
 
 
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PYTHONPATH with a repository in which nodes install nothing."""
+    repository = make_repository_with_empty_installs(tmp_path_factory.mktemp("light") / "repository")
+    replace(repository, "bootstrap/nodes/gpu/boot.sh", boot_agent('"$DATA_BUCKET"'))
+    return os.pathsep.join(map(str, (repository, *repository.glob("packages/*"))))
+
+
 @pytest.mark.usefixtures("account")
 @pytest.mark.parametrize(
     "page",
     sorted((page for page in pages() if page.needs_aws), key=lambda page: page.ends_deployment),
     ids=lambda page: page.name,
 )
-def test_the_commands_of_a_page_run(page: Page, tmp_path: Path, prepared: Path) -> None:
+def test_the_commands_of_a_page_run(
+    page: Page, tmp_path: Path, prepared: Path, light: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page.path.parent.name != "tutorial":  # the tutorial is a whole life, with real installations
+        monkeypatch.setenv("PYTHONPATH", light)
     if "deployment" in page.prepare and "demo" not in deployments():
         done = shoal("deploy", "demo", "--yes")
         assert done.returncode == 0, done.stderr
