@@ -22,10 +22,11 @@ from bootstrap.config_file import write_config
 from common.errors import ShoalError
 from common.options import Option, argparse_argument
 from tests.bootstrap.cli.command import shoal_here
+from tests.messages import Messages
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
 
-WRONG: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("wrong_config.yaml").read_text())
+WRONG: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("wrong_config.yaml").read_text())
 
 
 def parsed(arguments: list[str]) -> dict[str, Any] | str:
@@ -56,20 +57,11 @@ def test_several_values_end_at_the_next_option(groups: list[list[str]], flag: bo
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--one", "--flag"], "'--one' requires a value, but --flag follows"),
-        (["--several", "--flag"], "'--several' requires a value, but --flag follows"),
-        (["--several", "--", "a"], "'--several' requires a value, but -- follows"),
-        (["--several"], "Option '--several' requires an argument"),
-        (["--severa", "a"], "No such option '--severa'. Did you mean '--several'?"),
-    ],
-)
-def test_a_parse_error_names_the_option(arguments: list[str], sentence: str) -> None:
-    found = parsed(arguments)
-    assert isinstance(found, str)
-    assert sentence in found
+@pytest.mark.parametrize("line", ["--one --flag", "--several --flag", "--several -- a", "--several", "--severa a"])
+def test_a_parse_error_names_the_option(line: str, messages: Messages) -> None:
+    output = parsed(line.split())
+    assert isinstance(output, str)
+    messages.check(output.splitlines()[-1])
 
 
 def test_a_value_may_look_like_an_option_after_an_equals_sign() -> None:
@@ -205,21 +197,16 @@ def test_the_command_line_overrides_the_file_and_the_file_the_default(tmp_path: 
     }
 
 
-@pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
-def test_a_wrong_config_file_is_refused_with_its_line(row: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(row["file"])
-    assert error_of("--config", str(tmp_path / "c.yaml")).replace(f"{tmp_path}/", "") == row["said"]
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_config_file_is_refused_with_its_line(case: str, tmp_path: Path, messages: Messages) -> None:
+    if WRONG[case] is not None:
+        (tmp_path / "c.yaml").write_text(WRONG[case])
+    messages.check(error_of("--config", str(tmp_path / "c.yaml")))
 
 
-def test_a_missing_config_file_is_reported(tmp_path: Path) -> None:
-    assert f"Shoal cannot read {tmp_path}/c.yaml (No such file or directory)" in error_of(
-        "--config", f"{tmp_path}/c.yaml"
-    )
-
-
-def test_a_users_file_is_not_replaced(tmp_path: Path) -> None:
+def test_a_users_file_is_not_replaced(tmp_path: Path, messages: Messages) -> None:
     (tmp_path / "mine.yaml").write_text("even: 6  # as I like it")
-    with pytest.raises(ShoalError, match=r"mine\.yaml already exists"):
+    with messages.raises(ShoalError):
         write_config(tmp_path / "mine.yaml", "it", {"even": ("4",)})
     assert (tmp_path / "mine.yaml").read_text() == "even: 6  # as I like it"
 

@@ -2,17 +2,18 @@
 
 import errno
 import fcntl
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from bootstrap.cli.main import main
 from bootstrap.cli.output_folder import sole_writer
+from tests.bootstrap.cli.command import shoal_here
+from tests.messages import Messages
 
 HOLDER = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[-1], os.O_RDONLY), fcntl.LOCK_EX); print(); input()"
 
@@ -32,29 +33,23 @@ def held(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 @pytest.mark.parametrize(
     "command",
     [
-        ("train", "--local", "--data", "{data}"),
-        ("embed", "--local", "--input", "{data}"),
-        ("preprocess", "--local", "--input", "{data}"),
-        ("experiment", "run", "preprocessing", "--local", "--input", "{data}"),
-        ("export", "--model", "{model}"),
-        ("demo",),
+        "train --local --data {data}",
+        "embed --local --input {data}",
+        "preprocess --local --input {data}",
+        "experiment run preprocessing --local --input {data}",
+        "export --model {model}",
+        "demo",
     ],
-    ids=lambda command: " ".join(command[:3]),
 )
 def test_the_second_command_is_refused_and_changes_nothing(
-    command: tuple[str, ...], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, model: Path, tmp_path: Path, messages: Messages
 ) -> None:
     (tmp_path / "data").write_text("a fine lamp\n")
     output = tmp_path / "out"
-    typed = [word.format(data=tmp_path / "data", model=model) for word in command]
     with held(output):
-        assert main([*typed, "--output", str(output)]) == 1
-    printed = " ".join(capsys.readouterr().err.split())
-    assert (
-        f"another command is writing to {output}; wait until that command has finished, or choose another --output"
-        in printed
-    )
-    assert list(output.iterdir()) == []
+        done = shoal_here(*command.format(data=tmp_path / "data", model=model).split(), "--output", output)
+    assert (done.returncode, list(output.iterdir())) == (1, [])
+    messages.check(done.stderr.rstrip())
 
 
 def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
@@ -75,15 +70,12 @@ def test_a_folder_created_only_for_the_lock_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_file_system_without_folder_locks_causes_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], messages: Messages
 ) -> None:
-    def refuse(_handle: int, _operation: int) -> None:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.EBADF, "Bad file descriptor")))
     with sole_writer(tmp_path):
         pass
-    assert f"warning: cannot lock {tmp_path} (Bad file descriptor)" in capsys.readouterr().err
+    messages.check(capsys.readouterr().err.rstrip())
 
 
 def test_an_uncreatable_folder_raises_no_error_here(tmp_path: Path) -> None:

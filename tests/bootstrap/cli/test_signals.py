@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -16,18 +15,12 @@ from tests.processes import MARK, left_behind
 from tests.waiting import PATIENCE, until
 
 
-def own_temporary_folder(folder: Path) -> str:
-    chosen = folder / uuid4().hex
-    chosen.mkdir()
-    return os.fspath(chosen)
-
-
 @pytest.mark.slow
 def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: Path, tmp_path: Path) -> None:
-    mark = own_temporary_folder(tmp_path)
+    mark = os.fspath(tmp_path)
     options = ("--local", "--model", "lstm", "--epochs", "10", "--json")
     command = ["shoal", "train", *options, "--data", dataset, "--output", tmp_path]
-    running = subprocess.Popen(
+    process = subprocess.Popen(
         [*map(os.fspath, command), "--nodes", "2", "--slow", "0:9", "1:9"],
         stdout=subprocess.PIPE,
         text=True,
@@ -35,9 +28,9 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     )
     record = tmp_path / "record.jsonl"
     until(lambda: record.exists() and '"kind": "step"' in record.read_text())
-    running.send_signal(signal.SIGINT)
-    printed, _ = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 130
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
     assert (json.loads(printed)["stopped"], json.loads(printed)["stopped_by"]) == (True, "SIGINT")
     assert left_behind(mark) == []
     again = shoal(*command[1:], "--resume")
@@ -56,15 +49,15 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
 
 def test_an_interrupt_during_imports_ends_the_command(reviews: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "bootstrap.cli.main", "preprocess", "--local"]
-    running = subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--input", reviews, "--output", tmp_path / "out"], stderr=subprocess.PIPE, text=True
     )
-    assert running.stderr is not None
-    for line in running.stderr:
+    assert process.stderr is not None
+    for line in process.stderr:
         if line.split()[-1:] == ["psutil"]:
             break
-    running.send_signal(signal.SIGINT)
-    _, printed = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 130
+    process.send_signal(signal.SIGINT)
+    _, printed = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
     assert "shoal: interrupted" in printed
     assert "Traceback" not in printed

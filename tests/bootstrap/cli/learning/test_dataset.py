@@ -1,18 +1,20 @@
 """`shoal dataset info` on damaged files and on datasets on S3."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import boto3
 import h5py
 import pytest
 
-from tests.bootstrap.cli.command import Done, shoal_here
+from tests.bootstrap.cli.command import shoal_here
 from tests.bootstrap.cli.made_datasets import make_dataset
+from tests.messages import Messages
 
-
-def info(*arguments: str | Path) -> Done:
-    return shoal_here("dataset", "info", *arguments)
+info = partial(shoal_here, "dataset", "info")
 
 
 @pytest.fixture
@@ -21,51 +23,30 @@ def dataset(tmp_path: Path) -> Path:
     return tmp_path / "dataset.h5"
 
 
-def text(path: Path) -> None:
-    path.write_text("no dataset")
+HARMS: dict[str, Callable[[h5py.File], Any]] = {
+    "older": lambda file: file.attrs.modify("layout_version", 1),
+    "broken": lambda file: file["train/tokens"].id.write_direct_chunk((0, 0), b"no deflate stream"),
+    "changed": lambda file: file["test/labels"].write_direct(1 - file["test/labels"][:]),
+}
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-500])
-
-
-def older(path: Path) -> None:
-    with h5py.File(path, "r+") as file:
-        file.attrs["layout_version"] = 1
-
-
-def broken(path: Path) -> None:
-    with h5py.File(path, "r+") as file:
-        file["train/tokens"].id.write_direct_chunk((0, 0), b"no deflate stream")
-
-
-def changed(path: Path) -> None:
-    with h5py.File(path, "r+") as file:
-        file["test/labels"][0] = 1
-
-
-@pytest.mark.parametrize(
-    ("harm", "sentence"),
-    [
-        (text, "dataset.h5 is not an HDF5 file, or is damaged"),
-        (cut, "dataset.h5 is not an HDF5 file, or is damaged"),
-        (older, "dataset.h5 has layout version 1, but this version of Shoal reads 2 and 3; recreate it"),
-        (broken, "dataset.h5 is damaged: /train/tokens is unreadable"),
-        (changed, "dataset.h5 changed after it was created: the digest of its arrays is"),
-    ],
-)
-def test_an_invalid_dataset_is_reported(dataset: Path, harm, sentence: str) -> None:
-    harm(dataset)
+@pytest.mark.parametrize("harm", ["cut", *HARMS])
+def test_an_invalid_dataset_is_reported(dataset: Path, harm: str, messages: Messages) -> None:
+    if harm == "cut":
+        whole = dataset.read_bytes()
+        dataset.write_bytes(whole[:-500])
+        for size in (len(whole), len(whole) - 500):
+            messages.hide(size, "SIZE")
+    else:
+        with h5py.File(dataset, "r+") as file:
+            HARMS[harm](file)
     done = info(dataset, "--check")
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("shoal: ")
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, done.stdout) == (1, "")
+    messages.check(done.stderr.rstrip())
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path) -> None:
+def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path, messages: Messages) -> None:
     client = boto3.client("s3")
     client.create_bucket(Bucket="pile")
     client.upload_file(str(dataset), "pile", "d/dataset.h5")
@@ -75,5 +56,4 @@ def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path) -> None:
         assert {**there, "dataset": here["dataset"], "checked": False} == here
     missing = info("s3://pile/d/other.h5")
     assert missing.returncode == 1
-    assert "there is no object at s3://pile/d/other.h5" in missing.stderr
-    assert "Traceback" not in missing.stderr
+    messages.check(missing.stderr.rstrip())

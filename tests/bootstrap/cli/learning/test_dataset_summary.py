@@ -1,20 +1,17 @@
 """Summary of a new dataset: figures, bars and warnings."""
 
+from typing import Any
+
+import pytest
+
 from bootstrap.cli.figures import duration, size
 from bootstrap.cli.learning.dataset_summary import bar, count_figures, histogram
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings, threshold_warnings
 from corpus.dataset_settings import Settings
 from jobs.merge import MergeResult
+from tests.messages import Messages
 
-
-def test_a_chosen_threshold_gives_no_warning() -> None:
-    assert threshold_warnings(Settings()) == []
-    assert threshold_warnings(Settings(rating_range=(0, 5))) == []
-    assert threshold_warnings(Settings(rating_range=(1, 10), positive_from=7)) == []
-    assert threshold_warnings(Settings(rating_range=(1, 10))) != []
-
-
-COUNTS = {
+COUNTS: dict[str, Any] = {
     "ratings": {"before": {"1": 10, "5": 30}, "after": {"1": 5, "5": 20}},
     "labels": {"before": {"0": 10, "1": 30}, "after": {"0": 5, "1": 20}},
     "lengths": {"1": 0, "2": 3, "4": 0, "8": 22, "16": 0, "32": 0},
@@ -24,8 +21,11 @@ COUNTS = {
 }
 
 
-def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -> MergeResult:
-    return MergeResult(dataset="x", digest="y", counts={**COUNTS, **counts}, malformed=malformed or [])
+def test_a_chosen_threshold_gives_no_warning() -> None:
+    assert threshold_warnings(Settings()) == []
+    assert threshold_warnings(Settings(rating_range=(0, 5))) == []
+    assert threshold_warnings(Settings(rating_range=(1, 10), positive_from=7)) == []
+    assert threshold_warnings(Settings(rating_range=(1, 10))) != []
 
 
 def test_only_the_most_frequent_of_many_classes_are_shown() -> None:
@@ -41,16 +41,25 @@ def test_a_dataset_of_only_stopwords_shows_no_frequent_words() -> None:
     assert "frequent" not in count_figures({**COUNTS, "frequent_words": []})
 
 
-def test_a_dataset_without_contrast_gives_a_warning() -> None:
-    def warned(**counts: object) -> str:
-        return "\n".join(dataset_warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"labels": {"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}}},
+        {"labels": {"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}}},
+        {"test": 1},
+        {"train": 2},
+    ],
+    ids=["positive", "negative", "test", "train"],
+)
+def test_a_dataset_without_contrast_gives_a_warning(counts: dict[str, Any], messages: Messages) -> None:
+    def warnings(**changes: Any) -> list[str]:
+        return dataset_warnings(
+            MergeResult(dataset="x", digest="y", counts={**COUNTS, **changes}, malformed=[]), Settings()
+        )
 
-    assert warned() == ""
-    assert "all texts are positive" in warned(labels={"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}})
-    assert "all texts are negative" in warned(labels={"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}})
-    few = warned(test=1)
-    assert "training needs at least 3 training rows and 2 test rows, but the dataset has 9 and 1; use at least" in few
-    assert "has 2 and 3;" in warned(train=2)
+    assert warnings() == []
+    (warning,) = warnings(**counts)
+    messages.check(warning)
 
 
 def test_estimated_figures_are_rounded() -> None:

@@ -1,26 +1,127 @@
-"""`shoal predict`: standard input, damaged input and unprintable text."""
+"""`shoal predict`: standard input, damaged input, unprintable text, kept fields, and answers in a file."""
 
 import gc
 import gzip
+import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
-from io import BytesIO, TextIOWrapper
+from datetime import date
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bootstrap.prediction.texts import blocks, bytes_to_come
-from tests.bootstrap.cli.answered_files import as_json, json_lines
+from tests.bootstrap.cli.command import Done, shoal_here
+from tests.messages import Messages
+from tests.waiting import PATIENCE, until
+
+Predict = Callable[..., Done]
 
 
-def test_a_damaged_archive_is_an_error_after_its_readable_texts(predicted: Callable[..., Any], tmp_path: Path) -> None:
-    noise = json_lines([(f"good {n * 7919 % 10007:x}", 5) for n in range(500)])
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(noise)[:-200])
-    status, out, err = predicted("a.json.gz")
-    assert status == 1
-    assert out.startswith("positive\t")
-    assert f"a.json.gz is damaged after {len(out.splitlines())} lines; download it again" in err
+@pytest.fixture
+def predict(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predict:
+    """Function that runs `shoal predict` in a temporary folder."""
+    monkeypatch.chdir(tmp_path)
+    return partial(shoal_here, "predict", "--model", model)
+
+
+def parquet(**columns: list[Any]) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = BytesIO()
+    parquet.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+FIVE = [("good lamp", 5), ("bad lamp", 1), ("fair lamp", 2), ("good", 4), ("dull", 4)]
+"""Texts with ratings. With a threshold of 0.5 the known model is wrong about the third and the last."""
+TEXTS, RATINGS = map(list, zip(*FIVE, strict=True))
+LABELS = ["pos" if rating > 3 else "neg" for rating in RATINGS]
+LINES = [json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in FIVE]
+RECORDS = [f'"{text}",{rating}\n' for text, rating in FIVE]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "kept"),
+    [
+        ("a.json.gz", lambda: gzip.compress(b"".join(LINES)), ["--keep", "overall"], RATINGS),
+        (
+            "a.csv",
+            lambda: "".join(["said,stars\n", *RECORDS]).encode(),
+            ["--text-field", "said", "--keep", "stars"],
+            list(map(str, RATINGS)),
+        ),
+        (
+            "b.csv",
+            lambda: "".join(f"{label},{text}\n" for label, text in zip(LABELS, TEXTS, strict=True)).encode(),
+            ["--keep", "1"],
+            LABELS,
+        ),
+        ("a.parquet", lambda: parquet(text=TEXTS, rating=RATINGS), ["--keep", "rating"], RATINGS),
+    ],
+    ids=["gzip", "csv", "labels", "parquet"],
+)
+def test_fields_of_every_format_can_be_kept(
+    predict: Predict, name: str, content: Callable[[], bytes], options: list[str], kept: list[object]
+) -> None:
+    Path(name).write_bytes(content())
+    answers = [json.loads(line) for line in predict(name, *options, "--json").stdout.splitlines()]
+    assert [each["label"] for each in answers] == ["positive", "negative", "positive", "positive", "negative"]
+    assert [each["text"] for each in answers] == TEXTS
+    assert [list(each["fields"].values()) for each in answers] == [[value] for value in kept]
+
+
+def test_fields_are_kept_in_order_and_dates_as_text(predict: Predict) -> None:
+    days, tags = [date(2026, 1, 2), None], [["a"], []]
+    Path("a.parquet").write_bytes(parquet(text=["good", "bad"], day=days, raw=[b"\xff", b"a"], tags=tags))
+    printed = predict("a.parquet", "--keep", "tags", "day", "raw", "--json").stdout
+    assert [list(json.loads(line)["fields"].items()) for line in printed.splitlines()] == [
+        [("tags", ["a"]), ("day", "2026-01-02"), ("raw", "\ufffd")],
+        [("tags", []), ("day", None), ("raw", "a")],
+    ]
+
+
+def test_answers_go_into_a_file_that_appears_whole(predict: Predict) -> None:
+    Path("a.json").write_bytes(b"".join(LINES))
+    printed, done = predict("a.json"), predict("a.json", "--output", "new/labels.tsv")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", printed.stderr)
+    assert {path.name: path.read_text() for path in Path("new").iterdir()} == {"labels.tsv": printed.stdout}
+
+
+def test_a_damaged_archive_is_an_error_after_its_readable_texts_and_keeps_old_answers(
+    predict: Predict, messages: Messages
+) -> None:
+    noise = "".join(f'{{"reviewText": "good {n * 7919 % 10007:x}", "overall": 5}}\n' for n in range(500))
+    Path("a.json.gz").write_bytes(gzip.compress(noise.encode(), mtime=0)[:-200])
+    done = predict("a.json.gz")
+    assert (done.returncode, done.stdout.startswith("positive\t")) == (1, True)
+    messages.hide(f"after {len(done.stdout.splitlines())} lines", "after LINES")
+    messages.check(done.stderr.rstrip())
+    Path("labels.tsv").write_text("old")
+    again = predict("a.json.gz", "--output", "labels.tsv")
+    assert (again.returncode, again.stdout, again.stderr) == (1, "", done.stderr)
+    assert Path("labels.tsv").read_text() == "old"
+    assert sorted(path.name for path in Path().iterdir()) == ["a.json.gz", "labels.tsv"]
+
+
+def test_ctrl_c_leaves_no_part_of_the_answers(model: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bootstrap.cli.main", "predict", "--model", model, "--output", tmp_path / "labels"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write("good lamp\n")
+        process.stdin.flush()
+        until(lambda: list(tmp_path.iterdir()))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_is_read_in_large_blocks_without_waiting() -> None:
@@ -44,51 +145,42 @@ def test_only_a_file_has_a_known_size(tmp_path: Path) -> None:
         assert [bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
 
 
-def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
-    predicted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(predict: Predict) -> None:
     texts = [f"{['good', 'bad', 'dull', 'fair'][n % 4]} lamp {'x' * (n % 300)}" for n in range(9_000)]
-    given = "".join(f"{text}\n" for text in texts)
-    assert len(given) > 1 << 20
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given.encode())))
-    status, out, err = predicted()
-    assert (status, err) == (0, "")
-    lines = [line.split("\t") for line in out.splitlines()]
+    typed = "".join(f"{text}\n" for text in texts).encode()
+    assert len(typed) > 1 << 20
+    done = predict(given=typed)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert [line[2] for line in lines] == texts
     assert [line[0] for line in lines[:4]] == ["positive", "negative", "negative", "positive"]
     assert {tuple(line[:2]) for line in lines[::4]} == {tuple(lines[0][:2])}
 
 
 @pytest.mark.parametrize(
-    ("given", "what"),
+    "given",
     [
-        (gzip.compress(b"good lamp\n"), "is an archive, or is compressed twice; unpack it once"),
-        ("good lamp\nbad lamp\n".encode("utf-16"), "is in UTF-16 or UTF-32; convert it to UTF-8"),
-        ("caf\u00e9\n".encode("cp1252") * 9, "is not text in UTF-8; if it is text in another encoding"),
+        gzip.compress(b"good lamp\n"),
+        "good lamp\nbad lamp\n".encode("utf-16"),
+        "caf\u00e9\n".encode("cp1252") * 9,
     ],
     ids=["gzip", "UTF-16", "cp1252"],
 )
-def test_standard_input_that_is_not_text_is_refused(
-    given: bytes, what: str, predicted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given)))
-    status, out, err = predicted()
-    assert (status, out) == (1, "")
-    assert f"standard input {what}" in err
-    assert err.endswith("; save the input to a file, and give the name of the file\n")
+def test_standard_input_that_is_not_text_is_refused(given: bytes, predict: Predict, messages: Messages) -> None:
+    done = predict(given=given)
+    assert (done.returncode, done.stdout) == (1, "")
+    messages.check(done.stderr.rstrip())
 
 
-def test_control_characters_are_replaced(predicted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_characters_are_replaced(predict: Predict) -> None:
     letters = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
     text = "good" + "".join(chr(letter) for letter in letters if letter != ord("\n")) + "l\u00e4mp\u00a0\u200d"
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(f"{text}\n".encode())))
-    _, out, _ = predicted()
-    assert out.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
+    printed = predict(given=f"{text}\n".encode()).stdout
+    assert printed.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
 
 
-def test_garbage_is_collected_again_after_the_model_is_loaded(predicted: Callable[..., Any], tmp_path: Path) -> None:
-    as_json(tmp_path)
-    assert predicted("a.json")[0] == 0
+def test_garbage_is_collected_again_after_the_model_is_loaded(predict: Predict, tmp_path: Path) -> None:
+    assert predict().returncode == 0
     assert gc.isenabled()
-    assert predicted("a.json", "--model", str(tmp_path / "absent"))[0] == 1
+    assert predict("--model", tmp_path / "absent").returncode == 1
     assert gc.isenabled()

@@ -1,18 +1,37 @@
 """`shoal train`: the cost limit on a deployment, and the default model."""
 
+from typing import Any
+
 import boto3
 import pytest
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.cli.main import main
 from bootstrap.training.places.deployment import DeploymentPlace
+from tests.bootstrap.cli.command import Done, shoal_here
+from tests.messages import Messages
 from trainer.config import TrainConfig
 
-LEFT = {"detached": True, "deployment": "mine", "run": "mine.1"}
+Runs = list[tuple[TrainConfig, DeploymentPlace]]
 
 
-def deployed(**outputs: str) -> Deployment:
-    return Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Settings and places of the runs that commands would start."""
+    started: Runs = []
+
+    def train(_source: object, config: TrainConfig, place: DeploymentPlace, *_: object, **__: object) -> dict[str, Any]:
+        started.append((config, place))
+        return {"detached": True, "deployment": "mine", "run": "mine.1"}
+
+    monkeypatch.setattr("bootstrap.training.train.train", train)
+    return started
+
+
+def train_on(outputs: dict[str, str], *options: str, patch: pytest.MonkeyPatch) -> Done:
+    """Run `shoal train` on a deployment with these outputs."""
+    deployed = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
+    patch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed)
+    return shoal_here("train", "--deployment", "mine", "--region", "us-east-1", "--output", "out", *options)
 
 
 @pytest.mark.parametrize(
@@ -26,29 +45,19 @@ def deployed(**outputs: str) -> Deployment:
     ],
 )
 def test_max_dollars_defaults_to_the_topology(
-    outputs: dict[str, str], options: list[str], most: float | None, monkeypatch: pytest.MonkeyPatch
+    outputs: dict[str, str], options: list[str], most: float | None, monkeypatch: pytest.MonkeyPatch, trained: Runs
 ) -> None:
-    places: list[DeploymentPlace] = []
-    monkeypatch.setattr(
-        "bootstrap.training.train.train",
-        lambda _source, _config, place, *_, **__: places.append(place) or LEFT,
-    )
-    monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed(DataBucket="data", **outputs))
-    assert main(["train", "--deployment", "mine", "--region", "us-east-1", "--output", "out", "--json", *options]) == 0
-    (place,) = places
-    assert place.launch_options.max_dollars == most
+    done = train_on({"DataBucket": "data", **outputs}, "--json", *options, patch=monkeypatch)
+    assert (done.returncode, [place.launch_options.max_dollars for _, place in trained]) == (0, [most])
 
 
-@pytest.mark.parametrize(
-    "output",
-    ["many", "nan", "inf", "0", "-1", ""],
-)
+@pytest.mark.parametrize("limit", ["many", "nan", "inf", "0", "-1", ""])
 def test_an_invalid_limit_of_the_topology_is_refused(
-    output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    limit: str, monkeypatch: pytest.MonkeyPatch, messages: Messages
 ) -> None:
-    monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed(MaxDollars=output))
-    assert main(["train", "--deployment", "mine", "--region", "us-east-1", "--output", "out"]) == 1
-    assert "deploy again, or add --max-dollars" in capsys.readouterr().err
+    done = train_on({"MaxDollars": limit}, patch=monkeypatch)
+    assert done.returncode == 1
+    messages.check(done.stderr.rstrip())
 
 
 @pytest.mark.parametrize(
@@ -61,12 +70,7 @@ def test_an_invalid_limit_of_the_topology_is_refused(
     ],
 )
 def test_train_searches_a_model_unless_model_or_preset_is_given(
-    options: list[str], model: str, fixed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    options: list[str], model: str, fixed: tuple[str, ...], trained: Runs
 ) -> None:
-    configs: list[TrainConfig] = []
-    monkeypatch.setattr(
-        "bootstrap.training.train.train",
-        lambda _source, config, *_, **__: configs.append(config) or LEFT,
-    )
-    assert main(["train", "--local", "--data", "d.h5", "--output", "out", "--json", *options]) == 0
-    assert [(each.model, each.fixed) for each in configs] == [(model, fixed)]
+    assert shoal_here("train", "--local", "--data", "d.h5", "--output", "out", "--json", *options).returncode == 0
+    assert [(config.model, config.fixed) for config, _ in trained] == [(model, fixed)]

@@ -1,83 +1,23 @@
-"""`shoal train --input`: wrong input is reported, and a stopped command can be repeated."""
+"""`shoal train --input` with many classes, and a stopped command that is repeated."""
 
 import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from bootstrap.cli.main import main
-from tests.bootstrap.cli.command import shoal
+from tests.bootstrap.cli.command import shoal, shoal_here
+from tests.messages import Messages
 from tests.waiting import PATIENCE, until
 
-RunCommand = Callable[..., tuple[int, str, str]]
 
-
-def lines(count: int, labels: Sequence[object] = (0, 1), words: int = 8) -> bytes:
-    """Return `count` distinct texts as JSON lines. The first word determines the label."""
-    kinds = [("awful", "bad"), ("fine", "good")]
-    texts = (f"{kinds[n % 2][n % 3 % 2]} text {n} " + "with more words " * words for n in range(count))
-    return b"".join(
-        json.dumps({"text": text, "label": labels[n % len(labels)]}).encode() + b"\n" for n, text in enumerate(texts)
-    )
-
-
-@pytest.fixture
-def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunCommand:
-    """Function that runs a failing command in a temporary folder and returns its status, output and errors."""
+def test_too_many_classes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        line = ["train", "--local", "--model", "fasttext", "--output", "model", "--cache", "cache", *arguments]
-        try:
-            status = main(line)
-        except SystemExit as end:
-            status = int(str(end.code))
-        printed = capsys.readouterr()
-        return status, printed.out, " ".join(printed.err.split())
-
-    return run
-
-
-def files_below(*folders: str) -> list[str]:
-    return [str(path) for folder in folders for path in Path(folder).rglob("*") if path.is_file()]
-
-
-def test_too_many_classes_are_refused(train: RunCommand) -> None:
-    status, _, printed = train("--input", "in.json", "--classes", *map(str, range(1_001)))
-    assert (status, list(Path().iterdir())) == (2, [])
-    assert "--classes names 1,001 classes, but training supports at most 1,000; give the most" in printed
-
-
-# The tests below start real training runs.
-
-OPTIONS = ("train", "--local", "--model", "fasttext", "--buckets", "1000", "--input", "in", "--output", "in/model")
-TWO_EPOCHS = ("--epochs", "2", "--batch-size", "64")
-
-
-class Run:
-    """A command that reads or trains until it is stopped."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "bootstrap.cli.main", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def until(self, what: Callable[[], object]) -> None:
-        until(lambda: what() or self.process.poll() is not None, every=0.01)
-        assert self.process.poll() is None, self.process.communicate()
-
-    def stopped_by(self, number: int) -> tuple[int, str]:
-        self.process.send_signal(number)
-        _, printed = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, printed
+    done = shoal_here("train", "--local", "--input", "in.json", "--output", "out", "--classes", *map(str, range(1_001)))
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    messages.check(done.stderr.rstrip())
 
 
 @pytest.mark.soak
@@ -101,18 +41,36 @@ def test_more_than_256_classes_are_supported(tmp_path: Path, monkeypatch: pytest
 def test_a_command_stopped_while_reading_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
-    Path("in/texts.json").write_bytes(lines(30_000, words=100))
-    command = (*OPTIONS, *TWO_EPOCHS, "--cache", "cache")
+    texts = (f"{('awful', 'fine')[n % 2]} text {n} {'with more words ' * 100}" for n in range(30_000))
+    lines = (json.dumps({"text": text, "label": n % 2}) + "\n" for n, text in enumerate(texts))
+    Path("in/texts.json").write_text("".join(lines))
+    command = ["train", "--local", "--model", "fasttext", "--buckets", "1000", "--input", "in", "--output", "in/model"]
+    command += ["--epochs", "2", "--batch-size", "64", "--cache", "cache"]
+
+    def parts() -> list[Path]:
+        return list(Path("cache").glob("**/.texts-*/*"))
+
+    def stopped_by(number: int, *options: str) -> tuple[int, str]:
+        """Stop the command while it reads; return its status and errors."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bootstrap.cli.main", *command, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        until(lambda: parts() or process.poll() is not None, every=0.01)
+        assert process.poll() is None, process.communicate()
+        process.send_signal(number)
+        _, printed = process.communicate(timeout=PATIENCE)
+        return process.returncode, printed
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        run = Run(*command)
-        run.until(lambda: list(Path("cache").glob("**/.texts-*/*")))
-        assert run.stopped_by(number) == (128 + number, "shoal: interrupted\n")
-        assert files_below("cache", "in/model") == []
-        assert list(Path("cache").glob("**/.texts-*/*")) == []
-    killed = Run(*command, "--test-share", "0.2")  # another dataset
-    killed.until(lambda: list(Path("cache").glob("**/.texts-*/*")))
-    killed.stopped_by(signal.SIGKILL)
-    assert list(Path("cache").glob("**/.texts-*/*")) != []
+        assert stopped_by(number) == (128 + number, "shoal: interrupted\n")
+        assert [path for name in ("cache", "in/model") for path in Path(name).rglob("*") if path.is_file()] == []
+        assert parts() == []
+    stopped_by(signal.SIGKILL, "--test-share", "0.2")  # another dataset
+    assert parts() != []
     done = shoal(*command, "--json")
     assert (done.returncode, json.loads(done.stdout)["rows_seen"] > 50_000) == (0, True)
-    assert list(Path("cache").glob("**/.texts-*/*")) == []
+    assert parts() == []
