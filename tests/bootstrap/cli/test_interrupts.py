@@ -39,52 +39,43 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Run:
-    """`shoal preprocess` of a file in a separate session."""
+def start(packed: Path, output: Path) -> "subprocess.Popen[str]":
+    """Start `shoal preprocess` in a separate session."""
+    command = [*COMMAND, "--input", str(packed), "--output", str(output)]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, start_new_session=True, text=True, **pipes)  # type: ignore[call-overload]
 
-    def __init__(self, packed: Path, output: Path) -> None:
-        self.output = output
-        self.process = subprocess.Popen(
-            [*COMMAND, "--input", str(packed), "--output", str(output)],
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
 
-    def until_there_is(self, pattern: str) -> None:
-        until(lambda: list(self.output.glob(pattern)), every=0.02)
-
-    def interrupt(self, to_all: bool) -> None:
-        (os.killpg if to_all else os.kill)(self.process.pid, signal.SIGINT)
-
-    def assert_is_gone(self) -> None:
-        """Check that the command was interrupted, ended its child processes, and left no file."""
+def processes_of(session: int) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
         try:
-            printed = self.process.communicate(timeout=PATIENCE)[1].decode()
-        finally:
-            left = list(self._processes())
-            for process in left:
-                process.kill()
-        assert (self.process.returncode, left) == (130, [])
-        assert printed.splitlines()[-1] == "shoal: interrupted"
-        assert "Traceback" not in printed
-        assert not self.output.exists()
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+        except (ProcessLookupError, psutil.Error):
+            continue
 
-    def _processes(self) -> Iterator[psutil.Process]:
-        for process in psutil.process_iter():
-            try:
-                if os.getsid(process.pid) == self.process.pid and process.status() != psutil.STATUS_ZOMBIE:
-                    yield process
-            except (ProcessLookupError, psutil.Error):
-                continue
+
+def interrupt(packed: Path, output: Path, moment: str, *, to_all: bool, wait: float = 0.0) -> None:
+    """Interrupt the command when files match a pattern. Check that it ends its child processes and leaves no file."""
+    run = start(packed, output)
+    until(lambda: list(output.glob(f".shoal-work-*/{moment}")), every=0.02)
+    time.sleep(wait)
+    (os.killpg if to_all else os.kill)(run.pid, signal.SIGINT)
+    try:
+        printed = run.communicate(timeout=PATIENCE)[1]
+    finally:
+        left = list(processes_of(run.pid))
+        for process in left:
+            process.kill()
+    assert (run.returncode, left) == (130, [])
+    assert printed.splitlines()[-1] == "shoal: interrupted"
+    assert "Traceback" not in printed
+    assert not output.exists()
 
 
 @pytest.mark.parametrize("to_all", [True, False])
 def test_an_interrupt_while_reading_a_gzip_ends_all_processes(packed: Path, tmp_path: Path, to_all: bool) -> None:
-    run = Run(packed, tmp_path / "out")
-    run.until_there_is(".shoal-work-*/tasks/**/stderr")
-    run.interrupt(to_all)
-    run.assert_is_gone()
+    interrupt(packed, tmp_path / "out", "tasks/**/stderr", to_all=to_all)
 
 
 @pytest.mark.soak
@@ -94,9 +85,5 @@ def test_an_interrupt_at_any_moment_ends_everything_and_the_next_run_succeeds(
 ) -> None:
     chance = random.Random(2)
     for moment in MOMENTS:
-        run = Run(packed, tmp_path / "out")
-        run.until_there_is(f".shoal-work-*/{moment}")
-        time.sleep(chance.uniform(0, 0.2))
-        run.interrupt(to_all)
-        run.assert_is_gone()
-    assert Run(packed, tmp_path / "out").process.wait(PATIENCE) == 0
+        interrupt(packed, tmp_path / "out", moment, to_all=to_all, wait=chance.uniform(0, 0.2))
+    assert start(packed, tmp_path / "out").wait(PATIENCE) == 0

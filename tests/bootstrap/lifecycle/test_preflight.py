@@ -1,142 +1,295 @@
-"""Tests of the online preflight against the embedded AWS and its faults."""
+"""Tests of the online preflight and its rules against the embedded AWS and its faults."""
 
-from pathlib import Path
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
-from unittest.mock import Mock
 
 import boto3
 import pytest
-import yaml
-from botocore.exceptions import ClientError
 from shoal_local_aws.aws import REGION, EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied
+from shoal_local_aws.faults.kinds import Denied, Fault, FreePlan, QuotaLimit, StaysPending, VolumeKey
 
-from bootstrap.aws.account import Account
 from bootstrap.lifecycle import preflight
-from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.account import may_not_start, root_device_differs
 from infra import topology
-from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
+from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, TRAINING, topology_of
+from tests.messages import Messages
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("preflight.yaml").read_text())
+Findings = Callable[..., list[tuple[str, str]]]
+TOO_LOW = [("error", "quota_too_low")]
+UNUSABLE = [("error", "key_unusable")]
+SCALING = "arn:aws:iam::000000000000:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 
 
-def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:
-    wanted = of(
+@pytest.fixture(scope="module")
+def session(aws: EmbeddedAws) -> boto3.Session:
+    return preflight.session(REGION)
+
+
+@pytest.fixture(scope="module")
+def ec2(session: boto3.Session) -> Any:
+    return session.client("ec2")
+
+
+@pytest.fixture
+def findings(session: boto3.Session, messages: Messages) -> Callable[..., list[tuple[str, str]]]:
+    """Function that returns level and rule of each finding of a topology, and compares each sentence.
+
+    `only`: a rule whose findings count; others are left out.
+    """
+
+    def find(*, only: str = "", owner: str = "ada", **fields: Any) -> list[tuple[str, str]]:
+        _, every = preflight.online(topology_of(**fields), session, deployment="mine", owner=owner)
+        chosen = [each for each in every if (each.rule == only if only else each.rule != "not_prepared")]
+        for each in chosen:
+            messages.check(each.sentence)
+        return [(each.level, each.rule) for each in chosen]
+
+    return find
+
+
+@pytest.fixture
+def network(ec2: Any, messages: Messages) -> dict[str, str]:
+    """A VPC with DNS names, and a subnet without a route."""
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    messages.hide(vpc, "VPC")
+    messages.hide(subnet, "SUBNET")
+    return {"vpc": vpc, "subnet": subnet}
+
+
+def test_a_topology_that_can_start_has_no_errors(session: boto3.Session, messages: Messages) -> None:
+    wanted = topology_of(
         preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 2}},
         training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1, "market": "spot"}],
         share="efs",
     )
-    asked, found = preflight.online(wanted, asking, deployment="mine", owner="ada")
-    assert asked == "account 000000000000, us-east-1"
-    assert [(each.level, each.rule) for each in found] == [("warning", "not_prepared")]
-    assert "`shoal deploy` first runs" in found[0].sentence
+    account, (finding,) = preflight.online(wanted, session, deployment="mine", owner="ada")
+    assert account == "account 000000000000, us-east-1"
+    assert (finding.level, finding.rule) == ("warning", "not_prepared")
+    messages.check(finding.sentence)
 
 
-def asked(case: dict[str, Any], aws: EmbeddedAws, asking: boto3.Session) -> list[list[str]]:
-    """Return the findings of a topology while AWS answers with the faults of a case."""
-    with aws.faults.during(*(Denied(**fault) for fault in case["denied"])):
-        return [list(each) for each in findings(asking, of(**case["topology"]))]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
-def test_answers_of_aws_become_findings(case: dict[str, Any], aws: EmbeddedAws, asking: boto3.Session) -> None:
-    assert asked(case, aws, asking) == case["found"]
-
-
-def test_an_existing_bucket_must_exist_in_the_region(asking: boto3.Session) -> None:
-    s3 = asking.client("s3")
-    s3.create_bucket(Bucket="here")
-    s3.create_bucket(Bucket="elsewhere", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
-
-    for bucket, fault in (("here", None), ("nowhere", "there is no bucket"), ("elsewhere", "is in eu-west-1")):
-        found = findings(asking, of(training=[GPU], share="efs", data={"bucket": bucket}))
-        assert [fault in sentence for *_, sentence in found if fault] == [True] * len(found) == [True] * bool(fault)
-
-
-def test_buckets_of_inputs_must_exist_in_the_region(asking: boto3.Session) -> None:
-    s3 = asking.client("s3")
+@pytest.fixture(scope="module")
+def buckets(session: boto3.Session) -> None:
+    """The bucket `near`, and the bucket `far` in another region."""
+    s3 = session.client("s3")
     s3.create_bucket(Bucket="near")
     s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
-    inputs = ["s3://near/2024/", "s3://absent/2024/", "s3://far"]
-    found = findings(asking, of(training=[GPU], share="efs", inputs=inputs))
-    assert [sentence.partition(":")[0] for *_, sentence in found] == ["inputs 2", "inputs 3"]
 
 
-def test_permission_to_list_the_inputs_of_a_bucket_suffices(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    asking.client("s3").create_bucket(Bucket="guarded")
-    wanted = of(training=[GPU], share="efs", inputs=["s3://guarded/2024/"])
+@pytest.mark.parametrize(("bucket", "refused"), [("near", False), ("absent", True), ("far", True)])
+def test_an_existing_bucket_must_exist_in_the_region(
+    bucket: str, refused: bool, buckets: None, findings: Findings
+) -> None:
+    assert [level for level, _ in findings(data={"bucket": bucket}, **TRAINING)] == ["error"] * refused
+
+
+def test_buckets_of_inputs_must_exist_in_the_region(buckets: None, findings: Findings, messages: Messages) -> None:
+    findings(inputs=["s3://near/2024/", "s3://absent/2024/", "s3://far"], **TRAINING)
+    assert [str(sentence).partition(":")[0] for sentence in messages.seen] == ["inputs 2", "inputs 3"]
+
+
+def test_permission_to_list_the_inputs_of_a_bucket_suffices(
+    aws: EmbeddedAws, buckets: None, findings: Findings
+) -> None:
     with aws.faults.during(Denied(service="s3", operation="HeadBucket")):
-        assert findings(asking, wanted) == []
+        assert findings(inputs=["s3://near/2024/"], **TRAINING) == []
     with aws.faults.during(Denied(service="s3")):
-        ((*_, sentence),) = findings(asking, wanted)
-    assert "you are not allowed to list s3://guarded/2024/" in sentence
+        assert len(findings(inputs=["s3://near/2024/"], **TRAINING)) == 1
+
+
+def test_a_name_is_taken_only_by_another_owner(session: boto3.Session, findings: Findings) -> None:
+    cloudformation = session.client("cloudformation")
+    cloudformation.create_stack(
+        StackName="Shoal-mine",
+        TemplateBody='{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}',
+        Tags=[{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "mine"}],
+    )
+    cloudformation.get_waiter("stack_create_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
+    try:
+        assert findings(**TRAINING) == []
+        assert findings(owner="bob", **TRAINING) == [("error", "name_taken")]
+    finally:
+        cloudformation.delete_stack(StackName="Shoal-mine")
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
+
+
+def test_without_credentials_or_network_no_rule_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run() -> tuple[str, list[object]]:
+        return preflight.online(topology_of(**TRAINING), preflight.session(REGION), deployment="mine", owner="ada")
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    account, found = run()
+    assert (account.startswith("could not be checked (Could not connect"), found) == (True, [])
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    assert run() == ("not checked, because there are no credentials", [])
 
 
 @pytest.mark.parametrize(
-    ("action", "level"), [("ec2:RunInstances", "error"), ("ssm:GetParameters", "warning")], ids=["nodes", "image"]
+    ("fault", "level", "rule"),
+    [
+        (FreePlan(), "error", "free_plan"),
+        (Denied(service="freetier"), "warning", "free_plan"),
+        (Denied(service="ec2", operation="RunInstances"), "error", "may_not_start"),
+        (Denied(service="servicequotas"), "warning", "quota_too_low"),
+    ],
+    ids=["free plan", "unknown plan", "no permission to start", "unknown quotas"],
 )
-def test_a_dry_run_that_is_refused_for_another_action_is_not_a_finding(
-    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch, action: str, level: str
+def test_a_restricted_account_is_a_finding(
+    fault: Fault, level: str, rule: str, aws: EmbeddedAws, findings: Findings
 ) -> None:
-    message = f"User: ada is not authorized to perform: {action} on resource: * because no policy allows it"
-    refusal = ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": message}}, "RunInstances")
-    client = Mock(run_instances=Mock(side_effect=refusal))
-    monkeypatch.setattr(Account, "client", lambda *_: client)
-    context = PreflightContext(topology=of(training=[GPU]), deployment="mine", owner="ada", account=Account(asking))
-    (found,) = preflight._run("error", may_not_start, "Whether GPU nodes can be started", context)
-    assert (found.level, action in found.sentence) == (level, True)
+    parts = {"preprocessing": {"primary": PRIMARY}} if isinstance(fault, FreePlan) else {}
+    with aws.faults.during(fault):
+        assert findings(**parts, **TRAINING) == [(level, rule)]
 
 
-def test_each_group_that_ec2_refuses_is_an_error_even_if_a_later_answer_is_missing(
-    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    codes = ["InvalidSubnetID.NotFound", "InvalidCapacityReservationId.NotFound", "RequestLimitExceeded"]
-    refusals = [ClientError({"Error": {"Code": code, "Message": f"why: {code}"}}, "RunInstances") for code in codes]
-    client = Mock(run_instances=Mock(side_effect=refusals))
-    monkeypatch.setattr(Account, "client", lambda *_: client)
-    wanted = of(training=[GPU, {**GPU, "name": "b"}, {**GPU, "name": "c"}])
-    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=Account(asking))
-    found = preflight._run("error", may_not_start, "Whether GPU nodes can be started", context)
-    assert [(each.level, code in each.sentence) for each, code in zip(found, codes, strict=True)] == [
-        ("error", True),
-        ("error", True),
-        ("warning", True),
-    ]
-    assert found[0].sentence == "g5.xlarge (fast): EC2 refuses to start it: why: InvalidSubnetID.NotFound"
-
-
-@pytest.mark.parametrize(("device", "said"), [("/dev/sda1", ["the root device /dev/sda1"]), ("/dev/xvda", [])])
-def test_an_image_must_have_the_root_device_of_amazon_linux(
-    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch, device: str, said: list[str]
-) -> None:
-    answer = {"Images": [{"RootDeviceName": device}]}
-    monkeypatch.setattr(Account, "client", lambda *_: Mock(describe_images=Mock(return_value=answer)))
-    wanted = of(training=[GPU, {**GPU, "name": "own", "image": "ami-0a1b2c3d4e5f60718"}])
-    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=Account(asking))
-    found = list(root_device_differs(context))
-    assert [said[0] in sentence for sentence in found] == [True] * len(said)
-
-
-def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
-    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
-    wanted = of(
-        preprocessing={"primary": PRIMARY},
-        training=[GPU],
-        share="efs",
-        zone="us-east-1b",
-        network={"vpc": vpc, "subnet": subnet, "shell": True},
+def start(ec2: Any, deployment: str) -> str:
+    """Start an instance of a deployment; return its id."""
+    started = ec2.run_instances(
+        ImageId="ami-12345678",
+        InstanceType="g5.xlarge",
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[
+            {"ResourceType": "instance", "Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]}
+        ],
     )
-    without = wanted.model_copy(update={"network": wanted.network.model_copy(update={"shell": False})})
-    assert [rule for _, rule, _ in findings(asking, without)] == ["subnet_unusable", "no_way_out"]
-    found = findings(asking, wanted)
-    assert [rule for _, rule, _ in found] == ["subnet_unusable"] + ["no_way_out"] * 3
-    assert "--tags Key=for-use-with-amazon-emr-managed-policies,Value=true" in found[0][2]
-    assert "do not reach S3" in found[1][2]
-    assert f"aws ec2 create-vpc-endpoint --region us-east-1 --vpc-id {vpc}" in found[1][2]
+    return str(started["Instances"][0]["InstanceId"])
 
+
+def test_a_quota_counts_the_whole_topology(aws: EmbeddedAws, findings: Findings) -> None:
+    groups = [GPU, {"instance_type": "g4dn.xlarge", "count": 1}]
+    with aws.faults.during(QuotaLimit(code="L-DB2E81BA", value=8)):
+        assert findings(training=groups, share="efs") == TOO_LOW
+
+
+def test_only_instances_of_other_deployments_are_subtracted_from_a_quota(
+    aws: EmbeddedAws, ec2: Any, findings: Findings, messages: Messages
+) -> None:
+    instances = [start(ec2, "mine"), start(ec2, "theirs")]
+    with aws.faults.during(QuotaLimit(code="L-DB2E81BA", value=11)):
+        assert findings(**TRAINING) == TOO_LOW
+    ec2.terminate_instances(InstanceIds=instances)
+    assert "is 11 (4 in use), but this topology needs 8;" in messages.seen[0]
+
+
+def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, ec2: Any, findings: Findings) -> None:
+    with aws.faults.during(StaysPending(), QuotaLimit(code="L-DB2E81BA", value=11)):
+        instance = start(ec2, "theirs")
+        assert findings(**TRAINING) == TOO_LOW
+        ec2.terminate_instances(InstanceIds=[instance])
+
+
+def test_spot_has_a_separate_quota(aws: EmbeddedAws, findings: Findings) -> None:
+    with aws.faults.during(QuotaLimit(code="L-3819A6DF", value=0)):
+        assert findings(**TRAINING) == []
+        assert findings(training=[{**GPU, "market": "spot"}], share="efs") == TOO_LOW
+
+
+@pytest.fixture
+def kms(session: boto3.Session) -> Any:
+    return session.client("kms")
+
+
+@pytest.fixture
+def key(kms: Any, messages: Messages) -> Iterator[str]:
+    arn = kms.create_key()["KeyMetadata"]["Arn"]
+    messages.hide(arn, "KEY")
+    yield arn
+    kms.schedule_key_deletion(KeyId=arn, PendingWindowInDays=7)
+
+
+def allow(kms: Any, key: str, principal: Any, actions: Any) -> None:
+    """Allow the principal to use the key, in addition to the account's principals."""
+    own = {"AWS": "arn:aws:iam::000000000000:root"}
+    statements = [
+        {"Effect": "Allow", "Principal": each, "Action": allowed, "Resource": "*"}
+        for each, allowed in ((own, "kms:*"), (principal, actions))
+    ]
+    kms.put_key_policy(KeyId=key, Policy=json.dumps({"Version": "2012-10-17", "Statement": statements}))
+
+
+def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
+    aws: EmbeddedAws, key: str, findings: Findings
+) -> None:
+    with aws.faults.during(VolumeKey(key=key)):
+        assert findings(**TRAINING) == UNUSABLE
+
+
+@pytest.mark.parametrize(
+    ("principal", "actions"),
+    [({"AWS": [SCALING]}, ["kms:Decrypt", "kms:CreateGrant"]), ({"AWS": "*"}, "kms:*"), ("*", "kms:createGrant")],
+)
+def test_a_key_with_a_policy_for_auto_scaling_is_accepted(
+    principal: Any, actions: Any, aws: EmbeddedAws, kms: Any, key: str, findings: Findings
+) -> None:
+    allow(kms, key, principal, actions)
+    with aws.faults.during(VolumeKey(key=key)):
+        assert findings(**TRAINING) == []
+
+
+def test_a_key_with_a_grant_for_auto_scaling_is_accepted(
+    aws: EmbeddedAws, kms: Any, key: str, findings: Findings
+) -> None:
+    kms.create_grant(KeyId=key, GranteePrincipal=SCALING, Operations=["CreateGrant"])
+    with aws.faults.during(VolumeKey(key=key)):
+        assert findings(**TRAINING) == []
+
+
+def test_a_disabled_key_is_refused(aws: EmbeddedAws, kms: Any, key: str, findings: Findings) -> None:
+    kms.disable_key(KeyId=key)
+    with aws.faults.during(VolumeKey(key=key)):
+        assert findings(**TRAINING) == UNUSABLE
+
+
+def test_an_unreadable_key_is_a_warning_with_the_required_permissions(
+    aws: EmbeddedAws, key: str, findings: Findings
+) -> None:
+    with aws.faults.during(VolumeKey(key=key), Denied(service="kms")):
+        assert findings(**TRAINING) == [("warning", "key_unusable")]
+
+
+def test_the_key_of_a_topology_must_exist_encrypt_and_allow_auto_scaling(
+    kms: Any, key: str, findings: Findings, messages: Messages
+) -> None:
+    assert findings(kms_key=key.rpartition("/")[0] + "/00000000-0000-0000-0000-000000000000", **TRAINING) == UNUSABLE
+    assert findings(kms_key=key, **TRAINING) == UNUSABLE
+    allow(kms, key, {"AWS": [SCALING]}, "kms:*")
+    assert findings(kms_key=key, **TRAINING) == []
+    signing = kms.create_key(KeyUsage="SIGN_VERIFY", KeySpec="RSA_2048")["KeyMetadata"]["Arn"]
+    messages.hide(signing, "SIGNING")
+    assert findings(kms_key=signing, **TRAINING) == UNUSABLE
+
+
+@pytest.mark.parametrize(
+    ("attribute", "parts", "refused"),
+    [
+        ("EnableDnsSupport", {"training": [GPU]}, True),
+        ("EnableDnsHostnames", TRAINING, True),
+        ("EnableDnsHostnames", {"preprocessing": {"primary": PRIMARY}}, True),
+        ("EnableDnsHostnames", {"training": [GPU]}, False),
+    ],
+    ids=["no DNS", "no names for EFS", "no names for EMR", "no names for nodes"],
+)
+def test_a_vpc_without_dns_is_refused(
+    attribute: str, parts: dict[str, Any], refused: bool, ec2: Any, network: dict[str, str], findings: Findings
+) -> None:
+    ec2.modify_vpc_attribute(VpcId=network["vpc"], **{attribute: {"Value": False}})
+    found = findings(only="no_dns", zone="us-east-1b", network=network, **parts)
+    assert found == [("error", "no_dns")] * refused
+
+
+def test_an_existing_network_must_reach_what_nodes_need(ec2: Any, network: dict[str, str], findings: Findings) -> None:
+    parts = {"preprocessing": {"primary": PRIMARY}, "zone": "us-east-1b", **TRAINING}
+    wanted = {**parts, "network": {**network, "shell": True}}
+    unreachable = ("error", "no_way_out")
+    assert findings(network=network, **parts) == [("error", "subnet_unusable"), unreachable]
+    assert findings(**wanted) == [("error", "subnet_unusable"), unreachable, unreachable, unreachable]
+
+    vpc, subnet = network["vpc"], network["subnet"]
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
     ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])
@@ -147,64 +300,27 @@ def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, e
     https = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "IpRanges": [{"CidrIp": "10.9.0.0/16"}]}
     ec2.authorize_security_group_ingress(GroupId=group["GroupId"], IpPermissions=[https])
     ec2.create_tags(Resources=[subnet], Tags=[{"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"}])
-    assert findings(asking, wanted) == []
+    assert findings(**wanted) == []
 
 
-def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> None:
-    vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
-    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
-    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
-    ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
+def test_a_route_through_nat_is_a_way_out(ec2: Any, network: dict[str, str], findings: Findings) -> None:
+    table = ec2.create_route_table(VpcId=network["vpc"])["RouteTable"]["RouteTableId"]
+    ec2.associate_route_table(RouteTableId=table, SubnetId=network["subnet"])
     ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId="nat-0123456789abcdef0")
-    wanted = of(training=[GPU], share="efs", zone="us-east-1b", network={"vpc": vpc, "subnet": subnet})
-    assert findings(asking, wanted) == []
+    assert findings(zone="us-east-1b", network=network, **TRAINING) == []
 
 
-def test_a_subnet_must_exist_in_the_vpc_and_zone_of_the_topology(asking: boto3.Session, ec2: Any) -> None:
-    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
-    elsewhere = {"zone": "us-east-1c", "network": {"vpc": "vpc-0badbad1", "subnet": subnet}}
-    found = findings(asking, of(training=[GPU], share="efs", **elsewhere))
-    assert [sentence for _, rule, sentence in found if rule == "subnet_unusable"] == [
-        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write {vpc}.",
-        f"zone: {subnet} is in us-east-1b, not in us-east-1c; write us-east-1b.",
-    ]
-    absent = {"zone": "us-east-1b", "network": {"vpc": vpc, "subnet": "subnet-0badbadbad"}}
-    found = findings(asking, of(training=[GPU], share="efs", **absent))
-    assert [sentence for _, rule, sentence in found if rule == "subnet_unusable"] == [
-        "network, subnet: subnet-0badbadbad does not exist in us-east-1 for your credentials; write a subnet that "
-        "`aws ec2 describe-subnets --region us-east-1` lists."
-    ]
-
-
-def test_a_name_is_taken_only_by_another_owner(asking: boto3.Session) -> None:
-    cloudformation = asking.client("cloudformation")
-    cloudformation.create_stack(
-        StackName="Shoal-mine",
-        TemplateBody='{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}',
-        Tags=[{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "mine"}],
-    )
-    cloudformation.get_waiter("stack_create_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
-    wanted = of(training=[GPU], share="efs")
-    try:
-        assert findings(asking, wanted) == []
-        assert rules(findings(asking, wanted, owner="bob")) == [("error", "name_taken")]
-    finally:
-        cloudformation.delete_stack(StackName="Shoal-mine")
-        cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
-
-
-def test_without_credentials_or_network_no_rule_runs(asking: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = of(training=[GPU], share="efs")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    asked, found = preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada")
-    assert asked.startswith("could not be checked (Could not connect")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    assert preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada") == (
-        "not checked, because there are no credentials",
-        [],
-    )
-    assert found == []
+@pytest.mark.parametrize(
+    ("zone", "changes"),
+    [
+        ("us-east-1b", {"vpc": "vpc-0badbad1"}),
+        ("us-east-1c", {}),
+        ("us-east-1b", {"subnet": "subnet-0badbadbad"}),
+    ],
+    ids=["VPC", "zone", "subnet"],
+)
+def test_a_subnet_must_exist_in_the_vpc_and_zone_of_the_topology(
+    zone: str, changes: dict[str, str], network: dict[str, str], findings: Findings
+) -> None:
+    found = findings(only="subnet_unusable", zone=zone, network={**network, **changes}, **TRAINING)
+    assert found == [("error", "subnet_unusable")]

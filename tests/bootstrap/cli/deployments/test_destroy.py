@@ -18,6 +18,7 @@ from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.command_user import make_repository_with_empty_installs
+from tests.messages import Messages
 from tests.waiting import until
 
 pytestmark = pytest.mark.end_to_end
@@ -32,24 +33,24 @@ def shoal(*arguments: str | Path, status: int = 0) -> Done:
     return done
 
 
-def json_of(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(shoal(*arguments, "--json", status=status).stdout)
+def json_of(*arguments: str | Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(shoal(*arguments, "--json").stdout)
     return content
 
 
 @pytest.fixture(scope="module")
-def before(aws: EmbeddedAws) -> dict[str, set[str]]:
+def before(aws: EmbeddedAws, shared_clients: None) -> dict[str, set[str]]:
     """The inventory of the account before the deployment `mine` of the demo's topology."""
     folder = aws.folder
     run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
     cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
-    found = inventory()
+    resources = inventory()
     # An extension left by an earlier deployment with this name must not apply to this one.
     boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
     context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
     repository = make_repository_with_empty_installs(folder / "repository")
     cdk.run(["deploy", *context, "--require-approval", "never"], root=repository, **run)
-    return found
+    return resources
 
 
 @pytest.fixture(scope="module")
@@ -90,34 +91,29 @@ def break_parameters() -> list[str]:
 @pytest.mark.soak
 def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_it(before: dict[str, set[str]]) -> None:
     extension, account = break_parameters()
-    assert (
-        f"the parameter {account} has 'much' instead of an amount of dollars" in shoal("status", NAME, status=1).stderr
-    )
+    assert f"{account} has 'much'" in shoal("status", NAME, status=1).stderr
     assert "guard" in {each["who"] for each in json_of("logs", NAME)["excerpts"]}
     boto3.client("ssm").delete_parameter(Name=account)
-    printed = " ".join(shoal("costs", NAME, status=1).stderr.split())
-    again = f"aws ssm delete-parameter --name {extension}; shoal extend {NAME} --hours H"
-    assert f"no hours count as added. Delete it, then add them again: {again}" in printed
-    foreseen = shoal("destroy", NAME, "--dry-run").stderr
-    assert f"the parameter {extension} is not a number of hours from 0 to 100000: its value is 'many'" in foreseen
+    assert f"aws ssm delete-parameter --name {extension}; " in shoal("costs", NAME, status=1).stderr
+    assert "its value is 'many'" in shoal("destroy", NAME, "--dry-run").stderr
     boto3.client("ssm").delete_parameter(Name=extension)
     assert json_of("status", NAME)["spent"] is None
 
 
-def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str]]) -> None:
+def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str]], messages: Messages) -> None:
     parameter = topology.extension_parameter(NAME)
     boto3.client("ssm").put_parameter(Name=parameter, Value="99999", Type="String", Overwrite=True)
-    assert "'mine' already has 99999 added hours" in shoal("extend", NAME, "--hours", "2", status=1).stderr
+    messages.check(shoal("extend", NAME, "--hours", "2", status=1).stderr.rstrip())
 
 
-def test_costs_show_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]]) -> None:
+def test_costs_show_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]], messages: Messages) -> None:
     costs = json_of("costs", NAME)
     assert costs["estimate"] == pytest.approx(costs["hours"] * json_of("status", NAME)["dollars_an_hour_at_most"])
     assert costs["billed"] is None
-    assert "Cost Explorer does not answer" in costs["why_not_billed"]
+    messages.check(costs["why_not_billed"])
 
 
-def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
+def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str, messages: Messages) -> None:
     cluster = json_of("status", NAME)["cluster"]["identifier"]
     emr, s3 = boto3.client("emr"), boto3.client("s3")
     step = {
@@ -126,8 +122,8 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
         "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["bash", "-c", "echo no disk >&2; exit 3"]},
     }
     (identifier,) = emr.add_job_flow_steps(JobFlowId=cluster, Steps=[step])["StepIds"]
-    going = ("PENDING", "RUNNING")
-    until(lambda: emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] not in going)
+    started = ("PENDING", "RUNNING")
+    until(lambda: emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] not in started)
     report = json.dumps({"state": "failed", "log": "one\nno route to the share"})
     s3.put_object(Bucket=data, Key="nodes/i-1.json", Body=report.encode())
     logs = {each["who"]: each for each in json_of("logs", NAME, "--tail", "1")["excerpts"]}
@@ -136,25 +132,16 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
     alone = json_of("logs", NAME, "--node", "i-1")["excerpts"]
     assert [each["who"] for each in alone] == ["node i-1"]
     s3.put_object(Bucket=data, Key="nodes/i-\u202e.json", Body=report.encode())
-    assert (
-        "has not reported its first boot; nodes with reports: i-1, i-?"
-        in shoal("logs", NAME, "--node", "i-2", status=1).stderr
-    )
+    messages.check(shoal("logs", NAME, "--node", "i-2", status=1).stderr.rstrip())
 
 
-def test_a_deployment_in_another_region_is_reported(before: dict[str, set[str]]) -> None:
-    printed = shoal("status", NAME, "--region", "eu-west-1", status=1).stderr
-    assert "no deployment 'mine' in eu-west-1, but us-east-1 has one of this name: add --region us-east-1" in printed
-
-
-def test_destroy_requires_a_terminal_or_yes(data: str) -> None:
-    assert "check with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
-    foreseen = shoal("destroy", NAME, "--dry-run")
-    assert f"kept: s3://{data}, " in foreseen.stderr
-    assert f"these runs were not fetched completely: {RUN}; " in foreseen.stderr
-    assert f"these runs were not fetched completely: {RUN}; " in shoal("status", NAME).stdout
-    assert "EMR cluster" in foreseen.stderr
-    assert data in foreseen.stdout
+def test_a_preview_lists_the_cluster_and_the_kept_runs_and_deletes_nothing(data: str) -> None:
+    preview = shoal("destroy", NAME, "--dry-run")
+    assert f"kept: s3://{data}, " in preview.stderr
+    assert f"not fetched completely: {RUN}; " in preview.stderr
+    assert f"not fetched completely: {RUN}; " in shoal("status", NAME).stdout
+    assert "EMR cluster" in preview.stderr
+    assert data in preview.stdout
     assert json_of("status", NAME)["state"] == "CREATE_COMPLETE"
 
 
@@ -174,8 +161,7 @@ def test_destroy_works_without_the_cleanup_function(before: dict[str, set[str]],
     assert (done["destroyed"], done["stack"], done["unfetched"]) == (True, "deleted", [])
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert left_over(before, inventory()) == {}
-    again = shoal("destroy", NAME, "--yes")
-    assert again.stdout == "nothing of 'mine' is left to destroy\n"
+    assert shoal("destroy", NAME, "--yes").stdout == "nothing of 'mine' is left to destroy\n"
     assert "no deployment 'mine'" in shoal("status", NAME, status=1).stderr
 
 
