@@ -1,15 +1,17 @@
 """`shoal experiment run`: makes all runs, continues stopped ones, and shows the results."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bootstrap.cli.main import main
 from bootstrap.progress import Bars
 from bootstrap.training.places.local import LocalPlace
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
+from tests.bootstrap.cli.command import shoal_here
+from tests.messages import Messages
 from tests.trainer.conftest import VOCABULARY, make_rows
 from tests.trainer.embeddings import made_text
 
@@ -62,10 +64,7 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def shoal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    status = main(["experiment", "run", *map(str, arguments)])
-    printed = capsys.readouterr()
-    return status, printed.out, printed.err
+run = partial(shoal_here, "experiment", "run")
 
 
 class Stopping(Bars):
@@ -81,84 +80,78 @@ class Stopping(Bars):
 
 
 @pytest.mark.soak
-def test_a_stopped_experiment_continues(
-    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_experiment_continues(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, factor=10))
-    here = ("--local", "--data", data, "--output", tmp_path / "out", "--arms", "two")
+    arguments = (file, "--local", "--data", data, "--output", tmp_path / "out", "--arms", "two")
     monkeypatch.setattr("bootstrap.cli.learning.experiment.Bars", Stopping)
     monkeypatch.setattr(LocalPlace, "pause", 0.05)
-    status, out, err = shoal(capsys, file, *here)
-    assert status == 130
-    assert "to continue, run the same command again" in " ".join(err.split())
-    assert "No run has finished." in out
+    stopped = run(*arguments)
+    assert stopped.returncode == 130
+    assert "run the same command again" in stopped.stderr
+    assert "No run has finished." in stopped.stdout
     record = tmp_path / "out/two/1/record.jsonl"
-    status, out, err = shoal(capsys, file, *here)
-    assert status == 0, err
+    continued = run(*arguments)
+    assert continued.returncode == 0, continued.stderr
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     first, second = (line for line in lines if line["kind"] == "start")
     assert (first["from_step"], second["from_step"] > 0) == (0, True)
     assert second["config"]["seed"] == 1
     before = record.read_bytes()
     (tmp_path / "out/two/2/summary.json").unlink()  # as if the run had been killed just before its end
-    status, out, err = shoal(capsys, file, *here)
-    assert (status, "1 of 2 runs already finished" in err) == (0, True)
+    again = run(*arguments)
+    assert (again.returncode, "1 of 2 runs already finished" in again.stderr) == (0, True)
     assert record.read_bytes() == before
 
 
 @pytest.mark.soak
-def test_preprocessing_is_measured_and_its_datasets_are_removed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_preprocessing_is_measured_and_its_datasets_are_removed(tmp_path: Path) -> None:
     words = ("good", "bad", "plain", "quick", "slow", "kind")
     texts = [" ".join(words[(number + each) % 6] + "x" * (number // 9) for each in range(4)) for number in range(400)]
     lines = [f'{{"reviewText": "{text}", "overall": {1 + number % 5}}}\n' for number, text in enumerate(texts)]
     (tmp_path / "reviews.json").write_text("".join(lines))
-    file = written(tmp_path, PREPROCESSING)
-    here = ("--local", "--input", tmp_path / "reviews.json", "--output", tmp_path / "out", "--json")
-    status, out, err = shoal(capsys, file, *here)
-    half, whole, many = json.loads(out)["arms"]
-    assert status == 0, err
-    assert "left out: 'many', because it needs 1000 cores" in err
-    assert (half["finished"], whole["finished"], many["finished"]) == (1, 1, 0)
-    share = tmp_path / "out/.input/0.5/0-reviews.json"
+    output = tmp_path / "out"
+    done = run(
+        written(tmp_path, PREPROCESSING), "--local", "--input", tmp_path / "reviews.json", "--output", output, "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "left out: 'many', because it needs 1000 cores" in done.stderr
+    assert [arm["finished"] for arm in json.loads(done.stdout)["arms"]] == [1, 1, 0]
+    share = output / ".input/0.5/0-reviews.json"
     assert share.read_text().splitlines(keepends=True) == [lines[0], *lines[1::2]]
-    measured = json.loads((tmp_path / "out/all/1/preprocessing.json").read_text())
+    measured = json.loads((output / "all/1/preprocessing.json").read_text())
     assert (measured["bytes"], measured["lines"], measured["workers"]) == (sum(map(len, lines)), 400, 1)
-    assert list((tmp_path / "out").rglob("*.h5")) == []
+    assert list(output.rglob("*.h5")) == []
 
 
 @pytest.mark.soak
-def test_an_experiment_on_word_embeddings_reads_its_text_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_experiment_on_word_embeddings_reads_its_text_once(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(made_text.lines(400)))
     pairs = made_text.pairs(tmp_path / "topics.txt")
-    here = (written(tmp_path, WORDS), "--local", "--output", tmp_path / "out", "--input", tmp_path / "text.txt")
-    status, out, err = shoal(capsys, *here, "--similarity", pairs, "--json")
-    assert status == 0, err
-    one, two = json.loads(out)["arms"]
+    arguments = (written(tmp_path, WORDS), "--local", "--output", tmp_path / "out", "--input", tmp_path / "text.txt")
+    done = run(*arguments, "--similarity", pairs, "--json")
+    assert done.returncode == 0, done.stderr
+    one, two = json.loads(done.stdout)["arms"]
     assert (one["finished"], two["finished"]) == (1, 1)
     assert {"pip_loss", "pip_mean_square", "similarity"} <= one["measures"].keys()
     assert one["words"]["words_a_second"] > 0
     assert one["bytes_a_step"] == 0 < two["bytes_a_step"]
     assert len(list((tmp_path / "out/.text/reader-0").glob("part-*"))) == 1
-    status, out, err = shoal(capsys, *here)
-    assert (status, "2 of 2 runs already finished" in err) == (0, True)
-    assert "best PIP loss" in " ".join(out.split())
+    again = run(*arguments)
+    assert (again.returncode, "2 of 2 runs already finished" in again.stderr) == (0, True)
+    assert "best PIP loss" in again.stdout
     with (tmp_path / "text.txt").open("a") as text:
         text.write("\nanother line")
-    status, _, err = shoal(capsys, *here)
-    assert (status, "contains runs on different data" in " ".join(err.split())) == (1, True)
+    other = run(*arguments)
+    assert (other.returncode, "contains runs on different data" in other.stderr) == (1, True)
 
 
-def test_other_folders_in_the_output_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_folders_in_the_output_are_kept(tmp_path: Path, messages: Messages) -> None:
     precious = tmp_path / "out/all/1/precious"
     precious.parent.mkdir(parents=True)
     precious.write_text("mine")
     (tmp_path / "reviews.json").write_text("x")
-    file = written(tmp_path, PREPROCESSING)
-    status, _, err = shoal(capsys, file, "--local", "--input", tmp_path / "reviews.json", "--output", tmp_path / "out")
-    assert (status, "out/all/1 already exists and is not from this experiment" in "".join(err.split("\n"))) == (1, True)
-    assert precious.read_text() == "mine"
+    inputs = ("--local", "--input", tmp_path / "reviews.json")
+    done = run(written(tmp_path, PREPROCESSING), *inputs, "--output", tmp_path / "out")
+    assert (done.returncode, precious.read_text()) == (1, "mine")
+    messages.check(done.stderr.rstrip())
     assert not (tmp_path / "out/experiment.json").exists()

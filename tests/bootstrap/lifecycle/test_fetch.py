@@ -1,6 +1,7 @@
 """Tests of fetching runs from a data bucket of the embedded AWS."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent.store import Bucket
 from bootstrap.aws import fetched
-from bootstrap.cli.main import main
-from bootstrap.lifecycle.fetch import fetch_runs
+from bootstrap.lifecycle.fetch import FetchResult, fetch_runs
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
 from common.errors import ShoalError
+from tests.bootstrap.cli.command import shoal_here
+from tests.messages import Messages
+
+Fetch = Callable[..., FetchResult]
 
 BUCKET = "data"
 ATTACKED = "attacked"
@@ -66,26 +70,36 @@ def s3(aws: EmbeddedAws) -> Any:
     return client
 
 
+@pytest.fixture
+def fetch(s3: Any, tmp_path: Path) -> Fetch:
+    """Function that fetches runs from a bucket into the folder `output`."""
+
+    def run(bucket: str = BUCKET, **options: str) -> FetchResult:
+        with Bars() as bars:
+            return fetch_runs(s3, bucket, tmp_path / "output", bars=bars, **options)
+
+    return run
+
+
 def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_each_run_is_copied_into_its_own_folder_without_checkpoints(s3: Any, tmp_path: Path) -> None:
-    with Bars() as bars:
-        done = fetch_runs(s3, BUCKET, tmp_path, bars=bars)
-    assert files(tmp_path) == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
-    assert (tmp_path / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
+def test_each_run_is_copied_into_its_own_folder_without_checkpoints(fetch: Fetch, tmp_path: Path) -> None:
+    done = fetch()
+    assert files(tmp_path / "output") == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
+    assert (tmp_path / "output" / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
     assert (done.runs, done.copied, done.present) == ([ONE, TWO], 6, 0)
 
 
-def test_existing_files_are_kept_and_changed_ones_are_copied_again(s3: Any, tmp_path: Path) -> None:
-    with Bars() as bars:
-        fetch_runs(s3, BUCKET, tmp_path, bars=bars)
-        (tmp_path / ONE / "model" / "config.json").write_bytes(b"half")
-        os.utime(tmp_path / ONE / "summary.json", (1, 1))
-        done = fetch_runs(s3, BUCKET, tmp_path, bars=bars)
+def test_existing_files_are_kept_and_changed_ones_are_copied_again(fetch: Fetch, tmp_path: Path) -> None:
+    fetch()
+    config = tmp_path / "output" / ONE / "model" / "config.json"
+    config.write_bytes(b"half")
+    os.utime(tmp_path / "output" / ONE / "summary.json", (1, 1))
+    done = fetch()
     assert (done.copied, done.present) == (2, 4)
-    assert (tmp_path / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
+    assert config.read_bytes() == b"model/config.json"
 
 
 def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3: Any, tmp_path: Path) -> None:
@@ -99,39 +113,31 @@ def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3: 
     assert path.read_bytes() == b"summary.json"
 
 
-def test_one_run_can_be_fetched_alone(s3: Any, tmp_path: Path) -> None:
-    with Bars() as bars:
-        fetch_runs(s3, BUCKET, tmp_path, bars=bars, run=TWO)
-    assert files(tmp_path) == {f"{TWO}/record.jsonl"}
+def test_one_run_can_be_fetched_alone(fetch: Fetch, tmp_path: Path) -> None:
+    fetch(run=TWO)
+    assert files(tmp_path) == {f"output/{TWO}/record.jsonl"}
 
 
-def test_a_missing_run_is_reported_with_the_existing_ones(s3: Any, tmp_path: Path) -> None:
-    with (
-        Bars() as bars,
-        pytest.raises(ShoalError, match=r"no run 'three' in s3://data/runs/; existing runs: one\.\S+, two\."),
-    ):
-        fetch_runs(s3, BUCKET, tmp_path, bars=bars, run="three")
+def test_a_missing_run_is_reported_with_the_existing_ones(fetch: Fetch, messages: Messages) -> None:
+    with messages.raises(ShoalError):
+        fetch(run="three")
 
 
-def test_a_bucket_without_runs_gives_an_empty_result(s3: Any, tmp_path: Path) -> None:
-    with Bars() as bars:
-        assert fetch_runs(s3, "empty", tmp_path, bars=bars).runs == []
+def test_a_bucket_without_runs_gives_an_empty_result(fetch: Fetch) -> None:
+    assert fetch("empty").runs == []
 
 
-def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(s3: Any, tmp_path: Path) -> None:
+def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(s3: Any, fetch: Fetch) -> None:
     s3.create_bucket(Bucket="noted")
     for run, name in ((ONE, "model/config.json"), (TWO, "record.jsonl"), (TWO, "checkpoints/step-000000001.pt")):
         s3.put_object(Bucket="noted", Key=f"runs/{run}/{name}", Body=b"x")
     assert fetched.unfetched(s3, "noted") == [ONE, TWO]
-    with Bars() as bars:
-        fetch_runs(s3, "noted", tmp_path, bars=bars)
+    fetch("noted")
     assert fetched.unfetched(s3, "noted") == [TWO]
     folder = f"runs/{TWO}/"
-    tags = Bucket("noted", s3).list(folder).items()
-    checkpoints = {key.removeprefix(folder): found.tag for key, found in tags}
+    checkpoints = {key.removeprefix(folder): each.tag for key, each in Bucket("noted", s3).list(folder).items()}
     fetched.record(s3, "noted", {TWO: checkpoints}, pytest.fail)
-    with Bars() as bars:
-        fetch_runs(s3, "noted", tmp_path, bars=bars)
+    fetch("noted")
     assert fetched.unfetched(s3, "noted") == []
     for name in ("attempts/000001.json", "ended.json"):  # files that nobody needs
         s3.put_object(Bucket="noted", Key=f"runs/{ONE}/{name}", Body=b"{}")
@@ -140,70 +146,56 @@ def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(
     assert fetched.unfetched(s3, "noted") == [ONE]
 
 
-def test_runs_are_fetched_from_a_read_only_bucket_without_a_record(s3: Any, aws: EmbeddedAws, tmp_path: Path) -> None:
-    said: list[str] = []
+def test_a_read_only_bucket_gets_no_record_of_fetched_runs(s3: Any, aws: EmbeddedAws, messages: Messages) -> None:
+    notes: list[str] = []
     with aws.faults.during(Denied(service="s3", operation="PutObject")):
-        fetched.record(s3, BUCKET, {ONE: {"x": "y"}}, said.append)
-    assert len(said) == 1
-    assert f"{ONE} was fetched, but Shoal cannot record that in s3://{BUCKET}" in said[0]
+        fetched.record(s3, BUCKET, {ONE: {"x": "y"}}, notes.append)
+    (note,) = notes
+    messages.check(note)
 
 
-def prepared(output: Path) -> Path:
-    """Create the folder of a run with a symbolic link out of it, a file, and a folder."""
-    run = output / GOOD
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """The folder of a run with a symbolic link out of it, a file, and a folder."""
+    run = tmp_path / "output" / GOOD
     (run / "folder").mkdir(parents=True)
     (run / "file").write_text("mine")
-    (output.parent / "elsewhere").mkdir()
-    (run / "link").symlink_to(output.parent / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    (run / "link").symlink_to(tmp_path / "elsewhere")
     return run
 
 
-def outside(output: Path) -> set[str]:
-    return {path for path in files(output.parent) if not path.startswith(f"{output.name}/")}
-
-
-def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(s3: Any, tmp_path: Path) -> None:
-    output = tmp_path / "output"
-    prepared(output)
-    with Bars() as bars:
-        done = fetch_runs(s3, ATTACKED, output, bars=bars)
+def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(
+    fetch: Fetch, run_folder: Path, tmp_path: Path, messages: Messages
+) -> None:
+    done = fetch(ATTACKED)
     assert len(done.refused) == len(HOSTILE) + len(FOREIGN)
-    assert outside(output) == set()
-    assert files(output) == {f"{GOOD}/record.jsonl", f"{GOOD}/summary.json", f"{GOOD}/file"}
-    assert (output / GOOD / "file").read_text() == "mine"
+    messages.check("\n".join(sorted(done.refused)))
+    assert files(tmp_path) == {f"output/{GOOD}/{name}" for name in ("record.jsonl", "summary.json", "file")}
+    assert (run_folder / "file").read_text() == "mine"
     assert (done.runs, done.copied) == ([GOOD], 2)
 
 
-def test_a_training_writes_only_to_its_output(s3: Any, tmp_path: Path) -> None:
-    output = prepared(tmp_path / "output")
-    with pytest.raises(ShoalError, match=r"summary\.json is not the summary of a training"):
-        copy_results(Bucket(ATTACKED, s3), GOOD, output).summary  # noqa: B018
-    assert {path.name for path in output.iterdir() if path.is_file()} >= {"record.jsonl", "summary.json"}
-    assert outside(tmp_path / "output") == set()
+def test_a_training_writes_only_to_its_output(s3: Any, run_folder: Path, tmp_path: Path, messages: Messages) -> None:
+    with messages.raises(ShoalError):
+        copy_results(Bucket(ATTACKED, s3), GOOD, run_folder).summary  # noqa: B018
+    assert files(run_folder) >= {"record.jsonl", "summary.json"}
+    assert [path for path in files(tmp_path) if not path.startswith("output/")] == []
 
 
-def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(s3: Any, tmp_path: Path) -> None:
-    mine = [tmp_path / "jobs" / "merge.py", tmp_path / GOOD / "train.py"]
+def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(fetch: Fetch, tmp_path: Path) -> None:
+    mine = [tmp_path / "output" / "jobs" / "merge.py", tmp_path / "output" / GOOD / "train.py"]
     for path in mine:
-        path.parent.mkdir()
+        path.parent.mkdir(parents=True)
         path.write_text("mine")
-    with Bars() as bars:
-        refused = fetch_runs(s3, ATTACKED, tmp_path, bars=bars).refused
+    fetch(ATTACKED)
     assert [path.read_text() for path in mine] == ["mine", "mine"]
-    assert any(sentence.startswith("'jobs' is not a valid name for a training run: ") for sentence in refused)
-    assert any(
-        sentence.startswith("'train.py' is not a valid name for a file of a training run: ") for sentence in refused
-    )
 
 
+@pytest.mark.parametrize(("bucket", "status"), [(ATTACKED, 1), (BUCKET, 0)])
 def test_refused_objects_are_reported_and_the_exit_status_is_1(
-    s3: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    s3: Any, tmp_path: Path, messages: Messages, bucket: str, status: int
 ) -> None:
-    assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
-    output = capsys.readouterr()
-    assert (
-        "not fetched  'train.py' is not a valid name for a file of a training run: it must be record.jsonl, "
-        in output.out
-    )
-    assert "objects in s3://attacked/runs/ not copied to" in output.err
-    assert main(["fetch", "--bucket", BUCKET, "--output", str(tmp_path / "other")]) == 0
+    done = shoal_here("fetch", "--bucket", bucket, "--output", tmp_path / "output")
+    assert (done.returncode, "not fetched" in done.stdout) == (status, status == 1)
+    messages.check(done.stderr.rstrip())

@@ -53,6 +53,8 @@ def network(ec2: Any, messages: Messages) -> dict[str, str]:
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    (table,) = ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["RouteTables"]
+    messages.hide(table["RouteTableId"], "TABLE")
     messages.hide(vpc, "VPC")
     messages.hide(subnet, "SUBNET")
     return {"vpc": vpc, "subnet": subnet}

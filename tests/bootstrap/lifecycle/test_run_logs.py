@@ -12,6 +12,7 @@ from bootstrap.aws import stacks
 from bootstrap.cli.deployments.logs import _is_active
 from bootstrap.lifecycle.logs import RunLogs
 from common.errors import ShoalError
+from tests.messages import Messages
 
 BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"
 
@@ -20,9 +21,13 @@ def write(name: str, text: str, run: str = RUN) -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key=f"runs/{run}/{name}", Body=text.encode())
 
 
-def test_each_complete_line_is_shown_once_with_its_node_and_rank(aws: EmbeddedAws) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def bucket(aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
-    with pytest.raises(ShoalError, match=f"^there is no run '{RUN}' in s3://{BUCKET}/runs/$"):
+
+
+def test_each_complete_line_is_shown_once_with_its_node_and_rank(messages: Messages) -> None:
+    with messages.raises(ShoalError):
         RunLogs(boto3.client("s3"), BUCKET, RUN)
     write("node-0.log", "[rank 0] one\n[rank 1] tw")
     write("node-1.log", "\x1b[31mred\n")
@@ -38,24 +43,22 @@ def test_each_complete_line_is_shown_once_with_its_node_and_rank(aws: EmbeddedAw
     assert list(logs.more()) == ["node-0 attempt 2 rank 0 | by another node", "reader-3 | a line"]
 
 
-def test_a_log_is_read_in_pieces_and_a_longer_line_is_cut(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
+def test_a_log_is_read_in_pieces_and_a_longer_line_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     other = "demo.20260102T030405-0a1c"
     write("node-0.log", "one\ntwo\nthis is long\nthree\nfo", other)
     monkeypatch.setattr(bootstrap.lifecycle.logs, "_PIECE_BYTES", 8)
-    found = list(RunLogs(boto3.client("s3"), BUCKET, other).more())
-    assert [line.partition(" | ")[2] for line in found] == ["one", "two", "this is ", "long", "three"]
+    lines = RunLogs(boto3.client("s3"), BUCKET, other).more()
+    assert [line.partition(" | ")[2] for line in lines] == ["one", "two", "this is ", "long", "three"]
 
 
-def test_the_lines_of_one_rank_are_shown_alone(aws: EmbeddedAws) -> None:
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
+def test_the_lines_of_one_rank_are_shown_alone() -> None:
     write("node-0.log", "[rank 0] one\nfrom the launcher\n[rank 1] two\n")
     write("node-1.log", "[rank 12] no\n[rank 1]\n")
     write("node-0-attempt-2.log", "[rank 1] again\n")
     logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
-    found = list(logs.more(1))
-    assert [line for line in found if "rank" in line] == ["node-0 attempt 2 rank 1 | again", "node-0 rank 1 | two"]
-    assert len(found) == 2
+    lines = list(logs.more(1))
+    assert [line for line in lines if "rank" in line] == ["node-0 attempt 2 rank 1 | again", "node-0 rank 1 | two"]
+    assert len(lines) == 2
 
 
 def test_an_unknown_run_has_no_logs() -> None:
