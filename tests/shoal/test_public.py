@@ -1,5 +1,6 @@
 """The Python API: the documented examples and its errors."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from shoal.arguments import errors_name_arguments
 from tests.bootstrap.cli import known_model
+from tests.messages import Messages
 from tests.shoal.outside import EXAMPLES, ROOT, run_python
 from tests.trainer.embeddings.made_text import lines
 
@@ -36,41 +38,52 @@ def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_p
     assert model.predict(["bad"], threshold=0.0)[0].label == 1
 
 
-def test_invalid_arguments_raise_errors_with_a_message(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.json: no such file"):
-        shoal.preprocess(tmp_path / "absent.json", tmp_path / "data")
-    with pytest.raises(shoal.TrainingError, match=r"^epochs is 0, but must be at least 1"):
-        shoal.train(tmp_path / "dataset.h5", tmp_path / "model", epochs=0)
-    with pytest.raises(shoal.TrainingError, match="there is no model at "):
-        shoal.load_model(tmp_path)
-    with pytest.raises(TypeError, match="epoch"):
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (DataError, lambda path: shoal.preprocess(path / "absent.json", path / "data")),
+        (DataError, lambda path: shoal.preprocess(path / "a.json", path / "data", rating="stars", label="mood")),
+        (shoal.TrainingError, lambda path: shoal.train(path / "dataset.h5", path / "model", epochs=0)),
+        (shoal.TrainingError, lambda path: shoal.load_model(path)),
+        (DataError, lambda path: shoal.embed(path / "absent.txt", path / "words")),
+        (DataError, lambda path: shoal.embed(path / "absent.txt", path / "words", tokeniser="runes")),
+    ],
+    ids=["no file", "rating and label", "no epochs", "no model", "no text", "no tokeniser"],
+)
+def test_invalid_arguments_raise_errors_with_a_message(
+    error: type[Exception], call: Callable[[Path], Any], tmp_path: Path, messages: Messages
+) -> None:
+    with messages.raises(error):
+        call(tmp_path)
+
+
+def test_an_unknown_option_raises_a_type_error(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="'epoch'"):
         shoal.train(tmp_path / "dataset.h5", tmp_path / "model", epoch=1)
-    with pytest.raises(DataError, match=r"^rating and label exclude each other"):
-        shoal.preprocess(tmp_path / "absent.json", tmp_path / "data", rating="stars", label="mood")
 
 
 def test_commands_in_messages_are_not_translated() -> None:
-    sentence = r"^give min_count; `shoal train --text-field x` shows files$"
-    with pytest.raises(DataError, match=sentence), errors_name_arguments(input="files"):
+    with pytest.raises(DataError) as refusal, errors_name_arguments(input="files"):
         raise DataError("give --min-count; `shoal train --text-field x` shows --input")
+    assert str(refusal.value) == "give min_count; `shoal train --text-field x` shows files"
 
 
 @pytest.mark.parametrize(
-    ("texts", "threshold", "error", "sentence"),
+    ("texts", "threshold", "error"),
     [
-        ("good", None, TypeError, "texts must be a list of strings"),
-        (["good", 5.0], None, TypeError, r"texts\[1\] must be a str, not float"),
-        (["good"], 7, ValueError, "threshold is 7, but must be from 0 to 1"),
-        (["good"], float("nan"), ValueError, "threshold is nan"),
+        ("good", None, TypeError),
+        (["good", 5.0], None, TypeError),
+        (["good"], 7, ValueError),
+        (["good"], float("nan"), ValueError),
     ],
 )
 def test_predict_refuses_invalid_arguments(
-    tmp_path: Path, texts: Any, threshold: float | None, error: type[Exception], sentence: str
+    tmp_path: Path, messages: Messages, texts: Any, threshold: float | None, error: type[Exception]
 ) -> None:
     known_model.save(tmp_path)
     model = shoal.load_model(tmp_path)
     assert [each.label for each in model.predict(("good", "bad"), threshold=0.5)] == [1, 0]
-    with pytest.raises(error, match=sentence):
+    with messages.raises(error):
         model.predict(texts, threshold=threshold)
 
 
@@ -96,10 +109,3 @@ def test_the_example_of_word_embeddings_finds_related_words(tmp_path: Path) -> N
     (tmp_path / "text.txt").write_text("\n".join(lines(3000)))
     printed = run_python(tmp_path, EXAMPLES / "word_embeddings.py", "text.txt", "results", "seaa")
     assert [word[:3] for word in printed.split()[-5:]] == 5 * ["sea"]
-
-
-def test_embed_refuses_missing_text_and_unknown_tokenisers(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.txt"):
-        shoal.embed(tmp_path / "absent.txt", tmp_path / "words")
-    with pytest.raises(DataError, match="tokeniser is 'runes', but must be one of"):
-        shoal.embed(tmp_path / "absent.txt", tmp_path / "words", tokeniser="runes")

@@ -21,6 +21,7 @@ from bootstrap.aws.policies import present
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from infra import policies
+from tests.messages import Messages
 from tools.acceptance_aws.__main__ import main, require_price_within
 from tools.acceptance_aws.account import ROLE, Setup
 from tools.acceptance_aws.life import maximum_cost
@@ -35,18 +36,20 @@ def made(**fields: Any) -> Report:
     return Report(**{**account, **limits, "started": "then", "ended": "later", "complete": True, **fields})
 
 
-def test_a_predicted_cost_above_the_limit_is_refused_before_any_creation() -> None:
-    require_price_within(9.5, 10)
-    with pytest.raises(ShoalError, match=r"this can cost \$10\.01, more than the limit of \$10"):
+def test_a_predicted_cost_above_the_limit_is_refused_before_any_creation(messages: Messages) -> None:
+    require_price_within(10, 10)
+    with messages.raises(ShoalError):
         require_price_within(10.01, 10)
 
 
 @pytest.mark.parametrize("option", ["--max-dollars", "--hours"])
-@pytest.mark.parametrize("given", ["nan", "inf", "0", "-1", "ten"])
-def test_an_infinite_or_invalid_limit_is_refused(option: str, given: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("limit", ["nan", "inf", "0", "-1", "ten"])
+def test_an_infinite_or_invalid_limit_is_refused(
+    option: str, limit: str, capsys: pytest.CaptureFixture[str], messages: Messages
+) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main([f"{option}={given}"])
-    assert f"'{given}' is not a number above 0" in capsys.readouterr().err
+        main([f"{option}={limit}"])
+    messages.check(capsys.readouterr().err.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
@@ -65,10 +68,8 @@ def test_time_since_the_last_count_costs_as_if_everything_ran(status: dict[str, 
 def test_a_report_passes_if_every_step_is_done_and_nothing_is_left() -> None:
     done, failed = Step(name="a", outcome=DONE), Step(name="b", outcome=FAILED)
     assert made(steps=[done]).passed
-    assert not made(steps=[done, failed]).passed
-    assert not made(steps=[done], left=["a bucket"]).passed
-    assert not made(steps=[done], ended="").passed
-    assert not made(steps=[done], complete=False).passed
+    for changes in ({"steps": [done, failed]}, {"left": ["a bucket"]}, {"ended": ""}, {"complete": False}):
+        assert not made(**{"steps": [done], **changes}).passed
 
 
 def test_a_report_lists_steps_and_costs(tmp_path: Path) -> None:
@@ -96,12 +97,8 @@ def test_the_role_is_created_once_and_removed() -> None:
     for _ in range(2):
         assert setup.create() == "the role ShoalAcceptance has the policy ShoalUser"
     keys = setup.environment()
-    role = boto3.client(
-        "sts",
-        aws_access_key_id=keys["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=keys["AWS_SECRET_ACCESS_KEY"],
-        aws_session_token=keys["AWS_SESSION_TOKEN"],
-    )
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    role = boto3.client("sts", **{name.lower(): keys[name] for name in names})
     assert f":assumed-role/{ROLE}/" in role.get_caller_identity()["Arn"]
     assert [setup.remove(), setup.remove()] == [[], []]
     with pytest.raises(ClientError, match="NoSuchEntity"):
@@ -109,7 +106,7 @@ def test_the_role_is_created_once_and_removed() -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_different_policy_of_the_account_is_reported_and_kept() -> None:
+def test_a_different_policy_of_the_account_is_reported_and_kept(messages: Messages) -> None:
     iam = boto3.client("iam")
     nothing = {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Action": "*", "Resource": "*"}]}
     arn = f"arn:aws:iam::{ACCOUNT}:policy/{policies.USER}"
@@ -117,7 +114,7 @@ def test_a_different_policy_of_the_account_is_reported_and_kept() -> None:
         iam.delete_policy(PolicyArn=arn)
     iam.create_policy(PolicyName=policies.USER, PolicyDocument=json.dumps(nothing))
     setup = Setup(Account())
-    with pytest.raises(ShoalError, match="the account's policy ShoalUser differs from the policy in this version"):
+    with messages.raises(ShoalError):
         setup.create()
     assert setup.remove() == []
     assert present(Account(), policies.USER) == nothing
@@ -125,11 +122,11 @@ def test_a_different_policy_of_the_account_is_reported_and_kept() -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_role_that_no_run_created_is_reported_and_kept() -> None:
+def test_a_role_that_no_run_created_is_reported_and_kept(messages: Messages) -> None:
     iam = boto3.client("iam")
     iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument='{"Version": "2012-10-17", "Statement": []}')
     setup = Setup(Account())
-    with pytest.raises(ShoalError, match="role ShoalAcceptance does not have the tag shoal:acceptance"):
+    with messages.raises(ShoalError):
         setup.create()
     assert setup.remove() == []
     assert iam.list_attached_role_policies(RoleName=ROLE)["AttachedPolicies"] == []
@@ -139,7 +136,7 @@ def test_a_role_that_no_run_created_is_reported_and_kept() -> None:
 @pytest.mark.usefixtures("aws")
 def test_a_run_above_the_limit_creates_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--max-dollars", "1", "--yes", "--output", os.fspath(tmp_path)]) == 1
-    assert "more than the limit of $1" in " ".join(capsys.readouterr().err.split())
+    assert "the limit of $1" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -155,16 +152,10 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws: EmbeddedAws,
     assert done.returncode == 0, f"{done.stderr}\n{path.read_text()}"
     report = json.loads(path.read_text())
     assert (report["passed"], report["left"], report["emulated"]) == (True, [], True)
-    assert [(each["name"], each["outcome"]) for each in report["steps"]] == [
-        ("policies and role", DONE),
-        ("cdk bootstrap", DONE),
-        ("shoal deploy", DONE),
-        ("shoal preprocess", DONE),
-        ("shoal train", DONE),
-        ("terminate a node while it trains", DONE),
-        ("another node continues", DONE),
-        ("shoal attach", DONE),
-        ("shoal destroy", DONE),
+    assert {each["outcome"] for each in report["steps"]} == {DONE}
+    assert [each["name"] for each in report["steps"]] == [
+        *("policies and role", "cdk bootstrap", "shoal deploy", "shoal preprocess", "shoal train"),
+        *("terminate a node while it trains", "another node continues", "shoal attach", "shoal destroy"),
     ]
     assert 0 < report["counted"] < report["predicted"]
     assert (path.parent / "model" / "summary.json").exists()

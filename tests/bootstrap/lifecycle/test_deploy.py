@@ -174,7 +174,7 @@ def test_an_update_that_would_delete_data_is_refused(
     ):
         monkeypatch.setattr(module, name, Mock(return_value=answer))
     monkeypatch.setattr(deploy, "_generation", changed)  # the next step
-    with messages.raises(EOFError if empty or kept else ShoalError):
+    with pytest.raises(EOFError) if empty or kept else messages.raises(ShoalError):
         deploy.deploy(request, bars=Mock(), say=Mock())
     assert changed.called == (empty or kept)
 
