@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bootstrap.cli.main import main
-from tests.bootstrap.cli.command import content_of
+from tests.bootstrap.cli.command import content_of, leave_out_progress
 from tests.bootstrap.cli.known_model import save, save_topics
 from tests.messages import Messages
 from trainer.command_line import parse_arguments
@@ -57,6 +57,7 @@ def test_wrong_use_gives_a_message_and_leaves_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO())
+    leave_out_progress(monkeypatch)
     for name, file in row["files"].items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(content_of(file))

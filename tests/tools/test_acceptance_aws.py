@@ -7,7 +7,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,11 @@ def test_the_role_is_created_once_and_removed() -> None:
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     role = boto3.client("sts", **{name.lower(): keys[name] for name in names})
     assert f":assumed-role/{ROLE}/" in role.get_caller_identity()["Arn"]
+    left = datetime.fromisoformat(keys["AWS_CREDENTIAL_EXPIRATION"]) - datetime.now(UTC)
+    assert timedelta(minutes=50) < left <= timedelta(hours=1)
+    for minutes, renewed in ((52, False), (49, True)):
+        setup._session = {**setup._session, "Expiration": datetime.now(UTC) + timedelta(minutes=minutes)}
+        assert (setup.environment()["AWS_SESSION_TOKEN"] != keys["AWS_SESSION_TOKEN"]) == renewed
     assert [setup.remove(), setup.remove()] == [[], []]
     with pytest.raises(ClientError, match="NoSuchEntity"):
         boto3.client("iam").get_role(RoleName=ROLE)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bootstrap.cli.main import main
+from bootstrap.progress import Bars
 from tests.waiting import PATIENCE
 
 Done = subprocess.CompletedProcess[str]
@@ -36,6 +37,11 @@ class Typed(io.TextIOWrapper):
         return True
 
 
+def leave_out_progress(patch: pytest.MonkeyPatch) -> None:
+    """Let a slow command print no more lines than a fast one."""
+    patch.setitem(Bars.__init__.__kwdefaults__, "line_seconds", 3600.0)
+
+
 def shoal_here(*arguments: str | Path, given: bytes = b"", terminal: bool = False, **environment: str) -> Done:
     """Run the command in this process, which is faster: a new process would spend most of its time on imports.
 
@@ -43,6 +49,7 @@ def shoal_here(*arguments: str | Path, given: bytes = b"", terminal: bool = Fals
     """
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        leave_out_progress(patch)
         patch.setattr(sys, "stdin", (Typed if terminal else io.TextIOWrapper)(io.BytesIO(given)))
         for name, value in environment.items():
             patch.setenv(name, value)

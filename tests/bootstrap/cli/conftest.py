@@ -1,9 +1,11 @@
-"""Fixtures: reviews, their dataset, and models with known predictions."""
+"""Fixtures: reviews, their dataset, models with known predictions, and a narrow terminal."""
 
 from pathlib import Path
 
 import pytest
 
+from bootstrap.cli import output
+from bootstrap.cli.learning import dataset as dataset_info
 from bootstrap.demo.reviews import write_reviews
 from tests.bootstrap.cli.command import shoal_here
 
@@ -37,3 +39,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def model(models: dict[str, Path]) -> Path:
     return models["known"]
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make commands print for a terminal of 80 columns, although the output is captured."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for module in (output, dataset_info):
+        monkeypatch.setattr(module, "columns", lambda _: 80)

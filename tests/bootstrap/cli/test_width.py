@@ -6,13 +6,10 @@ import os
 import re
 import shlex
 import struct
-import subprocess
-import sys
 import termios
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,37 +18,16 @@ from hypothesis import strategies as st
 from bootstrap.aws import cdk
 from bootstrap.cli import output
 from bootstrap.cli.commands import COMMANDS
-from bootstrap.cli.learning import dataset
 from bootstrap.cli.main import main
 from bootstrap.cli.output import table
 from bootstrap.lifecycle.deploy import DeployRequest, _interrupted_message
 from bootstrap.nodes import fleet
+from bootstrap.progress import Bars
 from bootstrap.terminal import columns, wrapped
 from infra import topology
-from tests.bootstrap.cli.printing import EMPTY, GROUPS, printed, together
 
 WIDTH = 80
 WORDS = st.lists(st.text("ab-/.", min_size=1, max_size=12), max_size=12).map(" ".join)
-
-
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make commands print for a terminal of 80 columns, although the output is captured."""
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    for module in (output, dataset):
-        monkeypatch.setattr(module, "columns", lambda _: WIDTH)
-
-
-@pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize(
-    "row", [together(EMPTY | group, group["rows"][0], 3) for _, group in GROUPS], ids=[name for name, _ in GROUPS]
-)
-def test_output_of_commands_fits_the_terminal(
-    row: dict[str, Any], models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = printed(row, {**models, "here": tmp_path}, monkeypatch)
-    lines = (shown["out"] + shown["err"]).splitlines()
-    assert [line for line in lines if len(line) > WIDTH and len(line.split()) > 1] == []
 
 
 @given(WORDS, st.integers(1, 30), st.sampled_from(["", "  "]))
@@ -103,10 +79,8 @@ def test_commands_in_messages_about_a_deployment_in_progress_can_be_copied() -> 
 
 def test_commands_in_messages_about_running_nodes_can_be_copied() -> None:
     names = [f"Shoal-starter-Training{n}-{'0123456789abcdef' * 3}" for n in range(2)]
-    groups = [
-        fleet.GpuGroup(name="g", scaling_group=name, size=1, desired=1, gpus=1, spot=False, stays=False)
-        for name in names
-    ]
+    state = {"name": "g", "size": 1, "desired": 1, "gpus": 1, "spot": False, "stays": False}
+    groups = [fleet.GpuGroup(scaling_group=name, **state) for name in names]
     lines = [line.strip() for line in wrapped(fleet.running_nodes_warning(groups), WIDTH).split("\n")]
     commands = [shlex.split(line) for line in lines if line.startswith("aws ")]
     assert [command[command.index("--auto-scaling-group-name") + 1] for command in commands] == names
@@ -128,14 +102,13 @@ def test_output_without_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatc
     assert table([("name", "word " * 40)], stream=io.StringIO()) == "name  " + ("word " * 40).rstrip()
 
 
-@pytest.mark.parametrize("given", ["40", "0", ""])
+@pytest.mark.parametrize(("variable", "width"), [("40", 40), ("0", WIDTH), ("", WIDTH)])
 def test_columns_returns_the_width_of_terminals_only(
-    given: str, terminal: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, width: int, terminal: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", given)
+    monkeypatch.setenv("COLUMNS", variable)
     with open(terminal[1], "w", closefd=False) as screen, (tmp_path / "file").open("w") as file:
-        assert columns(screen) == (40 if given == "40" else WIDTH)
-        assert columns(file) is None
+        assert (columns(screen), columns(file)) == (width, None)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -156,19 +129,13 @@ def terminal() -> Iterator[tuple[int, int]]:
     os.close(ours)
 
 
-BARS = """
-from bootstrap.progress import Bars
-with Bars(unit="row") as bars:
-    bars.stage("train", 24_000_000)
-    bars.pace(5300.0)
-    figures = {"loss": "0.345", "balanced": "97%", "cost so far": "$1.23", "epoch": "3",
-        "balanced accuracy": "88.1%", "split": "100+90+80+70"}
-    bars.say(**figures)
-    bars.at(4_000_000)
-    bars.tick()
-    bars.note("a node was lost, so " + "the work continues without it " * 5)
-    bars.leave()
-"""
+def drawn_on(terminal: int) -> str:
+    """Return what was written to a terminal, whose other end is closed."""
+    drawn = b""
+    with suppress(OSError):
+        while more := os.read(terminal, 1 << 16):
+            drawn += more
+    return drawn.decode()
 
 
 @pytest.mark.parametrize(
@@ -183,26 +150,24 @@ def test_only_capable_terminals_get_escape_codes(
         monkeypatch.setenv(name, value)
     with open(theirs, "w", closefd=False) as screen, redirect_stdout(screen), redirect_stderr(screen):
         main(typed.split())
-    assert (b"\x1b" in _more(ours)) == escapes
+    os.close(theirs)
+    assert ("\x1b" in drawn_on(ours)) == escapes
 
 
 def test_a_bar_shows_as_many_figures_as_fit(terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    subprocess.run([sys.executable, "-c", BARS], stderr=theirs, env=environment, check=True)
+    figures = {"loss": "0.345", "balanced": "97%", "cost so far": "$1.23", "epoch": "3"}
+    with open(theirs, "w", closefd=False) as screen, redirect_stderr(screen), Bars(unit="row") as bars:
+        bars.stage("train", 24_000_000)
+        bars.pace(5300.0)
+        bars.say(**figures, **{"balanced accuracy": "88.1%", "split": "100+90+80+70"})
+        bars.at(4_000_000)
+        bars.tick()
+        bars.note("a node was lost, so " + "the work continues without it " * 5)
+        bars.leave()
     os.close(theirs)
-    drawn = b""
-    while more := _more(ours):
-        drawn += more
-    lines = [line.removesuffix("\x1b[A") for line in drawn.decode().replace("\r", "\n").split("\n")]
+    lines = [line.removesuffix("\x1b[A") for line in drawn_on(ours).replace("\r", "\n").split("\n")]
     assert [line for line in lines if len(line) > WIDTH] == []
-    bars = [line for line in lines if "loss=" in line]
-    assert {line.rpartition("loss=")[2].rstrip() for line in bars} == {"0.345]"}
-    assert all(re.search(r"\|[^|]{4,}\|", line) for line in bars)
-
-
-def _more(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 1 << 16)
-    except OSError:  # the other end is closed
-        return b""
+    shown = [line for line in lines if "loss=" in line]
+    assert {line.rpartition("loss=")[2].rstrip() for line in shown} == {"0.345]"}
+    assert all(re.search(r"\|[^|]{4,}\|", line) for line in shown)

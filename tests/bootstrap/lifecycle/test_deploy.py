@@ -1,19 +1,26 @@
-"""Tests of `shoal deploy` with the real CDK command against the embedded AWS."""
+"""Tests of `shoal deploy` with the real CDK command against the embedded AWS, of its progress, and of its failures."""
 
 import json
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import pytest
+from shoal_guard.sweep.sweeping import LEFT, UNVERIFIED, FoundResource
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails
 
+from bootstrap.aws import stacks
+from bootstrap.aws.account import Account
 from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.stacks import next_action
-from bootstrap.lifecycle import deploy
+from bootstrap.lifecycle import deploy, failure
+from bootstrap.lifecycle.deploy import _StackView
+from bootstrap.progress import Bars
+from bootstrap.removal import teardown
+from bootstrap.removal.teardown import DestroyResult
 from common.errors import ShoalError
 from infra import topology
 from infra.policies import BOUNDARY
@@ -196,3 +203,47 @@ def test_an_update_that_would_delete_data_is_refused(
 )
 def test_the_state_of_a_stack_decides_what_precedes_a_deployment(status: str | None, move: str) -> None:
     assert next_action(status) == move
+
+
+STACK = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-demo/1"
+
+
+def event(number: int, resource: str, status: str) -> dict[str, str]:
+    return {
+        "EventId": str(number),
+        "LogicalResourceId": resource,
+        "ResourceStatus": status,
+        "StackId": STACK,
+        "PhysicalResourceId": STACK if resource == "Shoal-demo" else resource.lower(),
+    }
+
+
+def test_the_bar_starts_with_the_first_resource_and_counts_complete_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [event(0, "Old", "CREATE_COMPLETE"), event(1, "Shoal-demo", "UPDATE_IN_PROGRESS")]
+    monkeypatch.setattr(stacks, "events", lambda *_: events[::-1])
+    bars = Mock()
+    view = _StackView(None, "Shoal-demo", {"0"}, bars)
+    view.look(3)
+    assert bars.mock_calls == [call.tick()]
+    events += [event(2, "Role", "CREATE_COMPLETE"), event(3, "Bucket", "CREATE_IN_PROGRESS")]
+    view.look(3)
+    events += [event(4, "Bucket", "CREATE_COMPLETE")]
+    view.look(3)
+    bucket = call.say(now="Bucket")
+    shown = [each for each in bars.mock_calls if each != call.tick()]
+    assert shown == [call.stage("CloudFormation", 3, unit="resource"), bucket, call.at(1), bucket, call.at(2)]
+
+
+@pytest.mark.parametrize(
+    ("stack", "outcomes"),
+    [("deleted", []), ("deleted", [UNVERIFIED]), ("deleted", [LEFT]), ("DELETE_FAILED: x", [])],
+    ids=["deleted", "unverified", "left", "failed"],
+)
+def test_only_deleted_resources_are_reported_as_deleted(
+    monkeypatch: pytest.MonkeyPatch, messages: Messages, stack: str, outcomes: list[str]
+) -> None:
+    things = [FoundResource(kind="instance", identifier="i-1", billed=True, outcome=each) for each in outcomes]
+    monkeypatch.setattr(failure, "first_boot", lambda *_, **__: [])
+    monkeypatch.setattr(teardown, "destroy", lambda *_, **__: DestroyResult(stack=stack, things=things))
+    failed = {"StackName": "Shoal-mine", "StackStatus": "CREATE_FAILED"}
+    messages.check(failure.clean_up("mine", Account(), failed, bars=Bars(), say=lambda _: None))

@@ -90,6 +90,7 @@ def test_each_run_is_copied_into_its_own_folder_without_checkpoints(fetch: Fetch
     assert files(tmp_path / "output") == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
     assert (tmp_path / "output" / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
     assert (done.runs, done.copied, done.present) == ([ONE, TWO], 6, 0)
+    assert done.bytes == len("{}") + sum(map(len, RESULTS))
 
 
 def test_existing_files_are_kept_and_changed_ones_are_copied_again(fetch: Fetch, tmp_path: Path) -> None:

@@ -1,15 +1,24 @@
-"""Tests of logs with several pages of EMR steps, of the guard's log, and of what was deleted."""
+"""Tests of logs: of EMR's steps, of the guard, of what was deleted, and of a run in the data bucket."""
 
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
+from shoal_local_aws.aws import EmbeddedAws
 
+import bootstrap.lifecycle.logs
+from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
+from bootstrap.cli.deployments.logs import _is_active
 from bootstrap.lifecycle import logs
+from bootstrap.lifecycle.logs import RunLogs
 from bootstrap.lifecycle.status import ClusterStatus, Status
+from common.errors import ShoalError
 from infra import topology
+from tests.messages import Messages
 
 OUTPUTS = {topology.OUTPUT_DATA_BUCKET: "data", topology.OUTPUT_GUARD: "guard"}
 CLUSTER = ClusterStatus(identifier="j-1", state="WAITING", reason="", nodes=[], most=[])
@@ -60,3 +69,65 @@ def test_a_deleted_bucket_or_guard_has_no_logs() -> None:
     account = Answers(get_paginator=gone("NoSuchBucket"), get_function_configuration=gone("ResourceNotFoundException"))
     assert logs.nodes(account, NOW, tail=1) == []
     assert logs.guard(account, NOW, tail=1) is None
+
+
+BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"
+
+
+def write(name: str, text: str, run: str = RUN) -> None:
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=f"runs/{run}/{name}", Body=text.encode())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bucket(aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+
+
+def test_each_complete_line_is_shown_once_with_its_node_and_rank(messages: Messages) -> None:
+    with messages.raises(ShoalError):
+        RunLogs(boto3.client("s3"), BUCKET, RUN)
+    write("node-0.log", "[rank 0] one\n[rank 1] tw")
+    write("node-1.log", "\x1b[31mred\n")
+    write("record.jsonl", "{}\n")
+    write("checkpoints/node-2.log", "no log\n")
+    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
+    assert list(logs.more()) == ["node-0 rank 0 | one", "node-1 | \x1b[31mred"]
+    assert list(logs.more()) == []
+    write("node-0.log", "[rank 0] one\n[rank 1] two\n[rank 1] [rank 2] three\n")
+    assert list(logs.more()) == ["node-0 rank 1 | two", "node-0 rank 1 | [rank 2] three"]
+    write("node-0-attempt-2.log", "[rank 0] by another node\n")
+    write("reader-3.log", "a line\n")
+    assert list(logs.more()) == ["node-0 attempt 2 rank 0 | by another node", "reader-3 | a line"]
+
+
+def test_a_log_is_read_in_pieces_and_a_longer_line_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = "demo.20260102T030405-0a1c"
+    write("node-0.log", "one\ntwo\nthis is long\nthree\nfo", other)
+    monkeypatch.setattr(bootstrap.lifecycle.logs, "_PIECE_BYTES", 8)
+    lines = RunLogs(boto3.client("s3"), BUCKET, other).more()
+    assert [line.partition(" | ")[2] for line in lines] == ["one", "two", "this is ", "long", "three"]
+
+
+def test_the_lines_of_one_rank_are_shown_alone() -> None:
+    write("node-0.log", "[rank 0] one\nfrom the launcher\n[rank 1] two\n")
+    write("node-1.log", "[rank 12] no\n[rank 1]\n")
+    write("node-0-attempt-2.log", "[rank 1] again\n")
+    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
+    lines = list(logs.more(1))
+    assert [line for line in lines if "rank" in line] == ["node-0 attempt 2 rank 1 | again", "node-0 rank 1 | two"]
+    assert len(lines) == 2
+
+
+def test_an_unknown_run_has_no_logs() -> None:
+    with pytest.raises(ShoalError):
+        RunLogs(boto3.client("s3"), BUCKET, "../x")
+
+
+def test_a_deployment_that_is_being_updated_does_not_end_the_logs_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    account: Any = SimpleNamespace(client=lambda _: None, session=None)
+    target: Any = SimpleNamespace(name="demo", account=account)
+    monkeypatch.setattr(stacks, "describe", lambda *_: {"StackStatus": "UPDATE_IN_PROGRESS"})
+    with pytest.raises(ShoalError, match="is in state UPDATE_IN_PROGRESS"):
+        _is_active(target, RUN)
+    monkeypatch.setattr(stacks, "describe", lambda *_: None)
+    assert not _is_active(target, RUN)

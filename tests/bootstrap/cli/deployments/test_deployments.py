@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
 import boto3
@@ -11,6 +12,7 @@ from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestDocument, RunRequest
+from bootstrap.lifecycle.bill import Bill
 from common.errors import ShoalError
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
@@ -55,10 +57,17 @@ def test_an_unknown_deployment_is_reported_with_the_existing_ones(command: str, 
 def test_destroy_reports_a_deleted_deployment_and_one_in_another_region(messages: Messages) -> None:
     again = shoal_here("destroy", "gone", "--yes")
     assert (again.returncode, again.stdout) == (0, "nothing of 'gone' is left to destroy\n")
-    assert shoal_here("costs", "gone").returncode == 0
     far = shoal_here("destroy", "far", "--yes")
     assert far.returncode == 1
     messages.check(far.stderr.rstrip())
+
+
+def test_the_bill_of_a_deleted_deployment_covers_30_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_bill = Mock(return_value=Bill(since="2026-01-02", services={}))
+    monkeypatch.setattr("bootstrap.lifecycle.bill.fetch_bill", fetch_bill)
+    assert shoal_here("costs", "gone").returncode == 0
+    since = fetch_bill.call_args.args[2]
+    assert timedelta(days=30) <= datetime.now(UTC) - since < timedelta(days=31)
 
 
 class Busy:
