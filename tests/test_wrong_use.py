@@ -11,26 +11,22 @@ import yaml
 
 from bootstrap.cli.main import main
 from tests.bootstrap.cli.command import content_of, leave_out_progress
-from tests.bootstrap.cli.known_model import save, save_topics
-from tests.messages import Messages
-from trainer.command_line import parse_arguments
 
 GROUPS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_use.yaml").read_text())
 ROWS = [{**row, "files": group.get("files", {}) | row.get("files", {})} for group in GROUPS for row in group["rows"]]
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return two trained models, by the names that commands have for them."""
-    folders = {name: tmp_path_factory.mktemp(name) for name in ("known", "topics")}
-    save(folders["known"])
-    save_topics(folders["topics"])
-    return folders
+def models(tmp_path_factory) -> dict[str, Path]:
+    from tests.bootstrap.cli.known_model import save_both
+
+    return save_both(tmp_path_factory)
 
 
-def files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> dict[Path, bytes]:
     """Return the visible files, without intermediate files from which the same command would continue."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and ".shoal-work-" not in str(path))
+    paths = (path for path in folder.rglob("*") if path.is_file() and ".shoal-work-" not in str(path))
+    return {path: path.read_bytes() for path in paths}
 
 
 def run(command: list[str]) -> int:
@@ -39,7 +35,7 @@ def run(command: list[str]) -> int:
         case ["shoal", *arguments]:
             return main(arguments)
         case ["python", "-m", "trainer", *arguments]:
-            parse_arguments(arguments)
+            import_module("trainer.command_line").parse_arguments(arguments)
             return 0
         case ["python", "-m", module, *arguments]:
             return int(import_module(module).main(arguments) or 0)
@@ -47,19 +43,12 @@ def run(command: list[str]) -> int:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.get("case", row["command"]) for row in ROWS])
-def test_wrong_use_gives_a_message_and_leaves_nothing(
-    row: dict[str, Any],
-    models: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    messages: Messages,
-) -> None:
+def test_wrong_use_gives_a_message_and_leaves_nothing(row, models, tmp_path, monkeypatch, capsys, messages) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(row.get("stdin", b""))))
     leave_out_progress(monkeypatch)
     for name, file in row["files"].items():
-        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_bytes(content_of(file))
     before = files_below(tmp_path)
     try:

@@ -4,10 +4,8 @@ import functools
 import json
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from shoal_guard import left_of
 
@@ -15,7 +13,7 @@ from tests.shoal.outside import EXAMPLES, run
 
 
 @pytest.mark.soak
-def test_the_example_stack_deletes_itself_and_its_leftovers_are_found(tmp_path: Path, shoal_aws: boto3.Session) -> None:
+def test_the_example_stack_deletes_itself_and_its_leftovers_are_found(tmp_path, shoal_aws) -> None:
     cdk = functools.partial(run, tmp_path, "cdk")
     cdk("bootstrap", "aws://000000000000/us-east-1")
     cdk("deploy", "--app", f"{sys.executable} {EXAMPLES / 'guarded_stack.py'}", "--require-approval", "never")

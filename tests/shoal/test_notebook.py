@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import nbformat
 import pytest
-from nbclient import NotebookClient
-from shoal_local_aws.aws import EmbeddedAws
 
 from bootstrap.demo.reviews import write_reviews
 
@@ -22,7 +19,10 @@ def texts_of(cell: Any) -> str:
     return "\n".join(each.get("text") or each["data"].get("text/plain", "") for each in cell["outputs"])
 
 
-def test_the_notebook_runs_on_a_bucket(aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs_on_a_bucket(aws, tmp_path, monkeypatch) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
     write_reviews(tmp_path / "reviews.json", texts=2000)
     boto3.client("s3").create_bucket(Bucket="my-reviews")
     boto3.client("s3").upload_file(str(tmp_path / "reviews.json"), "my-reviews", "yelp/reviews.json")

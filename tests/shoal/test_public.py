@@ -1,23 +1,25 @@
-"""The Python API: the documented examples and its errors."""
+"""The Python API: the documented examples, its errors, and the reference page of all public names."""
 
-from collections.abc import Callable
+import importlib
+import inspect
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+import shoal_guard
+import shoal_local_aws.account
+import shoal_local_aws.testing
 
 import shoal
 from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from shoal.arguments import errors_name_arguments
-from tests.bootstrap.cli import known_model
-from tests.messages import Messages
 from tests.shoal.outside import EXAMPLES, ROOT, run_python
 from tests.trainer.embeddings.made_text import lines
 
 
 @pytest.mark.soak
-def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_path: Path) -> None:
+def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_path) -> None:
     write_reviews(tmp_path / "reviews.json", texts=1_500)
     printed = run_python(tmp_path, EXAMPLES / "reviews_to_predictions.py", "reviews.json", "results")
     first, second, *predictions = printed.splitlines()
@@ -50,14 +52,12 @@ def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_p
     ],
     ids=["no file", "rating and label", "no epochs", "no model", "no text", "no tokeniser"],
 )
-def test_invalid_arguments_raise_errors_with_a_message(
-    error: type[Exception], call: Callable[[Path], Any], tmp_path: Path, messages: Messages
-) -> None:
+def test_invalid_arguments_raise_errors_with_a_message(error, call, tmp_path, messages) -> None:
     with messages.raises(error):
         call(tmp_path)
 
 
-def test_an_unknown_option_raises_a_type_error(tmp_path: Path) -> None:
+def test_an_unknown_option_raises_a_type_error(tmp_path) -> None:
     with pytest.raises(TypeError, match="'epoch'"):
         shoal.train(tmp_path / "dataset.h5", tmp_path / "model", epoch=1)
 
@@ -77,17 +77,17 @@ def test_commands_in_messages_are_not_translated() -> None:
         (["good"], float("nan"), ValueError),
     ],
 )
-def test_predict_refuses_invalid_arguments(
-    tmp_path: Path, messages: Messages, texts: Any, threshold: float | None, error: type[Exception]
-) -> None:
-    known_model.save(tmp_path)
+def test_predict_refuses_invalid_arguments(tmp_path, messages, texts, threshold, error) -> None:
+    from tests.bootstrap.cli.known_model import save
+
+    save(tmp_path)
     model = shoal.load_model(tmp_path)
     assert [each.label for each in model.predict(("good", "bad"), threshold=0.5)] == [1, 0]
     with messages.raises(error):
         model.predict(texts, threshold=threshold)
 
 
-def test_reading_options_are_passed_on(tmp_path: Path) -> None:
+def test_reading_options_are_passed_on(tmp_path) -> None:
     rows = [f"{'good' if number % 2 else 'poor'};a lamp named {'la' * number + 'lu'}" for number in range(60)]
     (tmp_path / "reviews.csv").write_text("\n".join(["mood;words", *rows]))
     made = shoal.preprocess(
@@ -105,7 +105,32 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
 
 
 @pytest.mark.soak
-def test_the_example_of_word_embeddings_finds_related_words(tmp_path: Path) -> None:
+def test_the_example_of_word_embeddings_finds_related_words(tmp_path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(lines(3000)))
     printed = run_python(tmp_path, EXAMPLES / "word_embeddings.py", "text.txt", "results", "seaa")
     assert [word[:3] for word in printed.split()[-5:]] == 5 * ["sea"]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
+
+
+def public_names() -> list[str]:
+    """Return the names on the page."""
+    return re.findall(r"^::: ([\w.]+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_reference_page_lists_all_public_names() -> None:
+    packages = (shoal, shoal_guard, shoal_local_aws.account, shoal_local_aws.testing)
+    offered = {f"{package.__name__}.{name}" for package in packages for name in package.__all__}
+    assert offered - set(public_names()) == set()
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_public_names_are_importable_and_documented(name) -> None:
+    module, _, last = name.rpartition(".")
+    found = getattr(importlib.import_module(module), last)
+    text = found.__doc__ or ""
+    assert text
+    if inspect.isfunction(found):
+        assert [each for each in inspect.signature(found).parameters if f" {each}: " not in text] == []
+        assert " Raises:\n" in text

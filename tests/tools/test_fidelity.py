@@ -34,7 +34,7 @@ TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("fidelity.yaml"
 
 
 @pytest.mark.parametrize("row", TABLES["sources"], ids=lambda row: row["case"])
-def test_operations_are_found_in_the_code(row: dict[str, Any]) -> None:
+def test_operations_are_found_in_the_code(row) -> None:
     assert sorted(f"{service} {operation}" for service, operation in calls_in(row["source"])) == row["found"]
 
 
@@ -57,7 +57,7 @@ def known() -> set[str]:
 
 
 @pytest.mark.lint
-def test_the_emulator_checks_actions_that_iam_has(known: set[str]) -> None:
+def test_the_emulator_checks_actions_that_iam_has(known) -> None:
     found = document.read()
     asked = {action for actions in found["operations"].values() for action in actions} | set(found["actions"])
     assert {action for action in asked if "*" not in action} - known <= NEWER
@@ -66,7 +66,7 @@ def test_the_emulator_checks_actions_that_iam_has(known: set[str]) -> None:
 
 @pytest.mark.lint
 @pytest.mark.parametrize("policy", POLICIES)
-def test_policies_allow_actions_that_iam_has(policy: str, known: set[str]) -> None:
+def test_policies_allow_actions_that_iam_has(policy, known) -> None:
     allowed = {action for statement in policies.document(policy)["Statement"] for action in statement.get("Action", ())}
     there = {action.lower() for action in known | NEWER}
     assert [action for action in sorted(allowed) if not fnmatch.filter(there, action.lower())] == []

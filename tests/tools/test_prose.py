@@ -19,7 +19,7 @@ PLAIN = '"""Return the split of a global batch over ranks."""\n# Ranks of one gr
         ('"""Words.\n\nThe run goes on.\n"""\n', 3, "docstring", "goes on"),
     ],
 )
-def test_a_phrase_to_avoid_is_found_with_its_line_and_kind(source: str, line: int, kind: str, phrase: str) -> None:
+def test_a_phrase_to_avoid_is_found_with_its_line_and_kind(source, line, kind, phrase) -> None:
     ((found_line, found_kind, found_phrase, _),) = check.findings("a.py", source)
     assert (found_line, found_kind, found_phrase) == (line, kind, phrase)
 
@@ -32,12 +32,12 @@ def test_a_phrase_to_avoid_is_found_with_its_line_and_kind(source: str, line: in
         ("a.yaml", "epochs: 3  # passes over the training rows\n"),
     ],
 )
-def test_plain_sentences_and_code_in_documents_pass(path: str, source: str) -> None:
+def test_plain_sentences_and_code_in_documents_pass(path, source) -> None:
     assert list(check.findings(path, source)) == []
 
 
 @pytest.mark.parametrize(("words", "found"), [(check.LONGEST, 0), (check.LONGEST + 1, 1)])
-def test_a_sentence_of_a_document_or_docstring_has_a_longest_length(words: int, found: int) -> None:
+def test_a_sentence_of_a_document_or_docstring_has_a_longest_length(words, found) -> None:
     sentence = " ".join(["word"] * words) + "."
     assert len(list(check.findings("a.md", f"Before.\n\n{sentence}\n"))) == found
     assert len(list(check.findings("a.py", f'"""{sentence}"""\n'))) == found

@@ -1,14 +1,18 @@
-"""The generated pages of the reference show every command, option and topology field."""
+"""The generated pages show every command, option, topology field and policy, and IAM accepts the policies."""
 
+import json
 from dataclasses import fields
 from importlib import import_module
 
+import boto3
 import click
 import pytest
 
 from bootstrap.cli.commands import COMMANDS
+from infra.policies import MOST_CHARACTERS, POLICIES, document
 from infra.schema import schema
 from tools import reference
+from tools.permissions import page, pasted
 from trainer.output import summary
 from trainer.output.lines import Line
 
@@ -16,7 +20,7 @@ KINDS = Line.__subclasses__()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_page_of_commands_shows_every_option(name: str) -> None:
+def test_the_page_of_commands_shows_every_option(name) -> None:
     section = reference.commands().split(f"\n## shoal {name}\n", 1)[1].split("\n## ", 1)[0]
     module, _ = COMMANDS[name]
     options = [each for each in import_module(module).run.params if isinstance(each, click.Option)]
@@ -45,3 +49,17 @@ def test_the_page_of_the_record_shows_every_kind_and_field() -> None:
 def test_signs_of_markdown_in_a_help_do_not_break_a_row() -> None:
     rows = [row for row in reference.commands().splitlines() if row.startswith("| `")]
     assert [row for row in rows if row.replace("\\|", "").count("|") != 3] == []
+
+
+def test_the_page_shows_every_policy_as_json() -> None:
+    assert [policy for policy in POLICIES if pasted(policy) not in page()] == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_iam_accepts_the_policy(policy, aws) -> None:
+    assert len(json.dumps(document(policy), separators=(",", ":"))) <= MOST_CHARACTERS
+    sids = [statement["Sid"] for statement in document(policy)["Statement"]]
+    assert len(sids) == len(set(sids))
+    iam = boto3.client("iam")
+    made = iam.create_policy(PolicyName=policy, PolicyDocument=json.dumps(document(policy)))["Policy"]
+    assert made["IsAttachable"]

@@ -18,7 +18,6 @@ from common.errors import ShoalError
 from infra import catalog
 from infra.catalog import PriceList
 from infra.topology_error import TopologyError
-from tests.messages import Messages
 from tools import refresh_prices
 
 NEWEST = catalog.prices("us-east-1")
@@ -133,7 +132,7 @@ class Aws:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)
     return tmp_path
 
@@ -159,7 +158,7 @@ def changed(folder: Path, *, g5: float | None = None, emr: Mapping[str, float] |
     return answered("us-east-1", machines(instances), folder=folder, offered=instances, emr=emr)
 
 
-def test_a_new_price_is_written_and_valid_from_today(folder: Path) -> None:
+def test_a_new_price_is_written_and_valid_from_today(folder) -> None:
     found = changed(folder, g5=0.9, emr=NEWEST.emr)
     assert (found.other.interface_endpoint_hour, found.other.nat_gateway_hour) == (0.011, 0.048)
     refresh_prices.append(found, folder=folder)
@@ -169,7 +168,7 @@ def test_a_new_price_is_written_and_valid_from_today(folder: Path) -> None:
     assert PriceList.lists("us-east-1", folder) == [NEWEST, found]
 
 
-def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
+def test_earlier_lists_stay_unchanged_with_their_comments(folder) -> None:
     path = folder / "us-east-1.yaml"
     before = path.read_text()
     refresh_prices.append(changed(folder), folder=folder)
@@ -178,7 +177,7 @@ def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
     assert list(folder.iterdir()) == [path]
 
 
-def test_a_region_without_a_list_gets_a_file(folder: Path, messages: Messages) -> None:
+def test_a_region_without_a_list_gets_a_file(folder, messages) -> None:
     pages = machines({"m5.xlarge": 0.214})
     found = answered("eu-west-1", pages, offered=["m5.xlarge"], emr={"m5.xlarge": 0.0535}, folder=folder)
     assert found.source == "AWS Price List API"
@@ -192,7 +191,7 @@ def test_a_region_without_a_list_gets_a_file(folder: Path, messages: Messages) -
         made.hourly("p5.48xlarge")
 
 
-def test_all_pages_are_read_and_other_products_are_ignored(folder: Path) -> None:
+def test_all_pages_are_read_and_other_products_are_ignored(folder) -> None:
     block = product({"instanceType": "p5.48xlarge", "usagetype": "BoxUsage:p5.48xlarge"}, 0.0)
     unknown = product({"instanceType": "x1.32xlarge", "usagetype": "BoxUsage:x1.32xlarge"}, 13.338)
     pages = [machines({"m5.xlarge": 0.2}), [block, unknown], machines({"p5.48xlarge": 60.0})]
@@ -202,7 +201,7 @@ def test_all_pages_are_read_and_other_products_are_ignored(folder: Path) -> None
     assert found.emr == {"m5.xlarge": 0.05}
 
 
-def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keeps_its_last_price(folder: Path) -> None:
+def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keeps_its_last_price(folder) -> None:
     pages, emr = machines({"m4.xlarge": 0.2, "m5.xlarge": 0.192}), {"m4.xlarge": 0.06, "m5.xlarge": 0.048}
     found = answered("us-east-1", pages, offered=["m5.xlarge"], emr=emr, folder=folder)
     retired = {name for name, row in catalog.catalog().types.items() if row.retired}
@@ -211,7 +210,7 @@ def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keep
     assert "m4.xlarge" not in found.emr
 
 
-def test_a_second_list_of_a_day_replaces_the_first(folder: Path) -> None:
+def test_a_second_list_of_a_day_replaces_the_first(folder) -> None:
     for price in (0.9, 0.8):
         refresh_prices.append(changed(folder, g5=price), folder=folder)
     lists = PriceList.lists("us-east-1", folder)
@@ -223,9 +222,7 @@ def test_a_second_list_of_a_day_replaces_the_first(folder: Path) -> None:
     ("region", "kept", "price"),
     [("us-east-1", ["nat_gateway_hour"], NEWEST.other.nat_gateway_hour), ("eu-west-1", [], None)],
 )
-def test_a_missing_price_is_kept_from_the_last_list_and_named(
-    region: str, kept: list[str], price: float | None, folder: Path
-) -> None:
+def test_a_missing_price_is_kept_from_the_last_list_and_named(region, kept, price, folder) -> None:
     pages = machines({"m5.xlarge": 0.2})
     found = answered(region, pages, offered=["m5.xlarge"], folder=folder, without="NatGateway-Hours")
     assert found.source.endswith(f"; not listed there, and kept from {NEWEST.date}: nat_gateway_hour") == bool(kept)
@@ -238,7 +235,7 @@ def test_a_missing_price_is_kept_from_the_last_list_and_named(
     [None, "no JSON", '{"product": {}}', '{"terms": {"OnDemand": {"a": {}}}}'],
     ids=["no type", "no JSON", "no terms", "no price"],
 )
-def test_an_unknown_response_is_reported_in_one_message(answer: str | None, folder: Path, messages: Messages) -> None:
+def test_an_unknown_response_is_reported_in_one_message(answer, folder, messages) -> None:
     aws = Aws("eu-west-1")
     aws.sells("AmazonEC2", ASKED_OF_EC2, [answer] if answer else [])
     if answer is None:
@@ -247,13 +244,13 @@ def test_an_unknown_response_is_reported_in_one_message(answer: str | None, fold
         refresh_prices.fetch_prices(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
-def test_an_unwritable_file_is_reported_in_one_message(folder: Path, messages: Messages) -> None:
+def test_an_unwritable_file_is_reported_in_one_message(folder, messages) -> None:
     with messages.raises(ShoalError):
         refresh_prices.append(NEWEST, folder=folder / "none")
 
 
 @pytest.fixture
-def refresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Aws], int]:
+def refresh(folder, monkeypatch) -> Callable[[Aws], int]:
     """Function that runs the program on a copy of the lists, with these answers of AWS; it returns the exit status."""
     monkeypatch.setattr(catalog, "PRICES", folder)
 
@@ -265,9 +262,7 @@ def refresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Aws], in
     return run
 
 
-def test_a_refresh_writes_changes_and_a_second_one_nothing(
-    refresh: Callable[[Aws], int], folder: Path, capsys: pytest.CaptureFixture[str], messages: Messages
-) -> None:
+def test_a_refresh_writes_changes_and_a_second_one_nothing(refresh, folder, capsys, messages) -> None:
     written = []
     for _ in range(2):
         aws = Aws("us-east-1")
@@ -282,9 +277,7 @@ def test_a_refresh_writes_changes_and_a_second_one_nothing(
     assert written[0] == written[1]
 
 
-def test_a_refusal_of_aws_is_reported_and_nothing_is_written(
-    refresh: Callable[[Aws], int], folder: Path, capsys: pytest.CaptureFixture[str], messages: Messages
-) -> None:
+def test_a_refusal_of_aws_is_reported_and_nothing_is_written(refresh, folder, capsys, messages) -> None:
     before = (folder / "us-east-1.yaml").read_bytes()
     aws = Aws("us-east-1")
     aws.stubs["pricing"].add_client_error("get_products", "AccessDeniedException", "not yours", 400)
@@ -293,20 +286,11 @@ def test_a_refusal_of_aws_is_reported_and_nothing_is_written(
     assert (folder / "us-east-1.yaml").read_bytes() == before
 
 
-EMULATOR = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
-}
+EMULATOR = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 
 
 @pytest.mark.parametrize("environment", [{}, EMULATOR], ids=["nothing", "emulator"])
-def test_a_refresh_without_credentials_fails_with_a_message(
-    environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    messages: Messages,
-) -> None:
+def test_a_refresh_without_credentials_fails_with_a_message(environment, monkeypatch, capsys, messages) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in {**NO_CREDENTIALS, **environment}.items():

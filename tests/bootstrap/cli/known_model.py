@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from corpus.text import word_ids
@@ -68,3 +69,11 @@ def save_topics(folder: Path) -> None:
         classes=TOPICS,
     )
     write_model(folder / "model", model)
+
+
+def save_both(factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of both models, by the names that commands of the tables have for them."""
+    folders = {name: factory.mktemp(name) for name in ("known", "topics")}
+    save(folders["known"])
+    save_topics(folders["topics"])
+    return folders

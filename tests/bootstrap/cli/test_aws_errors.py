@@ -6,7 +6,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.target import connect_account
-from tests.messages import Messages
 
 ERRORS: dict[str, BotoCoreError | ClientError] = {
     "no credentials": exceptions.NoCredentialsError(),
@@ -25,7 +24,7 @@ ERRORS: dict[str, BotoCoreError | ClientError] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_each_aws_error_is_explained_with_advice(name: str, messages: Messages) -> None:
+def test_each_aws_error_is_explained_with_advice(name, messages) -> None:
     messages.check(sentence(ERRORS[name]))
 
 
@@ -38,9 +37,7 @@ def test_each_aws_error_is_explained_with_advice(name: str, messages: Messages) 
         (None, {}, "us-east-1"),
     ],
 )
-def test_the_region_comes_from_option_environment_or_default(
-    option: str | None, environment: dict[str, str], region: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_region_comes_from_option_environment_or_default(option, environment, region, monkeypatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")

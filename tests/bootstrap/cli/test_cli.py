@@ -8,13 +8,11 @@ import socket
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 
 from bootstrap.cli.commands import COMMANDS
 from tests.bootstrap.cli.command import ACCOUNT, shoal_here
-from tests.messages import Messages
 from tests.waiting import PATIENCE, until
 
 HEAVY = {"torch", "aws_cdk", "mrjob", "numba", "boto3", "botocore", "pydantic", "h5py"}
@@ -50,7 +48,7 @@ def test_the_version_is_the_installed_one() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"shoal {version('shoal')}\n", "")
 
 
-def test_a_port_in_use_is_reported(messages: Messages) -> None:
+def test_a_port_in_use_is_reported(messages) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = shoal_here("embedded", "--port", port)
@@ -78,9 +76,7 @@ NO_ACCOUNT = {
     ],
     ids=["credentials", "status", "preprocess", "predict", "embed", "dataset"],
 )
-def test_missing_network_or_credentials_are_reported(
-    command: str, account: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
-) -> None:
+def test_missing_network_or_credentials_are_reported(command, account, tmp_path, monkeypatch, messages) -> None:
     monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -98,7 +94,7 @@ def can_mount() -> bool:
 @pytest.mark.skipif(
     not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
 )
-def test_a_full_disk_is_reported_and_leaves_no_file(reviews: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_file(reviews, tmp_path) -> None:
     mount = tmp_path / "small"
     mount.mkdir()
     script = (
@@ -116,9 +112,7 @@ def test_a_full_disk_is_reported_and_leaves_no_file(reviews: Path, tmp_path: Pat
     assert "free some space, or choose a different --output" in done.stderr
 
 
-def test_an_immediately_stopped_run_does_not_show_the_previous_result(
-    dataset: Path, model: Path, tmp_path: Path
-) -> None:
+def test_an_immediately_stopped_run_does_not_show_the_previous_result(dataset, model, tmp_path) -> None:
     shutil.copytree(model, tmp_path, dirs_exist_ok=True)
     (tmp_path / "summary.json").write_text('{"accuracy": 1.0}')
     options = ("--local", "--model", "lstm", "--epochs", "1", "--json", "--force")
@@ -131,7 +125,7 @@ def test_an_immediately_stopped_run_does_not_show_the_previous_result(
     assert not output or json.loads(output)["stopped"] is True
 
 
-def test_a_text_is_labelled_before_the_next_one_arrives(model: Path) -> None:
+def test_a_text_is_labelled_before_the_next_one_arrives(model) -> None:
     asked = subprocess.Popen(
         ["shoal", "predict", "--model", model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

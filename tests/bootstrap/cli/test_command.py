@@ -21,7 +21,6 @@ from bootstrap.config_file import write_config
 from common.errors import ShoalError
 from common.options import Option, argparse_argument
 from tests.bootstrap.cli.command import shoal_here
-from tests.messages import Messages
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
 
@@ -43,14 +42,14 @@ def parsed(*line: str) -> Any:
 
 
 @given(st.lists(st.lists(VALUES, min_size=1, max_size=3), max_size=3), st.booleans(), st.lists(VALUES, max_size=2))
-def test_several_values_end_at_the_next_option(groups: list[list[str]], flag: bool, rest: list[str]) -> None:
+def test_several_values_end_at_the_next_option(groups, flag, rest) -> None:
     line = [word for group in groups for word in ("--several", *group)] + ["--flag"] * flag
     several = tuple(value for group in groups for value in group)
     assert parsed(*line, "--", *rest) == {"several": several, "one": None, "flag": flag, "rest": tuple(rest)}
 
 
 @pytest.mark.parametrize("line", ["--one --flag", "--several --flag", "--several -- a", "--several", "--severa a"])
-def test_a_parse_error_names_the_option(line: str, messages: Messages) -> None:
+def test_a_parse_error_names_the_option(line, messages) -> None:
     with pytest.raises(click.UsageError) as refusal:
         parsed(*line.split())
     messages.check(refusal.value.format_message())
@@ -98,7 +97,7 @@ def error_of(*line: str) -> str:
 
 
 @pytest.mark.parametrize("line", ["", "--even 6 --switch", "--pair 2 3.5 --bits 16", "--words a b --folder x/y --w c"])
-def test_click_and_argparse_parse_a_described_option_alike(line: str) -> None:
+def test_click_and_argparse_parse_a_described_option_alike(line) -> None:
     parser = ArgumentParser()
     for each in DESCRIBED:
         parser.add_argument(*each.flags, **argparse_argument(each))
@@ -112,7 +111,7 @@ def test_click_and_argparse_refuse_a_value_with_the_same_message() -> None:
     assert error_of("--even", "5") == "5 is not even"
 
 
-def test_help_leaves_out_advanced_options_and_names_help_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_leaves_out_advanced_options_and_names_help_all(capsys) -> None:
     values_of("--help")
     usual = capsys.readouterr().out
     assert usual.index("Numbers:") < usual.index("an even number (default: 4)") < usual.index("Options:")
@@ -151,7 +150,7 @@ GIVEN = st.fixed_dictionaries(
 
 @settings(max_examples=50)
 @given(GIVEN)
-def test_a_config_file_restores_the_same_values(given: dict[str, tuple[str, ...]]) -> None:
+def test_a_config_file_restores_the_same_values(given) -> None:
     line = [
         word
         for flag, words in given.items()
@@ -166,20 +165,20 @@ def test_a_config_file_restores_the_same_values(given: dict[str, tuple[str, ...]
             assert given_words(read) == given_words(typed)
 
 
-def test_the_command_line_overrides_the_file_and_the_file_the_default(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_file_and_the_file_the_default(tmp_path) -> None:
     (tmp_path / "c.yaml").write_text("e: 6\nbits: 16\nwords: [a, off, 1.50]\na-text: no\nswitch: false\n")
     values = values_of("--bits", "32", "--config", str(tmp_path / "c.yaml"))
     assert values == {**values_of(), "even": 6, "bits": 32, "words": ("a", "off", "1.50"), "a_text": "no"}
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_config_file_is_refused_with_its_line(case: str, tmp_path: Path, messages: Messages) -> None:
+def test_a_wrong_config_file_is_refused_with_its_line(case, tmp_path, messages) -> None:
     if WRONG[case] is not None:
         (tmp_path / "c.yaml").write_text(WRONG[case])
     messages.check(error_of("--config", str(tmp_path / "c.yaml")))
 
 
-def test_a_users_file_is_not_replaced(tmp_path: Path, messages: Messages) -> None:
+def test_a_users_file_is_not_replaced(tmp_path, messages) -> None:
     (tmp_path / "mine.yaml").write_text("even: 6  # as I like it")
     with messages.raises(ShoalError):
         write_config(tmp_path / "mine.yaml", "it", {"even": ("4",)})
@@ -190,7 +189,7 @@ WORDS = {"slow": "0:1.5"}
 
 
 @pytest.mark.parametrize("name", ["train", "preprocess", "predict"])
-def test_a_config_file_accepts_every_option(name: str, tmp_path: Path) -> None:
+def test_a_config_file_accepts_every_option(name, tmp_path) -> None:
     command = shoal.resolve_command(click.Context(shoal), [name])[1]
     assert command is not None
     wanted = {}
@@ -226,7 +225,7 @@ def test_bash_completes_commands_options_and_values() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_code_is_valid_in_each_shell(shell: str) -> None:
+def test_completion_code_is_valid_in_each_shell(shell) -> None:
     script = shoal_here("completion", shell).stdout
     assert f"_SHOAL_COMPLETE={shell}_complete" in script
     if shutil.which(shell):

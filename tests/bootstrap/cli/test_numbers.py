@@ -39,7 +39,7 @@ def test_there_are_numeric_options() -> None:
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_numeric_options_have_bounds(name: str) -> None:
+def test_numeric_options_have_bounds(name) -> None:
     for value in (*HUGE, *NO_NUMBERS):
         with pytest.raises(click.BadParameter) as caught:
             NUMBERS[name].type.convert(value, NUMBERS[name], None)
@@ -47,7 +47,7 @@ def test_numeric_options_have_bounds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONVERTED)
-def test_huge_numbers_in_converted_options_cause_no_traceback(name: str) -> None:
+def test_huge_numbers_in_converted_options_cause_no_traceback(name) -> None:
     for value in (*HUGE, *NO_NUMBERS, *(f"g5.xlarge:{each}" for each in HUGE)):
         with suppress(click.BadParameter):
             CONVERTED[name].type.convert(value, CONVERTED[name], None)

@@ -3,14 +3,12 @@
 import io
 import re
 import sys
-from collections.abc import Callable
 
 import pytest
 
 from bootstrap import progress
 from bootstrap.cli import output
 from bootstrap.cli.output import table
-from trainer.output.reporter import print_notice
 
 HOSTILE = "red \x1b[31m\x9b2J\x07\u202eback\x00\r over"
 SHOWN = "red ?[31m?2J??back?  over"
@@ -26,6 +24,12 @@ def bars() -> None:
         sys.stderr.write(f"{shown._bar.line()}\n")  # as the thread of `Bars` does
 
 
+def notice() -> None:
+    from trainer.output.reporter import print_notice
+
+    print_notice(HOSTILE)
+
+
 @pytest.mark.parametrize(
     "prints",
     [
@@ -37,13 +41,11 @@ def bars() -> None:
         lambda: output.print_result(output.Result({"a": HOSTILE}, [{"a": "{a}"}])),
         lambda: output.confirm(HOSTILE),
         lambda: progress.note(HOSTILE),
-        lambda: print_notice(HOSTILE),
+        notice,
         bars,
     ],
 )
-def test_output_contains_no_control_characters(
-    prints: Callable[[], None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_contains_no_control_characters(prints, capsys, monkeypatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     prints()
     printed = OWN.sub("", "".join(capsys.readouterr()))
@@ -51,7 +53,7 @@ def test_output_contains_no_control_characters(
     assert printed.replace("\n", "").isprintable()
 
 
-def test_a_newline_in_a_name_adds_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_newline_in_a_name_adds_no_line(capsys) -> None:
     assert table([("bucket\nstack", "deleted")]) == "bucket stack  deleted"
     progress.note("left out: a\nshoal: all is gone")
     assert capsys.readouterr().err == "  left out: a shoal: all is gone\n"
@@ -69,8 +71,6 @@ CONTENT = {"spent": 3.5, "runs": [{"run": "a", "bytes": 1500, "ends": None}, {"r
         ("a sentence", "a sentence"),
     ],
 )
-def test_templates_show_fields_of_the_content(
-    part: output.Part, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_templates_show_fields_of_the_content(part, shown, capsys) -> None:
     assert output.print_result(output.Result(CONTENT, [part], status=1)) == 1
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == shown.split("\n")

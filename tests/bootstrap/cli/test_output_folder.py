@@ -13,7 +13,6 @@ import pytest
 
 from bootstrap.cli.output_folder import sole_writer
 from tests.bootstrap.cli.command import shoal_here
-from tests.messages import Messages
 
 HOLDER = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[-1], os.O_RDONLY), fcntl.LOCK_EX); print(); input()"
 
@@ -41,9 +40,7 @@ def held(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
         "demo",
     ],
 )
-def test_the_second_command_is_refused_and_changes_nothing(
-    command: str, model: Path, tmp_path: Path, messages: Messages
-) -> None:
+def test_the_second_command_is_refused_and_changes_nothing(command, model, tmp_path, messages) -> None:
     (tmp_path / "data").write_text("a fine lamp\n")
     output = tmp_path / "out"
     with held(output):
@@ -52,7 +49,7 @@ def test_the_second_command_is_refused_and_changes_nothing(
     messages.check(done.stderr.rstrip())
 
 
-def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
+def test_a_killed_process_releases_its_lock(tmp_path) -> None:
     with held(tmp_path / "out") as process:
         process.kill()
         process.wait()
@@ -60,7 +57,7 @@ def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
             pass
 
 
-def test_a_folder_created_only_for_the_lock_is_removed(tmp_path: Path) -> None:
+def test_a_folder_created_only_for_the_lock_is_removed(tmp_path) -> None:
     with sole_writer(tmp_path / "a" / "b"):
         assert (tmp_path / "a" / "b").is_dir()
     assert list(tmp_path.iterdir()) == []
@@ -69,16 +66,14 @@ def test_a_folder_created_only_for_the_lock_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
 
 
-def test_a_file_system_without_folder_locks_causes_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], messages: Messages
-) -> None:
+def test_a_file_system_without_folder_locks_causes_a_warning(tmp_path, monkeypatch, capsys, messages) -> None:
     monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.EBADF, "Bad file descriptor")))
     with sole_writer(tmp_path):
         pass
     messages.check(capsys.readouterr().err.rstrip())
 
 
-def test_an_uncreatable_folder_raises_no_error_here(tmp_path: Path) -> None:
+def test_an_uncreatable_folder_raises_no_error_here(tmp_path) -> None:
     (tmp_path / "file").touch()
     with sole_writer(tmp_path / "file"), sole_writer(tmp_path / "file" / "below"):
         pass

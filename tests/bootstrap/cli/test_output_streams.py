@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -24,20 +23,20 @@ def run(command: str, given: str = "", **environment: str) -> "subprocess.Comple
     )
 
 
-def test_answers_are_utf_8_in_every_locale(model: Path) -> None:
+def test_answers_are_utf_8_in_every_locale(model) -> None:
     environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
     done = run(f"shoal predict --model {model}", TEXT, **environment)
     assert (done.returncode, done.stdout.decode().rstrip().split("\t")[-1]) == (0, TEXT)
 
 
 @pytest.mark.parametrize("command", ["predict --model {model}", "--version"])
-def test_a_full_standard_output_is_reported(command: str, model: Path) -> None:
+def test_a_full_standard_output_is_reported(command, model) -> None:
     done = run(f"shoal {command.format(model=model)} >/dev/full", "good\n")
     assert done.returncode == 1
     assert done.stderr.decode() == "shoal: cannot write to standard output: No space left on device\n"
 
 
-def test_a_closed_pipe_ends_a_command_quietly(model: Path) -> None:
+def test_a_closed_pipe_ends_a_command_quietly(model) -> None:
     done = run(f"(shoal predict --model {model}; echo $? >&2) | true", "good\n" * 100_000)
     assert done.stderr == b"1\n"
 
@@ -47,7 +46,7 @@ def test_a_command_accepts_a_closed_standard_output() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_an_argument_that_is_not_utf_8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_argument_that_is_not_utf_8_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = shoal_here("preprocess", "--local", "--input", "x", "--output", os.fsdecode(b"out\xff"))
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])

@@ -201,9 +201,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_command_prints_exactly_this(
-    row: dict[str, Any], models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_prints_exactly_this(row, models, tmp_path, monkeypatch) -> None:
     assert printed(row, {**models, "here": tmp_path}, monkeypatch) == {
         "status": row.get("status", 0),
         "out": row.get("json", row.get("out", "")),
@@ -216,9 +214,7 @@ def test_a_command_prints_exactly_this(
 @pytest.mark.parametrize(
     "row", [together(EMPTY | group, group["rows"][0], 3) for _, group in GROUPS], ids=[name for name, _ in GROUPS]
 )
-def test_output_of_commands_fits_the_terminal(
-    row: dict[str, Any], models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_of_commands_fits_the_terminal(row, models, tmp_path, monkeypatch) -> None:
     shown = printed(row, {**models, "here": tmp_path}, monkeypatch)
     lines = (shown["out"] + shown["err"]).splitlines()
     assert [line for line in lines if len(line) > 80 and len(line.split()) > 1] == []

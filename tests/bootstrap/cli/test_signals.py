@@ -21,7 +21,7 @@ from tests.waiting import PATIENCE, until
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: Path, tmp_path: Path) -> None:
+def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset, tmp_path) -> None:
     mark = os.fspath(tmp_path)
     options = ("--local", "--model", "lstm", "--epochs", "10", "--json")
     command = ["shoal", "train", *options, "--data", dataset, "--output", tmp_path]
@@ -52,7 +52,7 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     assert run.test.epoch == 10
 
 
-def test_an_interrupt_during_imports_ends_the_command(reviews: Path, tmp_path: Path) -> None:
+def test_an_interrupt_during_imports_ends_the_command(reviews, tmp_path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "bootstrap.cli.main", "preprocess", "--local"]
     process = subprocess.Popen(
         [*command, "--input", reviews, "--output", tmp_path / "out"], stderr=subprocess.PIPE, text=True
@@ -76,7 +76,7 @@ MOMENTS = ("", "to-read", "tasks", "tasks/**/mapper", "tasks/**/stderr", "tasks/
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packed(tmp_path_factory) -> Path:
     """One large gzip of reviews."""
     path = tmp_path_factory.mktemp("reviews") / "reviews.json.gz"
     letters = str.maketrans("0123456789", "abcdefghij")
@@ -126,15 +126,13 @@ def interrupt(packed: Path, output: Path, moment: str, *, to_all: bool, wait: fl
 
 
 @pytest.mark.parametrize("to_all", [True, False])
-def test_an_interrupt_while_reading_a_gzip_ends_all_processes(packed: Path, tmp_path: Path, to_all: bool) -> None:
+def test_an_interrupt_while_reading_a_gzip_ends_all_processes(packed, tmp_path, to_all) -> None:
     interrupt(packed, tmp_path / "out", "tasks/**/stderr", to_all=to_all)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("to_all", [True, False])
-def test_an_interrupt_at_any_moment_ends_everything_and_the_next_run_succeeds(
-    packed: Path, tmp_path: Path, to_all: bool
-) -> None:
+def test_an_interrupt_at_any_moment_ends_everything_and_the_next_run_succeeds(packed, tmp_path, to_all) -> None:
     chance = random.Random(2)
     for moment in MOMENTS:
         interrupt(packed, tmp_path / "out", moment, to_all=to_all, wait=chance.uniform(0, 0.2))

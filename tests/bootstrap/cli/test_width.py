@@ -9,7 +9,6 @@ import struct
 import termios
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -31,7 +30,7 @@ WORDS = st.lists(st.text("ab-/.", min_size=1, max_size=12), max_size=12).map(" "
 
 
 @given(WORDS, st.integers(1, 30), st.sampled_from(["", "  "]))
-def test_lines_are_wrapped_only_between_words(text: str, width: int, indent: str) -> None:
+def test_lines_are_wrapped_only_between_words(text, width, indent) -> None:
     made = wrapped(indent + text, width)
     assert made.split() == text.split()
     assert all(len(line) <= width or len(line.split()) == 1 for line in made.split("\n"))
@@ -52,7 +51,7 @@ COMMAND = "aws ec2 create-default-subnet --region eu-central-1 --availability-zo
         f"to see it first: shoal status it; to end it: {COMMAND}",
     ],
 )
-def test_a_command_is_not_wrapped_and_gets_its_own_line(text: str) -> None:
+def test_a_command_is_not_wrapped_and_gets_its_own_line(text) -> None:
     made = wrapped(text, WIDTH)
     assert made.split() == text.split()
     lines = [line.strip() for line in made.split("\n")]
@@ -87,7 +86,7 @@ def test_commands_in_messages_about_running_nodes_can_be_copied() -> None:
 
 
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5), st.booleans())
-def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], headed: bool) -> None:
+def test_a_table_fits_and_keeps_its_words(rows, headed) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "columns", lambda _: 40)
         made = table(rows, ("a head", "b", "c") if headed else ())
@@ -97,15 +96,13 @@ def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], head
         assert all(len(line) <= 40 for line in made.split("\n"))
 
 
-def test_output_without_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_without_a_terminal_is_not_wrapped(monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert table([("name", "word " * 40)], stream=io.StringIO()) == "name  " + ("word " * 40).rstrip()
 
 
 @pytest.mark.parametrize(("variable", "width"), [("40", 40), ("0", WIDTH), ("", WIDTH)])
-def test_columns_returns_the_width_of_terminals_only(
-    variable: str, width: int, terminal: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_returns_the_width_of_terminals_only(variable, width, terminal, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", variable)
     with open(terminal[1], "w", closefd=False) as screen, (tmp_path / "file").open("w") as file:
         assert (columns(screen), columns(file)) == (width, None)
@@ -113,7 +110,7 @@ def test_columns_returns_the_width_of_terminals_only(
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in COMMANDS), ("dataset", "info"), ("train", "--help-all")])
-def test_help_fits_the_terminal(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_fits_the_terminal(verb, capsys) -> None:
     assert main([*verb, "--help"]) == 0
     text = capsys.readouterr().out
     assert [line for line in text.splitlines() if len(line) > WIDTH] == []
@@ -142,9 +139,7 @@ def drawn_on(terminal: int) -> str:
     ("environment", "escapes"), [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
 )
 @pytest.mark.parametrize("typed", ["plan --help", "plan no-such-topology"])
-def test_only_capable_terminals_get_escape_codes(
-    typed: str, environment: dict[str, str], escapes: bool, terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_capable_terminals_get_escape_codes(typed, environment, escapes, terminal, monkeypatch) -> None:
     ours, theirs = terminal
     for name, value in {"TERM": "xterm", **environment}.items():
         monkeypatch.setenv(name, value)
@@ -154,7 +149,7 @@ def test_only_capable_terminals_get_escape_codes(
     assert ("\x1b" in drawn_on(ours)) == escapes
 
 
-def test_a_bar_shows_as_many_figures_as_fit(terminal: tuple[int, int]) -> None:
+def test_a_bar_shows_as_many_figures_as_fit(terminal) -> None:
     ours, theirs = terminal
     figures = {"loss": "0.345", "balanced": "97%", "cost so far": "$1.23", "epoch": "3"}
     with open(theirs, "w", closefd=False) as screen, redirect_stderr(screen), Bars(unit="row") as bars:

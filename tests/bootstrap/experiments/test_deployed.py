@@ -24,7 +24,7 @@ TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("node_bucket")
-def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path: Path) -> None:
+def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path) -> None:
     fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot(None))
     experiment = Experiment.model_validate(
         {

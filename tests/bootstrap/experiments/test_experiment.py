@@ -11,8 +11,6 @@ from bootstrap.training.places.local import LocalPlace
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from tests.bootstrap.cli.command import shoal_here
-from tests.messages import Messages
-from tests.trainer.conftest import VOCABULARY, make_rows
 from tests.trainer.embeddings import made_text
 
 TRAINING = """\
@@ -50,7 +48,9 @@ arms:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path) -> Path:
+    from tests.trainer.conftest import VOCABULARY, make_rows
+
     path = tmp_path / "dataset.h5"
     settings = Settings(row_length=20, vocabulary_size=60)
     rows = make_rows(600, seed=1)
@@ -80,7 +80,7 @@ class Stopping(Bars):
 
 
 @pytest.mark.soak
-def test_a_stopped_experiment_continues(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_experiment_continues(tmp_path, data, monkeypatch) -> None:
     file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, factor=10))
     arguments = (file, "--local", "--data", data, "--output", tmp_path / "out", "--arms", "two")
     monkeypatch.setattr("bootstrap.cli.learning.experiment.Bars", Stopping)
@@ -104,7 +104,7 @@ def test_a_stopped_experiment_continues(tmp_path: Path, data: Path, monkeypatch:
 
 
 @pytest.mark.soak
-def test_preprocessing_is_measured_and_its_datasets_are_removed(tmp_path: Path) -> None:
+def test_preprocessing_is_measured_and_its_datasets_are_removed(tmp_path) -> None:
     words = ("good", "bad", "plain", "quick", "slow", "kind")
     texts = [" ".join(words[(number + each) % 6] + "x" * (number // 9) for each in range(4)) for number in range(400)]
     lines = [f'{{"reviewText": "{text}", "overall": {1 + number % 5}}}\n' for number, text in enumerate(texts)]
@@ -124,7 +124,7 @@ def test_preprocessing_is_measured_and_its_datasets_are_removed(tmp_path: Path) 
 
 
 @pytest.mark.soak
-def test_an_experiment_on_word_embeddings_reads_its_text_once(tmp_path: Path) -> None:
+def test_an_experiment_on_word_embeddings_reads_its_text_once(tmp_path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(made_text.lines(400)))
     pairs = made_text.pairs(tmp_path / "topics.txt")
     arguments = (written(tmp_path, WORDS), "--local", "--output", tmp_path / "out", "--input", tmp_path / "text.txt")
@@ -143,15 +143,3 @@ def test_an_experiment_on_word_embeddings_reads_its_text_once(tmp_path: Path) ->
         text.write("\nanother line")
     other = run(*arguments)
     assert (other.returncode, "contains runs on different data" in other.stderr) == (1, True)
-
-
-def test_other_folders_in_the_output_are_kept(tmp_path: Path, messages: Messages) -> None:
-    precious = tmp_path / "out/all/1/precious"
-    precious.parent.mkdir(parents=True)
-    precious.write_text("mine")
-    (tmp_path / "reviews.json").write_text("x")
-    inputs = ("--local", "--input", tmp_path / "reviews.json")
-    done = run(written(tmp_path, PREPROCESSING), *inputs, "--output", tmp_path / "out")
-    assert (done.returncode, precious.read_text()) == (1, "mine")
-    messages.check(done.stderr.rstrip())
-    assert not (tmp_path / "out/experiment.json").exists()

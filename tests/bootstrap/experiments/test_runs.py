@@ -21,19 +21,17 @@ LINES = [f"line {number}\n".encode() for number in range(10)]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> PlannedRun:
+def run(tmp_path) -> PlannedRun:
     return PlannedRun(arm=ARM, repeat=1, folder=tmp_path / "out" / "some" / "1")
 
 
 @pytest.fixture
-def packed(tmp_path: Path) -> Path:
+def packed(tmp_path) -> Path:
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(b"".join(LINES)))
     return tmp_path / "a.json.gz"
 
 
-def test_a_price_is_of_the_share_of_the_decompressed_bytes(
-    run: PlannedRun, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_price_is_of_the_share_of_the_decompressed_bytes(run, packed, tmp_path, monkeypatch) -> None:
     price = Mock()
     monkeypatch.setattr("bootstrap.experiments.preprocessings.price_of_cores", price)
     Preprocessings(LocalMachine(), [str(packed)], tmp_path / "out").price(run)
@@ -41,7 +39,7 @@ def test_a_price_is_of_the_share_of_the_decompressed_bytes(
 
 
 def test_a_run_on_a_cluster_takes_a_share_of_the_lines_and_counts_the_cores_of_all_nodes(
-    run: PlannedRun, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run, packed, tmp_path, monkeypatch
 ) -> None:
     counts = dict.fromkeys(("lines", "distinct", "train", "test"), 3)
     preprocess = Mock(return_value=Mock(counts=counts, digest="abc"))
@@ -62,9 +60,7 @@ def test_a_run_on_a_cluster_takes_a_share_of_the_lines_and_counts_the_cores_of_a
         ({"stopped": True, "stopped_by": "SIGTERM"}, "SIGTERM"),
     ],
 )
-def test_a_training_names_the_signal_that_stopped_it(
-    run: PlannedRun, summary: dict[str, Any], signal: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_names_the_signal_that_stopped_it(run, summary, signal, monkeypatch) -> None:
     train = Mock(return_value=summary)
     monkeypatch.setattr("bootstrap.experiments.trainings.train", train)
     monkeypatch.setattr(LocalMachine, "place", Mock())
@@ -80,6 +76,6 @@ def experiment_of(**fields: Any) -> Experiment:
 
 
 @pytest.mark.parametrize("keep_case", [True, False])
-def test_text_is_read_in_lower_case_unless_the_experiment_keeps_case(keep_case: bool, tmp_path: Path) -> None:
+def test_text_is_read_in_lower_case_unless_the_experiment_keeps_case(keep_case, tmp_path) -> None:
     source = text_of(experiment_of(kind="words", text={"keep_case": keep_case}), ("a.txt",), tmp_path)
     assert source._settings.lowercase is not keep_case

@@ -7,7 +7,6 @@ from typing import Any
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent.store import Bucket
@@ -17,45 +16,26 @@ from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
 from common.errors import ShoalError
 from tests.bootstrap.cli.command import shoal_here
-from tests.messages import Messages
-
-Fetch = Callable[..., FetchResult]
 
 BUCKET = "data"
 ATTACKED = "attacked"
 ONE, TWO, GOOD = (f"{name}.20260102T030405-0a1b" for name in ("one", "two", "good"))
-# Names that Shoal does not use, although they stay inside the folder.
-FOREIGN = (
-    "runs/jobs/merge.py",
-    f"runs/{GOOD}/train.py",
-    f"runs/{GOOD}/other/events",
-    f"runs/{GOOD}/node-x.log",
-    f"runs/{GOOD}/record.jsonl/x",
-    f"runs/{GOOD}/model/x",
-    f"runs/{GOOD}/model/config.json/x",
-    f"runs/{GOOD}/model/.config.json",
-    f"runs/{GOOD}/RECORD.JSONL",
-    f"runs/{GOOD}.git/record.jsonl",
-)
-HOSTILE = (
-    "runs/../escape",
-    f"runs/{GOOD}/../../escape",
-    f"runs/{GOOD}//escape",
-    "runs//etc/escape",
-    f"runs/{GOOD}/.bashrc",
-    "runs/.ssh/authorized_keys",
-    f"runs/{GOOD}/a\\b",
-    f"runs/{GOOD}/\x1b[31mred",
-    f"runs/{GOOD}/{'x' * 300}",
-    f"runs/{GOOD}/link/escape",
-    f"runs/{GOOD}/file/escape",
-    f"runs/{GOOD}/folder",
-)
+NAMES = "train.py other/events node-x.log record.jsonl/x model/x model/config.json/x model/.config.json RECORD.JSONL"
+FOREIGN = ["runs/jobs/merge.py", f"runs/{GOOD}.git/record.jsonl", *(f"runs/{GOOD}/{name}" for name in NAMES.split())]
+"""Names that Shoal does not use, although they stay inside the folder."""
+BAD_NAMES = [
+    *("../../escape", "/escape", ".bashrc", "a\\b", "\x1b[31mred", "x" * 300),
+    *("link/escape", "file/escape", "folder"),
+]
+HOSTILE = [
+    *("runs/../escape", "runs//etc/escape", "runs/.ssh/authorized_keys"),
+    *(f"runs/{GOOD}/{name}" for name in BAD_NAMES),
+]
 RESULTS = ("model/config.json", "model/model.safetensors", "record.jsonl", "summary.json", "node-0.log")
 
 
 @pytest.fixture(scope="module")
-def s3(aws: EmbeddedAws) -> Any:
+def s3(aws) -> Any:
     client = boto3.client("s3")
     client.create_bucket(Bucket=BUCKET)
     for name in (*RESULTS, "checkpoints/last.pt"):
@@ -71,7 +51,7 @@ def s3(aws: EmbeddedAws) -> Any:
 
 
 @pytest.fixture
-def fetch(s3: Any, tmp_path: Path) -> Fetch:
+def fetch(s3, tmp_path) -> Callable[..., FetchResult]:
     """Function that fetches runs from a bucket into the folder `output`."""
 
     def run(bucket: str = BUCKET, **options: str) -> FetchResult:
@@ -85,7 +65,7 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_each_run_is_copied_into_its_own_folder_without_checkpoints(fetch: Fetch, tmp_path: Path) -> None:
+def test_each_run_is_copied_into_its_own_folder_without_checkpoints(fetch, tmp_path) -> None:
     done = fetch()
     assert files(tmp_path / "output") == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
     assert (tmp_path / "output" / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
@@ -93,7 +73,7 @@ def test_each_run_is_copied_into_its_own_folder_without_checkpoints(fetch: Fetch
     assert done.bytes == len("{}") + sum(map(len, RESULTS))
 
 
-def test_existing_files_are_kept_and_changed_ones_are_copied_again(fetch: Fetch, tmp_path: Path) -> None:
+def test_existing_files_are_kept_and_changed_ones_are_copied_again(fetch, tmp_path) -> None:
     fetch()
     config = tmp_path / "output" / ONE / "model" / "config.json"
     config.write_bytes(b"half")
@@ -103,7 +83,7 @@ def test_existing_files_are_kept_and_changed_ones_are_copied_again(fetch: Fetch,
     assert config.read_bytes() == b"model/config.json"
 
 
-def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3: Any, tmp_path: Path) -> None:
+def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3, tmp_path) -> None:
     store = Bucket(BUCKET, s3)
     copy_results(store, ONE, tmp_path)
     path = tmp_path / "summary.json"
@@ -114,21 +94,21 @@ def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3: 
     assert path.read_bytes() == b"summary.json"
 
 
-def test_one_run_can_be_fetched_alone(fetch: Fetch, tmp_path: Path) -> None:
+def test_one_run_can_be_fetched_alone(fetch, tmp_path) -> None:
     fetch(run=TWO)
     assert files(tmp_path) == {f"output/{TWO}/record.jsonl"}
 
 
-def test_a_missing_run_is_reported_with_the_existing_ones(fetch: Fetch, messages: Messages) -> None:
+def test_a_missing_run_is_reported_with_the_existing_ones(fetch, messages) -> None:
     with messages.raises(ShoalError):
         fetch(run="three")
 
 
-def test_a_bucket_without_runs_gives_an_empty_result(fetch: Fetch) -> None:
+def test_a_bucket_without_runs_gives_an_empty_result(fetch) -> None:
     assert fetch("empty").runs == []
 
 
-def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(s3: Any, fetch: Fetch) -> None:
+def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(s3, fetch) -> None:
     s3.create_bucket(Bucket="noted")
     for run, name in ((ONE, "model/config.json"), (TWO, "record.jsonl"), (TWO, "checkpoints/step-000000001.pt")):
         s3.put_object(Bucket="noted", Key=f"runs/{run}/{name}", Body=b"x")
@@ -147,7 +127,7 @@ def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(
     assert fetched.unfetched(s3, "noted") == [ONE]
 
 
-def test_a_read_only_bucket_gets_no_record_of_fetched_runs(s3: Any, aws: EmbeddedAws, messages: Messages) -> None:
+def test_a_read_only_bucket_gets_no_record_of_fetched_runs(s3, aws, messages) -> None:
     notes: list[str] = []
     with aws.faults.during(Denied(service="s3", operation="PutObject")):
         fetched.record(s3, BUCKET, {ONE: {"x": "y"}}, notes.append)
@@ -156,7 +136,7 @@ def test_a_read_only_bucket_gets_no_record_of_fetched_runs(s3: Any, aws: Embedde
 
 
 @pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
+def run_folder(tmp_path) -> Path:
     """The folder of a run with a symbolic link out of it, a file, and a folder."""
     run = tmp_path / "output" / GOOD
     (run / "folder").mkdir(parents=True)
@@ -166,9 +146,7 @@ def run_folder(tmp_path: Path) -> Path:
     return run
 
 
-def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(
-    fetch: Fetch, run_folder: Path, tmp_path: Path, messages: Messages
-) -> None:
+def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(fetch, run_folder, tmp_path, messages) -> None:
     done = fetch(ATTACKED)
     assert len(done.refused) == len(HOSTILE) + len(FOREIGN)
     for sentence in sorted({each.partition("' is not ")[2] for each in done.refused}):
@@ -178,14 +156,14 @@ def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(
     assert (done.runs, done.copied) == ([GOOD], 2)
 
 
-def test_a_training_writes_only_to_its_output(s3: Any, run_folder: Path, tmp_path: Path, messages: Messages) -> None:
+def test_a_training_writes_only_to_its_output(s3, run_folder, tmp_path, messages) -> None:
     with messages.raises(ShoalError):
         copy_results(Bucket(ATTACKED, s3), GOOD, run_folder).summary  # noqa: B018
     assert files(run_folder) >= {"record.jsonl", "summary.json"}
     assert [path for path in files(tmp_path) if not path.startswith("output/")] == []
 
 
-def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(fetch: Fetch, tmp_path: Path) -> None:
+def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(fetch, tmp_path) -> None:
     mine = [tmp_path / "output" / "jobs" / "merge.py", tmp_path / "output" / GOOD / "train.py"]
     for path in mine:
         path.parent.mkdir(parents=True)
@@ -195,9 +173,7 @@ def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(fetch: Fetch, t
 
 
 @pytest.mark.parametrize(("bucket", "status"), [(ATTACKED, 1), (BUCKET, 0)])
-def test_refused_objects_are_reported_and_the_exit_status_is_1(
-    s3: Any, tmp_path: Path, messages: Messages, bucket: str, status: int
-) -> None:
+def test_refused_objects_are_reported_and_the_exit_status_is_1(s3, tmp_path, messages, bucket, status) -> None:
     done = shoal_here("fetch", "--bucket", bucket, "--output", tmp_path / "output")
     assert (done.returncode, "not fetched" in done.stdout) == (status, status == 1)
     messages.check(done.stderr.rstrip())

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.aws import EmbeddedAws
 
 import bootstrap.lifecycle.logs
 from bootstrap.aws import stacks
@@ -18,7 +17,6 @@ from bootstrap.lifecycle.logs import RunLogs
 from bootstrap.lifecycle.status import ClusterStatus, Status
 from common.errors import ShoalError
 from infra import topology
-from tests.messages import Messages
 
 OUTPUTS = {topology.OUTPUT_DATA_BUCKET: "data", topology.OUTPUT_GUARD: "guard"}
 CLUSTER = ClusterStatus(identifier="j-1", state="WAITING", reason="", nodes=[], most=[])
@@ -50,7 +48,7 @@ def test_the_requested_number_of_steps_is_shown() -> None:
         assert len(logs.steps(account, NOW, newest=newest, tail=1)) == newest
 
 
-def test_the_guards_own_lines_of_the_last_24_hours_are_shown_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guards_own_lines_of_the_last_24_hours_are_shown_in_their_order(monkeypatch) -> None:
     monkeypatch.setattr("time.time", lambda: 90_000.0)
     lines = ["START RequestId: x", "one", "two\n", "three", "REPORT RequestId: x"]
     events = [{"timestamp": second, "message": line} for second, line in enumerate(lines)]
@@ -79,11 +77,11 @@ def write(name: str, text: str, run: str = RUN) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws: EmbeddedAws) -> None:
+def bucket(aws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
-def test_each_complete_line_is_shown_once_with_its_node_and_rank(messages: Messages) -> None:
+def test_each_complete_line_is_shown_once_with_its_node_and_rank(messages) -> None:
     with messages.raises(ShoalError):
         RunLogs(boto3.client("s3"), BUCKET, RUN)
     write("node-0.log", "[rank 0] one\n[rank 1] tw")
@@ -100,7 +98,7 @@ def test_each_complete_line_is_shown_once_with_its_node_and_rank(messages: Messa
     assert list(logs.more()) == ["node-0 attempt 2 rank 0 | by another node", "reader-3 | a line"]
 
 
-def test_a_log_is_read_in_pieces_and_a_longer_line_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_is_read_in_pieces_and_a_longer_line_is_cut(monkeypatch) -> None:
     other = "demo.20260102T030405-0a1c"
     write("node-0.log", "one\ntwo\nthis is long\nthree\nfo", other)
     monkeypatch.setattr(bootstrap.lifecycle.logs, "_PIECE_BYTES", 8)
@@ -123,7 +121,7 @@ def test_an_unknown_run_has_no_logs() -> None:
         RunLogs(boto3.client("s3"), BUCKET, "../x")
 
 
-def test_a_deployment_that_is_being_updated_does_not_end_the_logs_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployment_that_is_being_updated_does_not_end_the_logs_of_its_run(monkeypatch) -> None:
     account: Any = SimpleNamespace(client=lambda _: None, session=None)
     target: Any = SimpleNamespace(name="demo", account=account)
     monkeypatch.setattr(stacks, "describe", lambda *_: {"StackStatus": "UPDATE_IN_PROGRESS"})

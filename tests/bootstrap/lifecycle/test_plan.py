@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from infra import topology
 from infra.rules import Finding
 from tests.bootstrap.cli.command import shoal_here
 from tests.bootstrap.lifecycle.preflight import GPU, TRAINING, topology_of
-from tests.messages import Messages
 
 
 def test_without_a_name_every_topology_has_a_line_with_price_and_gpus() -> None:
@@ -26,7 +24,7 @@ def test_without_a_name_every_topology_has_a_line_with_price_and_gpus() -> None:
     assert listed["demo"]["hourly"] == pytest.approx(2.065, abs=0.001)
 
 
-def test_a_topology_of_the_user_is_planned_from_its_file(tmp_path: Path) -> None:
+def test_a_topology_of_the_user_is_planned_from_its_file(tmp_path) -> None:
     (tmp_path / "own.yaml").write_text((cdk.TOPOLOGIES / "demo.yaml").read_text())
     done = shoal_here("plan", tmp_path / "own.yaml", "demo", "--offline", "--json")
     own, demo = json.loads(done.stdout)["plans"]
@@ -53,15 +51,13 @@ def test_on_the_emulator_only_online_errors_refuse_a_deployment() -> None:
     assert refused(emulated=True, online=[]) == []
 
 
-def test_the_plan_names_what_the_budget_counts_by_use(messages: Messages) -> None:
+def test_the_plan_names_what_the_budget_counts_by_use(messages) -> None:
     shared = topology_of(network={"egress": "nat"}, guard={"budget": 90}, **TRAINING)
     sentences = " ".join(guard_sentences(shared, deployment="mine"))
     messages.check(sentences[sentences.index("The budget includes") :])
 
 
-def test_the_other_topologies_are_listed_if_one_is_invalid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
-) -> None:
+def test_the_other_topologies_are_listed_if_one_is_invalid(tmp_path, monkeypatch, messages) -> None:
     for name, count in (("good", 1), ("bad", "none")):
         text = f"description: x\ntraining: [{{instance_type: g5.xlarge, count: {count}}}]\n"
         (tmp_path / f"{name}.yaml").write_text(text)

@@ -6,32 +6,31 @@ from typing import Any
 
 import boto3
 import pytest
-from shoal_local_aws.aws import REGION, EmbeddedAws
-from shoal_local_aws.faults.kinds import Denied, Fault, FreePlan, QuotaLimit, StaysPending, VolumeKey
+from shoal_local_aws.aws import REGION
+from shoal_local_aws.faults.kinds import Denied, FreePlan, QuotaLimit, StaysPending, VolumeKey
 
 from bootstrap.lifecycle import preflight
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, TRAINING, topology_of
-from tests.messages import Messages
+from tests.bootstrap.removal.plants import make_stack
 
-Findings = Callable[..., list[tuple[str, str]]]
 TOO_LOW = [("error", "quota_too_low")]
 UNUSABLE = [("error", "key_unusable")]
 SCALING = "arn:aws:iam::000000000000:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 
 
 @pytest.fixture(scope="module")
-def session(aws: EmbeddedAws) -> boto3.Session:
+def session(aws) -> boto3.Session:
     return preflight.session(REGION)
 
 
 @pytest.fixture(scope="module")
-def ec2(session: boto3.Session) -> Any:
+def ec2(session) -> Any:
     return session.client("ec2")
 
 
 @pytest.fixture
-def findings(session: boto3.Session, messages: Messages) -> Callable[..., list[tuple[str, str]]]:
+def findings(session, messages) -> Callable[..., list[tuple[str, str]]]:
     """Function that returns level and rule of each finding of a topology, and compares each sentence.
 
     `only`: a rule whose findings count; others are left out.
@@ -48,7 +47,7 @@ def findings(session: boto3.Session, messages: Messages) -> Callable[..., list[t
 
 
 @pytest.fixture
-def network(ec2: Any, messages: Messages) -> dict[str, str]:
+def network(ec2, messages) -> dict[str, str]:
     """A VPC with DNS names, and a subnet without a route."""
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
@@ -60,7 +59,7 @@ def network(ec2: Any, messages: Messages) -> dict[str, str]:
     return {"vpc": vpc, "subnet": subnet}
 
 
-def test_a_topology_that_can_start_has_no_errors(session: boto3.Session, messages: Messages) -> None:
+def test_a_topology_that_can_start_has_no_errors(session, messages) -> None:
     wanted = topology_of(
         preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 2}},
         training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1, "market": "spot"}],
@@ -73,7 +72,7 @@ def test_a_topology_that_can_start_has_no_errors(session: boto3.Session, message
 
 
 @pytest.fixture(scope="module")
-def buckets(session: boto3.Session) -> None:
+def buckets(session) -> None:
     """The bucket `near`, and the bucket `far` in another region."""
     s3 = session.client("s3")
     s3.create_bucket(Bucket="near")
@@ -81,43 +80,30 @@ def buckets(session: boto3.Session) -> None:
 
 
 @pytest.mark.parametrize(("bucket", "refused"), [("near", False), ("absent", True), ("far", True)])
-def test_an_existing_bucket_must_exist_in_the_region(
-    bucket: str, refused: bool, buckets: None, findings: Findings
-) -> None:
+def test_an_existing_bucket_must_exist_in_the_region(bucket, refused, buckets, findings) -> None:
     assert [level for level, _ in findings(data={"bucket": bucket}, **TRAINING)] == ["error"] * refused
 
 
-def test_buckets_of_inputs_must_exist_in_the_region(buckets: None, findings: Findings, messages: Messages) -> None:
+def test_buckets_of_inputs_must_exist_in_the_region(buckets, findings, messages) -> None:
     findings(inputs=["s3://near/2024/", "s3://absent/2024/", "s3://far"], **TRAINING)
     assert [str(sentence).partition(":")[0] for sentence in messages.seen] == ["inputs 2", "inputs 3"]
 
 
-def test_permission_to_list_the_inputs_of_a_bucket_suffices(
-    aws: EmbeddedAws, buckets: None, findings: Findings
-) -> None:
+def test_permission_to_list_the_inputs_of_a_bucket_suffices(aws, buckets, findings) -> None:
     with aws.faults.during(Denied(service="s3", operation="HeadBucket")):
         assert findings(inputs=["s3://near/2024/"], **TRAINING) == []
     with aws.faults.during(Denied(service="s3")):
         assert len(findings(inputs=["s3://near/2024/"], **TRAINING)) == 1
 
 
-def test_a_name_is_taken_only_by_another_owner(session: boto3.Session, findings: Findings) -> None:
-    cloudformation = session.client("cloudformation")
-    cloudformation.create_stack(
-        StackName="Shoal-mine",
-        TemplateBody='{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}',
-        Tags=[{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "mine"}],
-    )
-    cloudformation.get_waiter("stack_create_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
-    try:
-        assert findings(**TRAINING) == []
-        assert findings(owner="bob", **TRAINING) == [("error", "name_taken")]
-    finally:
-        cloudformation.delete_stack(StackName="Shoal-mine")
-        cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
+def test_a_name_is_taken_only_by_another_owner(findings) -> None:
+    tags = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "mine"}]
+    make_stack("Shoal-mine", {"Topic": {"Type": "AWS::SNS::Topic"}}, REGION, Tags=tags)
+    assert findings(**TRAINING) == []
+    assert findings(owner="bob", **TRAINING) == [("error", "name_taken")]
 
 
-def test_without_credentials_or_network_no_rule_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_or_network_no_rule_runs(monkeypatch) -> None:
     def run() -> tuple[str, list[object]]:
         return preflight.online(topology_of(**TRAINING), preflight.session(REGION), deployment="mine", owner="ada")
 
@@ -140,9 +126,7 @@ def test_without_credentials_or_network_no_rule_runs(monkeypatch: pytest.MonkeyP
     ],
     ids=["free plan", "unknown plan", "no permission to start", "unknown quotas"],
 )
-def test_a_restricted_account_is_a_finding(
-    fault: Fault, level: str, rule: str, aws: EmbeddedAws, findings: Findings
-) -> None:
+def test_a_restricted_account_is_a_finding(fault, level, rule, aws, findings) -> None:
     parts = {"preprocessing": {"primary": PRIMARY}} if isinstance(fault, FreePlan) else {}
     with aws.faults.during(fault):
         assert findings(**parts, **TRAINING) == [(level, rule)]
@@ -150,54 +134,50 @@ def test_a_restricted_account_is_a_finding(
 
 def start(ec2: Any, deployment: str) -> str:
     """Start an instance of a deployment; return its id."""
+    tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]
     started = ec2.run_instances(
         ImageId="ami-12345678",
         InstanceType="g5.xlarge",
         MinCount=1,
         MaxCount=1,
-        TagSpecifications=[
-            {"ResourceType": "instance", "Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]}
-        ],
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
     )
     return str(started["Instances"][0]["InstanceId"])
 
 
-def test_a_quota_counts_the_whole_topology(aws: EmbeddedAws, findings: Findings) -> None:
+def test_a_quota_counts_the_whole_topology(aws, findings) -> None:
     groups = [GPU, {"instance_type": "g4dn.xlarge", "count": 1}]
     with aws.faults.during(QuotaLimit(code="L-DB2E81BA", value=8)):
         assert findings(training=groups, share="efs") == TOO_LOW
 
 
-def test_only_instances_of_other_deployments_are_subtracted_from_a_quota(
-    aws: EmbeddedAws, ec2: Any, findings: Findings, messages: Messages
-) -> None:
+def test_only_instances_of_other_deployments_are_subtracted_from_a_quota(aws, ec2, findings) -> None:
     instances = [start(ec2, "mine"), start(ec2, "theirs")]
     with aws.faults.during(QuotaLimit(code="L-DB2E81BA", value=11)):
         assert findings(**TRAINING) == TOO_LOW
     ec2.terminate_instances(InstanceIds=instances)
-    assert "is 11 (4 in use), but this topology needs 8;" in messages.seen[0]
 
 
-def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, ec2: Any, findings: Findings) -> None:
+def test_starting_instances_count_against_a_quota(aws, ec2, findings) -> None:
     with aws.faults.during(StaysPending(), QuotaLimit(code="L-DB2E81BA", value=11)):
         instance = start(ec2, "theirs")
         assert findings(**TRAINING) == TOO_LOW
         ec2.terminate_instances(InstanceIds=[instance])
 
 
-def test_spot_has_a_separate_quota(aws: EmbeddedAws, findings: Findings) -> None:
+def test_spot_has_a_separate_quota(aws, findings) -> None:
     with aws.faults.during(QuotaLimit(code="L-3819A6DF", value=0)):
         assert findings(**TRAINING) == []
         assert findings(training=[{**GPU, "market": "spot"}], share="efs") == TOO_LOW
 
 
 @pytest.fixture
-def kms(session: boto3.Session) -> Any:
+def kms(session) -> Any:
     return session.client("kms")
 
 
 @pytest.fixture
-def key(kms: Any, messages: Messages) -> Iterator[str]:
+def key(kms, messages) -> Iterator[str]:
     arn = kms.create_key()["KeyMetadata"]["Arn"]
     messages.hide(arn, "KEY")
     yield arn
@@ -214,49 +194,30 @@ def allow(kms: Any, key: str, principal: Any, actions: Any) -> None:
     kms.put_key_policy(KeyId=key, Policy=json.dumps({"Version": "2012-10-17", "Statement": statements}))
 
 
-def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
-    aws: EmbeddedAws, key: str, findings: Findings
-) -> None:
-    with aws.faults.during(VolumeKey(key=key)):
-        assert findings(**TRAINING) == UNUSABLE
-
-
 @pytest.mark.parametrize(
-    ("principal", "actions"),
-    [({"AWS": [SCALING]}, ["kms:Decrypt", "kms:CreateGrant"]), ({"AWS": "*"}, "kms:*"), ("*", "kms:createGrant")],
+    ("prepare", "found"),
+    [
+        (lambda *_: None, UNUSABLE),
+        (lambda kms, key: kms.disable_key(KeyId=key), UNUSABLE),
+        (lambda kms, key: allow(kms, key, {"AWS": [SCALING]}, ["kms:Decrypt", "kms:CreateGrant"]), []),
+        (lambda kms, key: allow(kms, key, {"AWS": "*"}, "kms:*"), []),
+        (lambda kms, key: allow(kms, key, "*", "kms:createGrant"), []),
+        (lambda kms, key: kms.create_grant(KeyId=key, GranteePrincipal=SCALING, Operations=["CreateGrant"]), []),
+    ],
+    ids=["not allowed", "disabled", "policy", "policy for the account", "policy for all", "grant"],
 )
-def test_a_key_with_a_policy_for_auto_scaling_is_accepted(
-    principal: Any, actions: Any, aws: EmbeddedAws, kms: Any, key: str, findings: Findings
-) -> None:
-    allow(kms, key, principal, actions)
+def test_the_key_of_the_account_must_be_enabled_and_allow_auto_scaling(prepare, found, aws, kms, key, findings) -> None:
+    prepare(kms, key)
     with aws.faults.during(VolumeKey(key=key)):
-        assert findings(**TRAINING) == []
+        assert findings(**TRAINING) == found
 
 
-def test_a_key_with_a_grant_for_auto_scaling_is_accepted(
-    aws: EmbeddedAws, kms: Any, key: str, findings: Findings
-) -> None:
-    kms.create_grant(KeyId=key, GranteePrincipal=SCALING, Operations=["CreateGrant"])
-    with aws.faults.during(VolumeKey(key=key)):
-        assert findings(**TRAINING) == []
-
-
-def test_a_disabled_key_is_refused(aws: EmbeddedAws, kms: Any, key: str, findings: Findings) -> None:
-    kms.disable_key(KeyId=key)
-    with aws.faults.during(VolumeKey(key=key)):
-        assert findings(**TRAINING) == UNUSABLE
-
-
-def test_an_unreadable_key_is_a_warning_with_the_required_permissions(
-    aws: EmbeddedAws, key: str, findings: Findings
-) -> None:
+def test_an_unreadable_key_is_a_warning_with_the_required_permissions(aws, key, findings) -> None:
     with aws.faults.during(VolumeKey(key=key), Denied(service="kms")):
         assert findings(**TRAINING) == [("warning", "key_unusable")]
 
 
-def test_the_key_of_a_topology_must_exist_encrypt_and_allow_auto_scaling(
-    kms: Any, key: str, findings: Findings, messages: Messages
-) -> None:
+def test_the_key_of_a_topology_must_exist_encrypt_and_allow_auto_scaling(kms, key, findings, messages) -> None:
     assert findings(kms_key=key.rpartition("/")[0] + "/00000000-0000-0000-0000-000000000000", **TRAINING) == UNUSABLE
     assert findings(kms_key=key, **TRAINING) == UNUSABLE
     allow(kms, key, {"AWS": [SCALING]}, "kms:*")
@@ -276,15 +237,13 @@ def test_the_key_of_a_topology_must_exist_encrypt_and_allow_auto_scaling(
     ],
     ids=["no DNS", "no names for EFS", "no names for EMR", "no names for nodes"],
 )
-def test_a_vpc_without_dns_is_refused(
-    attribute: str, parts: dict[str, Any], refused: bool, ec2: Any, network: dict[str, str], findings: Findings
-) -> None:
+def test_a_vpc_without_dns_is_refused(attribute, parts, refused, ec2, network, findings) -> None:
     ec2.modify_vpc_attribute(VpcId=network["vpc"], **{attribute: {"Value": False}})
     found = findings(only="no_dns", zone="us-east-1b", network=network, **parts)
     assert found == [("error", "no_dns")] * refused
 
 
-def test_an_existing_network_must_reach_what_nodes_need(ec2: Any, network: dict[str, str], findings: Findings) -> None:
+def test_an_existing_network_must_reach_what_nodes_need(ec2, network, findings) -> None:
     parts = {"preprocessing": {"primary": PRIMARY}, "zone": "us-east-1b", **TRAINING}
     wanted = {**parts, "network": {**network, "shell": True}}
     unreachable = ("error", "no_way_out")
@@ -305,7 +264,7 @@ def test_an_existing_network_must_reach_what_nodes_need(ec2: Any, network: dict[
     assert findings(**wanted) == []
 
 
-def test_a_route_through_nat_is_a_way_out(ec2: Any, network: dict[str, str], findings: Findings) -> None:
+def test_a_route_through_nat_is_a_way_out(ec2, network, findings) -> None:
     table = ec2.create_route_table(VpcId=network["vpc"])["RouteTable"]["RouteTableId"]
     ec2.associate_route_table(RouteTableId=table, SubnetId=network["subnet"])
     ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId="nat-0123456789abcdef0")
@@ -314,15 +273,9 @@ def test_a_route_through_nat_is_a_way_out(ec2: Any, network: dict[str, str], fin
 
 @pytest.mark.parametrize(
     ("zone", "changes"),
-    [
-        ("us-east-1b", {"vpc": "vpc-0badbad1"}),
-        ("us-east-1c", {}),
-        ("us-east-1b", {"subnet": "subnet-0badbadbad"}),
-    ],
+    [("us-east-1b", {"vpc": "vpc-0badbad1"}), ("us-east-1c", {}), ("us-east-1b", {"subnet": "subnet-0badbadbad"})],
     ids=["VPC", "zone", "subnet"],
 )
-def test_a_subnet_must_exist_in_the_vpc_and_zone_of_the_topology(
-    zone: str, changes: dict[str, str], network: dict[str, str], findings: Findings
-) -> None:
+def test_a_subnet_must_exist_in_the_vpc_and_zone_of_the_topology(zone, changes, network, findings) -> None:
     found = findings(only="subnet_unusable", zone=zone, network={**network, **changes}, **TRAINING)
     assert found == [("error", "subnet_unusable")]

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 from shoal_guard.sweep.account import Account
-from shoal_local_aws.aws import EmbeddedAws
 
 
 @pytest.fixture(scope="module")
-def shared_clients(aws: EmbeddedAws) -> Iterator[None]:
+def shared_clients(aws) -> Iterator[None]:
     """Let all commands of a file use the same clients. Otherwise most of their time would go into creating clients."""
     clients: dict[tuple[str, str], Any] = {}
 

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 
 import boto3
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent import documents
@@ -17,13 +16,12 @@ from common.errors import ShoalError
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.bootstrap.removal.plants import make_stack
-from tests.messages import Messages
 
 TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "starter"}]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def deployments(shared_clients: None) -> None:
+def deployments(shared_clients) -> None:
     """Deployments: `starter`, `far` in another region, and `gone`, which is deleted."""
     for name, region in {"starter": "us-east-1", "far": "eu-west-1", "gone": "us-east-1"}.items():
         make_stack(topology.stack_name(name), {"Topic": {"Type": "AWS::SNS::Topic"}}, region, Tags=TAGS)
@@ -48,13 +46,13 @@ def deployments(shared_clients: None) -> None:
         "ssh strater 1",
     ],
 )
-def test_an_unknown_deployment_is_reported_with_the_existing_ones(command: str, messages: Messages) -> None:
+def test_an_unknown_deployment_is_reported_with_the_existing_ones(command, messages) -> None:
     done = shoal_here(*command.split())
     assert (done.returncode, done.stdout) == (1, "")
     messages.check(done.stderr.rstrip())
 
 
-def test_destroy_reports_a_deleted_deployment_and_one_in_another_region(messages: Messages) -> None:
+def test_destroy_reports_a_deleted_deployment_and_one_in_another_region(messages) -> None:
     again = shoal_here("destroy", "gone", "--yes")
     assert (again.returncode, again.stdout) == (0, "nothing of 'gone' is left to destroy\n")
     far = shoal_here("destroy", "far", "--yes")
@@ -62,7 +60,7 @@ def test_destroy_reports_a_deleted_deployment_and_one_in_another_region(messages
     messages.check(far.stderr.rstrip())
 
 
-def test_the_bill_of_a_deleted_deployment_covers_30_days(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bill_of_a_deleted_deployment_covers_30_days(monkeypatch) -> None:
     fetch_bill = Mock(return_value=Bill(since="2026-01-02", services={}))
     monkeypatch.setattr("bootstrap.lifecycle.bill.fetch_bill", fetch_bill)
     assert shoal_here("costs", "gone").returncode == 0
@@ -97,7 +95,7 @@ class Busy:
         return self.bucket in {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
-def test_yes_does_not_end_a_running_training(aws: EmbeddedAws, messages: Messages) -> None:
+def test_yes_does_not_end_a_running_training(aws, messages) -> None:
     busy = Busy("busy")
     messages.hide(busy.bucket, "BUCKET")
     with aws.faults.during(Denied(service="autoscaling", operation="*")):
@@ -114,7 +112,7 @@ def test_yes_does_not_end_a_running_training(aws: EmbeddedAws, messages: Message
     assert not busy.exists()
 
 
-def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch) -> None:
     busy = Busy("at-work")
     monkeypatch.setattr("bootstrap.lifecycle.status.read_status", Mock(side_effect=ShoalError("nobody knows")))
     monkeypatch.setattr("bootstrap.nodes.fleet.groups", lambda *_, **__: [])
@@ -127,7 +125,7 @@ def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch:
     assert not busy.exists()
 
 
-def test_status_without_a_name_lists_the_deployments_of_all_regions(aws: EmbeddedAws) -> None:
+def test_status_without_a_name_lists_the_deployments_of_all_regions(aws) -> None:
     listed = json.loads(shoal_here("status", "--json").stdout)
     state = {"state": "CREATE_COMPLETE", "owner": "ada", "topology": "starter"}
     unknown = {"dollars_an_hour": None, "ends": None, "error": None}

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import boto3
 import pytest
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, REGION
 
 from bootstrap.aws import cdk
 from bootstrap.lifecycle import destroy_preview
@@ -18,7 +18,6 @@ from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.command_user import make_repository_with_empty_installs
-from tests.messages import Messages
 from tests.waiting import until
 
 pytestmark = pytest.mark.end_to_end
@@ -39,7 +38,7 @@ def json_of(*arguments: str | Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def before(aws: EmbeddedAws, shared_clients: None) -> dict[str, set[str]]:
+def before(aws, shared_clients) -> dict[str, set[str]]:
     """The inventory of the account before the deployment `mine` of the demo's topology."""
     folder = aws.folder
     run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
@@ -54,14 +53,14 @@ def before(aws: EmbeddedAws, shared_clients: None) -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def data(before: dict[str, set[str]]) -> str:
+def data(before) -> str:
     """The deployment's data bucket, with a model."""
     bucket = str(json_of("status", NAME)["outputs"][topology.OUTPUT_DATA_BUCKET])
     boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
     return bucket
 
 
-def test_status_shows_what_exists_and_what_it_costs(before: dict[str, set[str]]) -> None:
+def test_status_shows_what_exists_and_what_it_costs(before) -> None:
     now = json_of("status", "--deployment", NAME)
     assert (now["state"], now["owner"], now["topology"]) == ("CREATE_COMPLETE", "ada", "demo")
     assert now["cluster"]["state"] == "WAITING"
@@ -71,7 +70,7 @@ def test_status_shows_what_exists_and_what_it_costs(before: dict[str, set[str]])
     assert ends - created == timedelta(hours=12)
 
 
-def test_extensions_add_up(before: dict[str, set[str]]) -> None:
+def test_extensions_add_up(before) -> None:
     first = json_of("extend", NAME, "--hours", "1.5")
     second = json_of("extend", NAME, "--hours", "2")
     assert second["before"] == first["after"]
@@ -89,7 +88,7 @@ def break_parameters() -> list[str]:
 
 
 @pytest.mark.soak
-def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_it(before: dict[str, set[str]]) -> None:
+def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_it(before) -> None:
     extension, account = break_parameters()
     assert f"{account} has 'much'" in shoal("status", NAME, status=1).stderr
     assert "guard" in {each["who"] for each in json_of("logs", NAME)["excerpts"]}
@@ -100,20 +99,20 @@ def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_
     assert json_of("status", NAME)["spent"] is None
 
 
-def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str]], messages: Messages) -> None:
+def test_more_hours_than_the_guard_accepts_are_refused(before, messages) -> None:
     parameter = topology.extension_parameter(NAME)
     boto3.client("ssm").put_parameter(Name=parameter, Value="99999", Type="String", Overwrite=True)
     messages.check(shoal("extend", NAME, "--hours", "2", status=1).stderr.rstrip())
 
 
-def test_costs_show_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]], messages: Messages) -> None:
+def test_costs_show_the_estimate_and_why_there_is_no_bill(before, messages) -> None:
     costs = json_of("costs", NAME)
     assert costs["estimate"] == pytest.approx(costs["hours"] * json_of("status", NAME)["dollars_an_hour_at_most"])
     assert costs["billed"] is None
     messages.check(costs["why_not_billed"])
 
 
-def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str, messages: Messages) -> None:
+def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data, messages) -> None:
     cluster = json_of("status", NAME)["cluster"]["identifier"]
     emr, s3 = boto3.client("emr"), boto3.client("s3")
     step = {
@@ -135,7 +134,7 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str, messages:
     messages.check(shoal("logs", NAME, "--node", "i-2", status=1).stderr.rstrip())
 
 
-def test_a_preview_lists_the_cluster_and_the_kept_runs_and_deletes_nothing(data: str) -> None:
+def test_a_preview_lists_the_cluster_and_the_kept_runs_and_deletes_nothing(data) -> None:
     preview = shoal("destroy", NAME, "--dry-run")
     assert f"kept: s3://{data}, " in preview.stderr
     assert f"not fetched completely: {RUN}; " in preview.stderr
@@ -145,7 +144,7 @@ def test_a_preview_lists_the_cluster_and_the_kept_runs_and_deletes_nothing(data:
     assert json_of("status", NAME)["state"] == "CREATE_COMPLETE"
 
 
-def test_destroy_works_without_the_cleanup_function(before: dict[str, set[str]], data: str, tmp_path: Path) -> None:
+def test_destroy_works_without_the_cleanup_function(before, data, tmp_path) -> None:
     cloudformation = boto3.client("cloudformation")
     stack = topology.stack_name(NAME)
     (cleaner,) = (
@@ -167,7 +166,7 @@ def test_destroy_works_without_the_cleanup_function(before: dict[str, set[str]],
 
 @pytest.mark.parametrize("stays", [True, False])
 @pytest.mark.usefixtures("aws")
-def test_destroy_empties_only_a_bucket_that_would_stay(stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_destroy_empties_only_a_bucket_that_would_stay(stays, monkeypatch) -> None:
     bucket = KeptBucket(bucket="shoal-runs", objects=1, bytes=7, monthly=0.0, why="it holds 1 run")
     before = destroy_preview.DestroyPreview(
         **dict.fromkeys(("rate", "guard")),

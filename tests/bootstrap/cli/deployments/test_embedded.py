@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.bootstrap.cli.command import ACCOUNT, shoal_here
 from tests.processes import MARK, left_behind
@@ -14,7 +13,7 @@ ENDED = "http://127.0.0.1:9"
 """Address of an emulator that has ended. A command with its own emulator ignores it."""
 
 
-def test_a_command_runs_against_the_emulator_and_handles_ctrl_c_itself(tmp_path: Path) -> None:
+def test_a_command_runs_against_the_emulator_and_handles_ctrl_c_itself(tmp_path) -> None:
     code = (
         "import boto3, sys, time\n"
         "s3 = boto3.client('s3')\n"

@@ -71,5 +71,5 @@ def test_the_catalog_can_be_filtered_and_printed_as_json() -> None:
 @pytest.mark.parametrize(
     ("text", "size"), [("500", 500), ("1.5kB", 1_500), ("2 MB", 2e6), ("92.45GB", 92.45e9), ("3t", 3e12)]
 )
-def test_sizes_have_decimal_units(text: str, size: float) -> None:
+def test_sizes_have_decimal_units(text, size) -> None:
     assert _read_size(text) == pytest.approx(size)

@@ -1,21 +1,15 @@
 """`shoal ssh` executes the program that opens the shell, or reports what is missing."""
 
-import pytest
-from shoal_local_aws.aws import EmbeddedAws
-
 from bootstrap.aws import deployment as deployments
 from bootstrap.cli.deployments import ssh
 from bootstrap.cli.target import Target
 from bootstrap.nodes import fleet
 from common.errors import ShoalError
 from tests.fleet import Fleet
-from tests.messages import Messages
 from tests.waiting import until
 
 
-def test_ssh_reaches_a_node_by_systems_manager(
-    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch, messages: Messages
-) -> None:
+def test_ssh_reaches_a_node_by_systems_manager(aws, monkeypatch, messages) -> None:
     one, target = Fleet().add("one", "g5.xlarge", 1), Target("demo", "us-east-1", "ssh")
     messages.hide(one.deployment.name, "DEPLOYMENT")
     monkeypatch.setattr(deployments, "find_deployment", lambda *_: one.deployment)

@@ -1,4 +1,4 @@
-"""`shoal dataset info` on damaged files and on datasets on S3."""
+"""`shoal dataset info` on damaged files and on datasets on S3, and `shoal preprocess` on S3."""
 
 import json
 from collections.abc import Callable
@@ -12,13 +12,12 @@ import pytest
 
 from tests.bootstrap.cli.command import shoal_here
 from tests.bootstrap.cli.made_datasets import make_dataset
-from tests.messages import Messages
 
 info = partial(shoal_here, "dataset", "info")
 
 
 @pytest.fixture
-def dataset(tmp_path: Path) -> Path:
+def dataset(tmp_path) -> Path:
     make_dataset(tmp_path / "dataset.h5")
     return tmp_path / "dataset.h5"
 
@@ -31,7 +30,7 @@ HARMS: dict[str, Callable[[h5py.File], Any]] = {
 
 
 @pytest.mark.parametrize("harm", ["cut", *HARMS])
-def test_an_invalid_dataset_is_reported(dataset: Path, harm: str, messages: Messages) -> None:
+def test_an_invalid_dataset_is_reported(dataset, harm, messages) -> None:
     if harm == "cut":
         whole = dataset.read_bytes()
         dataset.write_bytes(whole[:-500])
@@ -46,7 +45,7 @@ def test_an_invalid_dataset_is_reported(dataset: Path, harm: str, messages: Mess
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path, messages: Messages) -> None:
+def test_a_dataset_on_s3_is_shown_and_checked(dataset, messages) -> None:
     client = boto3.client("s3")
     client.create_bucket(Bucket="pile")
     client.upload_file(str(dataset), "pile", "d/dataset.h5")
@@ -57,3 +56,20 @@ def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path, messages: Messages)
     missing = info("s3://pile/d/other.h5")
     assert missing.returncode == 1
     messages.check(missing.stderr.rstrip())
+
+
+def test_help_shows_every_way_to_give_input() -> None:
+    examples = shoal_here("preprocess", "--help").stdout.partition("Examples:")[2]
+    for option in ("--test-input", "--classes", "--text-field", "--dry-run", "s3://", "--deployment", "--local"):
+        assert option in examples
+
+
+@pytest.mark.usefixtures("aws")
+def test_input_and_results_may_be_on_s3() -> None:
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="pile")
+    client.put_object(Bucket="pile", Key="reviews/a.json", Body=b'{"reviewText": "a lamp", "overall": 5}\n' * 20)
+    where = ("--input", "s3://pile/reviews/", "--output", "s3://pile/made")
+    found = json.loads(shoal_here("preprocess", "--local", *where, "--dry-run", "--json").stdout)
+    assert found["rows"] == 20
+    assert found["output"] == ["s3://pile/made/DIGEST/dataset.h5", "s3://pile/made/DIGEST/counts.json"]

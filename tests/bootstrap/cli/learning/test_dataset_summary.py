@@ -8,8 +8,6 @@ from bootstrap.cli.figures import duration, size
 from bootstrap.cli.learning.dataset_summary import bar, count_figures, histogram
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings, threshold_warnings
 from corpus.dataset_settings import Settings
-from jobs.merge import MergeResult
-from tests.messages import Messages
 
 COUNTS: dict[str, Any] = {
     "ratings": {"before": {"1": 10, "5": 30}, "after": {"1": 5, "5": 20}},
@@ -51,7 +49,9 @@ def test_a_dataset_of_only_stopwords_shows_no_frequent_words() -> None:
     ],
     ids=["positive", "negative", "test", "train"],
 )
-def test_a_dataset_without_contrast_gives_a_warning(counts: dict[str, Any], messages: Messages) -> None:
+def test_a_dataset_without_contrast_gives_a_warning(counts, messages) -> None:
+    from jobs.merge import MergeResult
+
     def warnings(**changes: Any) -> list[str]:
         return dataset_warnings(
             MergeResult(dataset="x", digest="y", counts={**COUNTS, **changes}, malformed=[]), Settings()
@@ -64,10 +64,10 @@ def test_a_dataset_without_contrast_gives_a_warning(counts: dict[str, Any], mess
 
 def test_estimated_figures_are_rounded() -> None:
     assert [size(each) for each in (0, 999, 1_500, 234_567, 92.45e9, 5e12)] == [
-        *("0 bytes", "999 bytes", "1.5 kB", "235 kB", "92.5 GB", "5.0 TB"),
+        *("0 bytes", "999 bytes", "1.5 kB", "235 kB", "92.5 GB", "5.0 TB")
     ]
     assert [duration(each) for each in (0.3, 1.2, 8.4, 600, 7_200)] == [
-        *("less than a second", "1 second", "8 seconds", "10 minutes", "2.0 hours"),
+        *("less than a second", "1 second", "8 seconds", "10 minutes", "2.0 hours")
     ]
 
 

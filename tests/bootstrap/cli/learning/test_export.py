@@ -3,15 +3,11 @@
 from pathlib import Path
 
 import pytest
-from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import CutConnection, Denied, Throttled
 
+import shoal
 from corpus.reading import s3
-from shoal import Model
 from tests.bootstrap.cli.command import shoal_here
-from tests.messages import Messages
-from tests.trainer.classification.made_models import random_model
-from trainer.classification.model_folder import load_model, write_model
 
 BUCKET = "models"
 FILES = ["README.md", "config.json", "measures.json", "model.safetensors", "vocabulary.txt"]
@@ -19,20 +15,23 @@ TEXTS = ["good song", "bad"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bucket(aws: EmbeddedAws) -> None:
+def bucket(aws) -> None:
     s3.client().create_bucket(Bucket=BUCKET)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory) -> Path:
     """The output of a training run."""
+    from tests.trainer.classification.made_models import random_model
+    from trainer.classification.model_folder import write_model
+
     output = tmp_path_factory.mktemp("run")
     write_model(output / "model", random_model())
     return output
 
 
 @pytest.fixture
-def address(aws: EmbeddedAws, run: Path, request: pytest.FixtureRequest) -> str:
+def address(aws, run, request) -> str:
     """A model on S3."""
     there = f"s3://{BUCKET}/{request.node.name}/model"
     assert shoal_here("export", "--model", run, "--output", there).returncode == 0
@@ -44,11 +43,11 @@ def keys(address: str) -> list[str]:
     return [each["Key"].removeprefix(place.key) for each in s3.list_objects(s3.client(), place)]
 
 
-def test_a_model_on_s3_predicts_like_the_local_one(address: str, run: Path) -> None:
+def test_a_model_on_s3_predicts_like_the_local_one(address, run) -> None:
     assert keys(address) == FILES
-    here = Model(run).predict(TEXTS)
+    here = shoal.Model(run).predict(TEXTS)
     for there in (address, f"{address}/", address.removesuffix("/model")):
-        assert Model(there).predict(TEXTS) == here
+        assert shoal.Model(there).predict(TEXTS) == here
 
 
 @pytest.mark.parametrize(
@@ -63,9 +62,7 @@ def test_a_model_on_s3_predicts_like_the_local_one(address: str, run: Path) -> N
     ],
     ids=["no config", "no words", "few words", "other words", "no format", "no json"],
 )
-def test_an_incomplete_model_on_s3_is_reported(
-    address: str, messages: Messages, name: str, content: bytes | None
-) -> None:
+def test_an_incomplete_model_on_s3_is_reported(address, messages, name, content) -> None:
     place = s3.place_of(f"{address}/{name}")
     if content is None:
         s3.client().delete_object(Bucket=BUCKET, Key=place.key)
@@ -77,13 +74,13 @@ def test_an_incomplete_model_on_s3_is_reported(
     messages.check(done.stderr.rstrip())
 
 
-def test_throttled_or_interrupted_requests_are_retried(aws: EmbeddedAws, address: str, run: Path) -> None:
+def test_throttled_or_interrupted_requests_are_retried(aws, address, run) -> None:
     for fault in (Throttled(service="s3", share=0.3), CutConnection(times=2, least=1)):
         with aws.faults.during(fault):
-            assert Model(address).predict(TEXTS) == Model(run).predict(TEXTS)
+            assert shoal.Model(address).predict(TEXTS) == shoal.Model(run).predict(TEXTS)
 
 
-def test_a_failed_export_leaves_no_configuration(aws: EmbeddedAws, run: Path, messages: Messages) -> None:
+def test_a_failed_export_leaves_no_configuration(aws, run, messages) -> None:
     there = f"s3://{BUCKET}/broken"
     with aws.faults.during(Denied(service="s3", operation="PutObject")):
         done = shoal_here("export", "--model", run, "--output", there)
@@ -91,7 +88,7 @@ def test_a_failed_export_leaves_no_configuration(aws: EmbeddedAws, run: Path, me
     messages.check(done.stderr.rstrip())
 
 
-def test_existing_objects_are_not_replaced(run: Path, messages: Messages) -> None:
+def test_existing_objects_are_not_replaced(run, messages) -> None:
     there = f"s3://{BUCKET}/taken"
     s3.put(s3.client(), s3.place_of(f"{there}/mine"), b"mine")
     done = shoal_here("export", "--model", run, "--output", there)
@@ -99,7 +96,9 @@ def test_existing_objects_are_not_replaced(run: Path, messages: Messages) -> Non
     messages.check(done.stderr.rstrip())
 
 
-def test_export_writes_the_measures_and_onnx_on_request(run: Path, tmp_path: Path) -> None:
+def test_export_writes_the_measures_and_onnx_on_request(run, tmp_path) -> None:
+    from trainer.classification.model_folder import load_model
+
     assert shoal_here("export", "--model", run, "--output", tmp_path / "new", "--onnx").returncode == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted([*FILES, "model.onnx"])
     assert load_model(tmp_path / "new").about == load_model(run).about

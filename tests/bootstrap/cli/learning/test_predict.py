@@ -18,14 +18,11 @@ import pytest
 
 from bootstrap.prediction.texts import blocks, bytes_to_come
 from tests.bootstrap.cli.command import Done, shoal_here
-from tests.messages import Messages
 from tests.waiting import PATIENCE, until
-
-Predict = Callable[..., Done]
 
 
 @pytest.fixture
-def predict(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predict:
+def predict(model, tmp_path, monkeypatch) -> Callable[..., Done]:
     """Function that runs `shoal predict` in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     return partial(shoal_here, "predict", "--model", model)
@@ -68,9 +65,7 @@ RECORDS = [f'"{text}",{rating}\n' for text, rating in FIVE]
     ],
     ids=["gzip", "csv", "labels", "parquet"],
 )
-def test_fields_of_every_format_can_be_kept(
-    predict: Predict, name: str, content: Callable[[], bytes], options: list[str], kept: list[object]
-) -> None:
+def test_fields_of_every_format_can_be_kept(predict, name, content, options, kept) -> None:
     Path(name).write_bytes(content())
     answers = [json.loads(line) for line in predict(name, *options, "--json").stdout.splitlines()]
     assert [each["label"] for each in answers] == ["positive", "negative", "positive", "positive", "negative"]
@@ -78,7 +73,7 @@ def test_fields_of_every_format_can_be_kept(
     assert [list(each["fields"].values()) for each in answers] == [[value] for value in kept]
 
 
-def test_fields_are_kept_in_order_and_dates_as_text(predict: Predict) -> None:
+def test_fields_are_kept_in_order_and_dates_as_text(predict) -> None:
     days, tags = [date(2026, 1, 2), None], [["a"], []]
     Path("a.parquet").write_bytes(parquet(text=["good", "bad"], day=days, raw=[b"\xff", b"a"], tags=tags))
     printed = predict("a.parquet", "--keep", "tags", "day", "raw", "--json").stdout
@@ -88,16 +83,14 @@ def test_fields_are_kept_in_order_and_dates_as_text(predict: Predict) -> None:
     ]
 
 
-def test_answers_go_into_a_file_that_appears_whole(predict: Predict) -> None:
+def test_answers_go_into_a_file_that_appears_whole(predict) -> None:
     Path("a.json").write_bytes(b"".join(LINES))
     printed, done = predict("a.json"), predict("a.json", "--output", "new/labels.tsv")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", printed.stderr)
     assert {path.name: path.read_text() for path in Path("new").iterdir()} == {"labels.tsv": printed.stdout}
 
 
-def test_a_damaged_archive_is_an_error_after_its_readable_texts_and_keeps_old_answers(
-    predict: Predict, messages: Messages
-) -> None:
+def test_a_damaged_archive_is_an_error_after_its_readable_texts_and_keeps_old_answers(predict, messages) -> None:
     noise = "".join(f'{{"reviewText": "good {n * 7919 % 10007:x}", "overall": 5}}\n' for n in range(500))
     Path("a.json.gz").write_bytes(gzip.compress(noise.encode(), mtime=0)[:-200])
     done = predict("a.json.gz")
@@ -111,7 +104,7 @@ def test_a_damaged_archive_is_an_error_after_its_readable_texts_and_keeps_old_an
     assert sorted(path.name for path in Path().iterdir()) == ["a.json.gz", "labels.tsv"]
 
 
-def test_ctrl_c_leaves_no_part_of_the_answers(model: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_part_of_the_answers(model, tmp_path) -> None:
     command = [sys.executable, "-m", "bootstrap.cli.main", "predict", "--model", model, "--output", tmp_path / "labels"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -138,14 +131,14 @@ def test_a_pipe_is_read_in_large_blocks_without_waiting() -> None:
         assert list(pieces) == []
 
 
-def test_only_a_file_has_a_known_size(tmp_path: Path) -> None:
+def test_only_a_file_has_a_known_size(tmp_path) -> None:
     (tmp_path / "texts").write_text("good lamp\n")
     reading, writing = os.pipe()
     with (tmp_path / "texts").open("rb") as file, os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb"):
         assert [bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
 
 
-def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(predict: Predict) -> None:
+def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(predict) -> None:
     texts = [f"{['good', 'bad', 'dull', 'fair'][n % 4]} lamp {'x' * (n % 300)}" for n in range(9_000)]
     typed = "".join(f"{text}\n" for text in texts).encode()
     assert len(typed) > 1 << 20
@@ -157,29 +150,14 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(predict: Pre
     assert {tuple(line[:2]) for line in lines[::4]} == {tuple(lines[0][:2])}
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        gzip.compress(b"good lamp\n"),
-        "good lamp\nbad lamp\n".encode("utf-16"),
-        "caf\u00e9\n".encode("cp1252") * 9,
-    ],
-    ids=["gzip", "UTF-16", "cp1252"],
-)
-def test_standard_input_that_is_not_text_is_refused(given: bytes, predict: Predict, messages: Messages) -> None:
-    done = predict(given=given)
-    assert (done.returncode, done.stdout) == (1, "")
-    messages.check(done.stderr.rstrip())
-
-
-def test_control_characters_are_replaced(predict: Predict) -> None:
+def test_control_characters_are_replaced(predict) -> None:
     letters = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
     text = "good" + "".join(chr(letter) for letter in letters if letter != ord("\n")) + "l\u00e4mp\u00a0\u200d"
     printed = predict(given=f"{text}\n".encode()).stdout
     assert printed.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
 
 
-def test_garbage_is_collected_again_after_the_model_is_loaded(predict: Predict, tmp_path: Path) -> None:
+def test_garbage_is_collected_again_after_the_model_is_loaded(predict, tmp_path) -> None:
     assert predict().returncode == 0
     assert gc.isenabled()
     assert predict("--model", tmp_path / "absent").returncode == 1

@@ -60,7 +60,7 @@ def shown(found: ExperimentResult) -> str:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_experiment_is_shown_as_a_table(name: str) -> None:
+def test_an_experiment_is_shown_as_a_table(name) -> None:
     assert shown(EXPERIMENTS[name]).splitlines() == EXPECTED[f"table of {name}"].splitlines()
 
 

@@ -1,30 +1,20 @@
 """`shoal train`: the cost limit on a deployment, and the default model."""
 
-from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.training.places.deployment import DeploymentPlace
 from tests.bootstrap.cli.command import Done, shoal_here
-from tests.messages import Messages
-from trainer.config import TrainConfig
-
-Runs = list[tuple[TrainConfig, DeploymentPlace]]
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> Runs:
-    """Settings and places of the runs that commands would start."""
-    started: Runs = []
-
-    def train(_source: object, config: TrainConfig, place: DeploymentPlace, *_: object, **__: object) -> dict[str, Any]:
-        started.append((config, place))
-        return {"detached": True, "deployment": "mine", "run": "mine.1"}
-
-    monkeypatch.setattr("bootstrap.training.train.train", train)
-    return started
+def train(monkeypatch) -> Mock:
+    """The function that commands call with a source, settings and a place."""
+    function = Mock(return_value={"detached": True, "deployment": "mine", "run": "mine.1"})
+    monkeypatch.setattr("bootstrap.training.train.train", function)
+    return function
 
 
 def train_on(outputs: dict[str, str], *options: str, patch: pytest.MonkeyPatch) -> Done:
@@ -44,17 +34,14 @@ def train_on(outputs: dict[str, str], *options: str, patch: pytest.MonkeyPatch) 
         ({"MaxDollars": "no amount"}, ["--max-dollars", "30"], 30.0),
     ],
 )
-def test_max_dollars_defaults_to_the_topology(
-    outputs: dict[str, str], options: list[str], most: float | None, monkeypatch: pytest.MonkeyPatch, trained: Runs
-) -> None:
+def test_max_dollars_defaults_to_the_topology(outputs, options, most, monkeypatch, train) -> None:
     done = train_on({"DataBucket": "data", **outputs}, "--json", *options, patch=monkeypatch)
-    assert (done.returncode, [place.launch_options.max_dollars for _, place in trained]) == (0, [most])
+    _source, _config, place = train.call_args.args[:3]
+    assert (done.returncode, place.launch_options.max_dollars) == (0, most)
 
 
 @pytest.mark.parametrize("limit", ["many", "nan", "inf", "0", "-1", ""])
-def test_an_invalid_limit_of_the_topology_is_refused(
-    limit: str, monkeypatch: pytest.MonkeyPatch, messages: Messages
-) -> None:
+def test_an_invalid_limit_of_the_topology_is_refused(limit, monkeypatch, messages) -> None:
     done = train_on({"MaxDollars": limit}, patch=monkeypatch)
     assert done.returncode == 1
     messages.check(done.stderr.rstrip())
@@ -69,8 +56,7 @@ def test_an_invalid_limit_of_the_topology_is_refused(
         (["--preset", "fasttext"], "fasttext", ()),
     ],
 )
-def test_train_searches_a_model_unless_model_or_preset_is_given(
-    options: list[str], model: str, fixed: tuple[str, ...], trained: Runs
-) -> None:
+def test_train_searches_a_model_unless_model_or_preset_is_given(options, model, fixed, train) -> None:
     assert shoal_here("train", "--local", "--data", "d.h5", "--output", "out", "--json", *options).returncode == 0
-    assert [(config.model, config.fixed) for config, _ in trained] == [(model, fixed)]
+    config = train.call_args.args[1]
+    assert (config.model, config.fixed) == (model, fixed)

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.bootstrap.cli.command import shoal, shoal_here
-from tests.messages import Messages
 from tests.waiting import PATIENCE, until
 
 
-def test_too_many_classes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages) -> None:
+def test_too_many_classes_are_refused(tmp_path, monkeypatch, messages) -> None:
     monkeypatch.chdir(tmp_path)
     done = shoal_here("train", "--local", "--input", "in.json", "--output", "out", "--classes", *map(str, range(1_001)))
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
@@ -21,7 +20,7 @@ def test_too_many_classes_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.soak
-def test_more_than_256_classes_are_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_256_classes_are_supported(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     classes = [f"class{number}" for number in range(300)]
     texts = [f"__label__class{n % 300} word{n % 300} and number {n}, word{n % 300}\n" for n in range(6_000)]
@@ -38,7 +37,7 @@ def test_more_than_256_classes_are_supported(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.soak
-def test_a_command_stopped_while_reading_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_stopped_while_reading_leaves_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
     texts = (f"{('awful', 'fine')[n % 2]} text {n} {'with more words ' * 100}" for n in range(30_000))

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.bootstrap.cli.command import shoal_here
-from tests.messages import Messages
 
 
 @pytest.fixture
-def encoding(tmp_path: Path) -> Path:
+def encoding(tmp_path) -> Path:
     """The folder of a character model."""
     import torch
 
@@ -27,11 +26,11 @@ def encoding(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_files_of_a_word_model_have_the_same_mode(encoding: Path) -> None:
+def test_all_files_of_a_word_model_have_the_same_mode(encoding) -> None:
     assert len({path.stat().st_mode for path in (encoding / "model").iterdir()}) == 1
 
 
-def test_a_model_with_an_encoder_knows_every_word(encoding: Path) -> None:
+def test_a_model_with_an_encoder_knows_every_word(encoding) -> None:
     printed = shoal_here("neighbours", "--model", encoding, "badge", "Cab", "--count", "2", "--json").stdout
     neighbours = {word: {each["word"] for each in near} for word, near in json.loads(printed)["neighbours"].items()}
     assert neighbours["badge"] < {"bead", "cab", "face", "fad"}
@@ -43,9 +42,7 @@ def test_a_model_with_an_encoder_knows_every_word(encoding: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["neighbours a", "evaluate --similarity pairs.txt"])
-def test_a_skipped_word_gives_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages, command: str
-) -> None:
+def test_a_skipped_word_gives_a_warning(tmp_path, monkeypatch, messages, command) -> None:
     monkeypatch.chdir(tmp_path)
     Path("glove.txt").write_text("a 1 2\nb nan 4\nc 1 3\n")
     Path("pairs.txt").write_text("a b 5\nb c 7\na c 0\nb a 1\n")
@@ -56,7 +53,7 @@ def test_a_skipped_word_gives_a_warning(
 
 
 @pytest.mark.parametrize("command", ["predict", "export"])
-def test_predict_and_export_refuse_a_word_model(encoding: Path, messages: Messages, command: str) -> None:
+def test_predict_and_export_refuse_a_word_model(encoding, messages, command) -> None:
     done = shoal_here(command, "--model", encoding, "--output", encoding / "new")
     assert done.returncode == 1
     messages.check(done.stderr.rstrip())

@@ -1,0 +1,113 @@
+"""Tests of the vCPUs that a topology needs of each quota, and of the rules on refused instances and on images."""
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import Mock
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.aws.account import Account
+from bootstrap.lifecycle import preflight
+from bootstrap.lifecycle.rules import PreflightContext
+from bootstrap.lifecycle.rules.account import may_not_start, root_device_differs
+from bootstrap.lifecycle.rules.quotas import needs, quota_of
+from infra.rules import Finding
+from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, topology_of
+
+
+def vcpus_of(**fields: Any) -> dict[str, int]:
+    return {quota.code: vcpus for quota, vcpus in needs(topology_of(**fields)).items()}
+
+
+def test_nodes_of_several_types_count_as_the_largest() -> None:
+    several = {"instance_types": ["g4dn.xlarge", "g5.4xlarge", "g6.2xlarge"], "count": 2, "market": "spot"}
+    assert vcpus_of(training=[several]) == {"L-3819A6DF": 32}
+
+
+def test_readers_count_against_the_quota_of_standard_instances() -> None:
+    readers = {"role": "read", "instance_type": "m5.2xlarge", "count": 3, "market": "spot"}
+    assert vcpus_of(training=[GPU, readers], share="nfs") == {"L-DB2E81BA": 8, "L-34B43A08": 24}
+
+
+ON_DEMAND = {
+    "L-1216C47A": "m5.xlarge im4gn.xlarge",
+    "L-DB2E81BA": "g4dn.xlarge gr6.4xlarge",
+    "L-417A185B": "p3.2xlarge p5.48xlarge p6-b200.48xlarge",
+    None: "inf2.xlarge trn1.2xlarge x1.16xlarge",
+}
+SPOT = {
+    "L-34B43A08": "r7g.xlarge",
+    "L-3819A6DF": "vt1.3xlarge",
+    "L-7212CCBC": "p4d.24xlarge",
+    "L-C4BD4855": "p5en.48xlarge",
+}
+
+
+@pytest.mark.parametrize(("codes", "spot"), [(ON_DEMAND, False), (SPOT, True)], ids=["on demand", "spot"])
+def test_a_type_counts_against_its_familys_quota(codes, spot) -> None:
+    quotas = {name: quota_of(name, spot=spot) for names in codes.values() for name in names.split()}
+    assert {name: quota.code if quota else None for name, quota in quotas.items()} == {
+        name: code for code, names in codes.items() for name in names.split()
+    }
+
+
+@given(st.integers(1, 50), st.integers(1, 50), st.booleans())
+def test_the_needed_vcpus_are_the_sum_over_all_nodes(workers, nodes, spot) -> None:
+    market = "spot" if spot else "on-demand"
+    vcpus = vcpus_of(
+        preprocessing={"primary": PRIMARY, "core": {"instance_type": "m5.2xlarge", "count": workers}},
+        training=[{"instance_type": "g5.xlarge", "count": nodes, "market": market}],
+    )
+    assert vcpus == {"L-1216C47A": 4 + 8 * workers, "L-3819A6DF" if spot else "L-DB2E81BA": 4 * nodes}
+
+
+def context_of(*groups: dict[str, Any]) -> PreflightContext:
+    topology, account = topology_of(training=groups), Account(boto3.Session())
+    return PreflightContext(topology=topology, deployment="mine", owner="ada", account=account)
+
+
+@pytest.fixture
+def refused(monkeypatch) -> Callable[..., list[Finding]]:
+    """Function that returns the findings if EC2 refuses each group with one of these errors (code, message)."""
+
+    def find(*errors: tuple[str, str]) -> list[Finding]:
+        answers = [
+            ClientError({"Error": {"Code": code, "Message": message}}, "RunInstances") for code, message in errors
+        ]
+        ec2 = Mock(run_instances=Mock(side_effect=answers))
+        monkeypatch.setattr(Account, "client", lambda *_: ec2)
+        groups = [{**GPU, "name": f"group-{number}"} for number in range(len(errors))]
+        return preflight._run("error", may_not_start, "Whether GPU nodes can be started", context_of(*groups))
+
+    return find
+
+
+@pytest.mark.parametrize(("action", "level"), [("ec2:RunInstances", "error"), ("ssm:GetParameters", "warning")])
+def test_a_dry_run_that_is_refused_for_another_action_is_a_warning(refused, messages, action, level) -> None:
+    why = f"User: ada is not authorized to perform: {action} on resource: * because no policy allows it"
+    (finding,) = refused(("UnauthorizedOperation", why))
+    assert (finding.level, action in finding.sentence) == (level, True)
+    messages.check(finding.sentence)
+
+
+def test_each_group_that_ec2_refuses_is_an_error_even_if_a_later_answer_is_missing(refused, messages) -> None:
+    codes = ["InvalidSubnetID.NotFound", "InvalidCapacityReservationId.NotFound", "RequestLimitExceeded"]
+    found = refused(*((code, f"why: {code}") for code in codes))
+    assert [each.level for each in found] == ["error", "error", "warning"]
+    for each in found:
+        messages.check(each.sentence)
+
+
+@pytest.mark.parametrize("device", ["/dev/sda1", "/dev/xvda"])
+def test_an_image_must_have_the_root_device_of_amazon_linux(monkeypatch, messages, device) -> None:
+    answer = {"Images": [{"RootDeviceName": device}]}
+    monkeypatch.setattr(Account, "client", lambda *_: Mock(describe_images=Mock(return_value=answer)))
+    context = context_of(GPU, {**GPU, "name": "own", "image": "ami-0a1b2c3d4e5f60718"})
+    sentences = list(root_device_differs(context))
+    assert len(sentences) == (device != "/dev/xvda")
+    for each in sentences:
+        messages.check(each)
