@@ -22,21 +22,21 @@ from tests.trainer.embeddings.made_text import lines
 def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_path) -> None:
     write_reviews(tmp_path / "reviews.json", texts=1_500)
     printed = run_python(tmp_path, EXAMPLES / "reviews_to_predictions.py", "reviews.json", "results")
-    first, second, *predictions = printed.splitlines()
+    first, second, *answers = printed.splitlines()
     assert first.startswith("1,500 distinct texts in ")
     assert second.startswith("accuracy ")
-    assert [line[4:6] for line in predictions] == ["  ", "  "]
+    assert [line[4:6] for line in answers] == ["  ", "  "]
     data, output = tmp_path / "results" / "data" / "dataset.h5", tmp_path / "results" / "model"
     summary = shoal.train(data, output, resume=True)
     assert summary["model"] == summary["search"]["settings"]["model"]
     with pytest.raises(shoal.TrainingError, match="is a finished model"):
         shoal.train(data, output)
     model = shoal.load_model(output)
-    found = model.predict(["good", "", "bad", "good"])
-    assert [each.label is None for each in found] == [False, True, False, False]
-    assert found[0] == found[3]
+    predictions = model.predict(["good", "", "bad", "good"])
+    assert [each.label is None for each in predictions] == [False, True, False, False]
+    assert predictions[0] == predictions[3]
     assert model.classes == ("negative", "positive")
-    assert [each.probabilities[1] for each in found] == [each.probability for each in found]
+    assert [each.probabilities[1] for each in predictions] == [each.probability for each in predictions]
     assert model.predict(["bad"], threshold=0.0)[0].label == 1
 
 
@@ -128,9 +128,9 @@ def test_the_reference_page_lists_all_public_names() -> None:
 @pytest.mark.parametrize("name", public_names())
 def test_public_names_are_importable_and_documented(name) -> None:
     module, _, last = name.rpartition(".")
-    found = getattr(importlib.import_module(module), last)
-    text = found.__doc__ or ""
+    member = getattr(importlib.import_module(module), last)
+    text = member.__doc__ or ""
     assert text
-    if inspect.isfunction(found):
-        assert [each for each in inspect.signature(found).parameters if f" {each}: " not in text] == []
+    if inspect.isfunction(member):
+        assert [each for each in inspect.signature(member).parameters if f" {each}: " not in text] == []
         assert " Raises:\n" in text

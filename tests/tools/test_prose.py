@@ -36,11 +36,11 @@ def test_plain_sentences_and_code_in_documents_pass(path, source) -> None:
     assert list(check.findings(path, source)) == []
 
 
-@pytest.mark.parametrize(("words", "found"), [(check.LONGEST, 0), (check.LONGEST + 1, 1)])
-def test_a_sentence_of_a_document_or_docstring_has_a_longest_length(words, found) -> None:
+@pytest.mark.parametrize(("words", "count"), [(check.LONGEST, 0), (check.LONGEST + 1, 1)])
+def test_a_sentence_of_a_document_or_docstring_has_a_longest_length(words, count) -> None:
     sentence = " ".join(["word"] * words) + "."
-    assert len(list(check.findings("a.md", f"Before.\n\n{sentence}\n"))) == found
-    assert len(list(check.findings("a.py", f'"""{sentence}"""\n'))) == found
+    assert len(list(check.findings("a.md", f"Before.\n\n{sentence}\n"))) == count
+    assert len(list(check.findings("a.py", f'"""{sentence}"""\n'))) == count
 
 
 def test_sentences_end_at_marks_and_list_items_and_leave_tables_out() -> None:

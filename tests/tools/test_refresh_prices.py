@@ -159,13 +159,13 @@ def changed(folder: Path, *, g5: float | None = None, emr: Mapping[str, float] |
 
 
 def test_a_new_price_is_written_and_valid_from_today(folder) -> None:
-    found = changed(folder, g5=0.9, emr=NEWEST.emr)
-    assert (found.other.interface_endpoint_hour, found.other.nat_gateway_hour) == (0.011, 0.048)
-    refresh_prices.append(found, folder=folder)
-    assert catalog.prices("us-east-1", folder=folder) == found
-    assert found.zones["g5.xlarge"] == [ZONE]
+    listed = changed(folder, g5=0.9, emr=NEWEST.emr)
+    assert (listed.other.interface_endpoint_hour, listed.other.nat_gateway_hour) == (0.011, 0.048)
+    refresh_prices.append(listed, folder=folder)
+    assert catalog.prices("us-east-1", folder=folder) == listed
+    assert listed.zones["g5.xlarge"] == [ZONE]
     assert catalog.prices("us-east-1", folder=folder).hourly("g5.xlarge") == 0.9
-    assert PriceList.lists("us-east-1", folder) == [NEWEST, found]
+    assert PriceList.lists("us-east-1", folder) == [NEWEST, listed]
 
 
 def test_earlier_lists_stay_unchanged_with_their_comments(folder) -> None:
@@ -179,10 +179,10 @@ def test_earlier_lists_stay_unchanged_with_their_comments(folder) -> None:
 
 def test_a_region_without_a_list_gets_a_file(folder, messages) -> None:
     pages = machines({"m5.xlarge": 0.214})
-    found = answered("eu-west-1", pages, offered=["m5.xlarge"], emr={"m5.xlarge": 0.0535}, folder=folder)
-    assert found.source == "AWS Price List API"
-    assert list(vars(found.other).values()) == [steps[0] for *_, steps in OTHERS]
-    refresh_prices.append(found, folder=folder)
+    listed = answered("eu-west-1", pages, offered=["m5.xlarge"], emr={"m5.xlarge": 0.0535}, folder=folder)
+    assert listed.source == "AWS Price List API"
+    assert list(vars(listed.other).values()) == [steps[0] for *_, steps in OTHERS]
+    refresh_prices.append(listed, folder=folder)
     made = catalog.prices("eu-west-1", folder=folder)
     assert (made.hourly("m5.xlarge"), made.emr_hourly("m5.xlarge")) == (0.214, 0.0535)
     assert (folder / "eu-west-1.yaml").read_text().startswith("# Prices of instance types in eu-west-1")
@@ -196,18 +196,18 @@ def test_all_pages_are_read_and_other_products_are_ignored(folder) -> None:
     unknown = product({"instanceType": "x1.32xlarge", "usagetype": "BoxUsage:x1.32xlarge"}, 13.338)
     pages = [machines({"m5.xlarge": 0.2}), [block, unknown], machines({"p5.48xlarge": 60.0})]
     emr = {"m5.xlarge": 0.05, "p5.48xlarge": 0.27}
-    found = answered("eu-west-1", *pages, offered=emr, emr=emr, folder=folder)
-    assert found.instances == {"m5.xlarge": 0.2, "p5.48xlarge": 60.0}
-    assert found.emr == {"m5.xlarge": 0.05}
+    listed = answered("eu-west-1", *pages, offered=emr, emr=emr, folder=folder)
+    assert listed.instances == {"m5.xlarge": 0.2, "p5.48xlarge": 60.0}
+    assert listed.emr == {"m5.xlarge": 0.05}
 
 
 def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keeps_its_last_price(folder) -> None:
     pages, emr = machines({"m4.xlarge": 0.2, "m5.xlarge": 0.192}), {"m4.xlarge": 0.06, "m5.xlarge": 0.048}
-    found = answered("us-east-1", pages, offered=["m5.xlarge"], emr=emr, folder=folder)
+    listed = answered("us-east-1", pages, offered=["m5.xlarge"], emr=emr, folder=folder)
     retired = {name for name, row in catalog.catalog().types.items() if row.retired}
-    assert set(found.instances) == {"m5.xlarge", *retired}
-    assert found.hourly("p2.xlarge") == 0.90
-    assert "m4.xlarge" not in found.emr
+    assert set(listed.instances) == {"m5.xlarge", *retired}
+    assert listed.hourly("p2.xlarge") == 0.90
+    assert "m4.xlarge" not in listed.emr
 
 
 def test_a_second_list_of_a_day_replaces_the_first(folder) -> None:
@@ -224,9 +224,9 @@ def test_a_second_list_of_a_day_replaces_the_first(folder) -> None:
 )
 def test_a_missing_price_is_kept_from_the_last_list_and_named(region, kept, price, folder) -> None:
     pages = machines({"m5.xlarge": 0.2})
-    found = answered(region, pages, offered=["m5.xlarge"], folder=folder, without="NatGateway-Hours")
-    assert found.source.endswith(f"; not listed there, and kept from {NEWEST.date}: nat_gateway_hour") == bool(kept)
-    refresh_prices.append(found, folder=folder)
+    listed = answered(region, pages, offered=["m5.xlarge"], folder=folder, without="NatGateway-Hours")
+    assert listed.source.endswith(f"; not listed there, and kept from {NEWEST.date}: nat_gateway_hour") == bool(kept)
+    refresh_prices.append(listed, folder=folder)
     assert catalog.prices(region, folder=folder).other.nat_gateway_hour == price
 
 

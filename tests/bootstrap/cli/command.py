@@ -17,13 +17,13 @@ from tests.waiting import PATIENCE
 Done = subprocess.CompletedProcess[str]
 
 
-def shoal(*arguments: str | Path, given: str | None = None, **environment: str) -> Done:
+def shoal(*arguments: str | Path, stdin: str | None = None, **environment: str) -> Done:
     """Run the command in a new process."""
     return subprocess.run(
         ["shoal", *map(os.fspath, arguments)],
         capture_output=True,
         text=True,
-        input=given,
+        input=stdin,
         env={**os.environ, **environment},
         timeout=PATIENCE,
         check=False,
@@ -42,15 +42,15 @@ def leave_out_progress(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(Bars.__init__.__kwdefaults__, "line_seconds", 3600.0)
 
 
-def shoal_here(*arguments: str | Path, given: bytes = b"", terminal: bool = False, **environment: str) -> Done:
+def shoal_here(*arguments: str | Path, stdin: bytes = b"", terminal: bool = False, **environment: str) -> Done:
     """Run the command in this process, which is faster: a new process would spend most of its time on imports.
 
-    `given`: standard input, from a terminal if `terminal` is true.
+    `stdin`: standard input, from a terminal if `terminal` is true.
     """
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         leave_out_progress(patch)
-        patch.setattr(sys, "stdin", (Typed if terminal else io.TextIOWrapper)(io.BytesIO(given)))
+        patch.setattr(sys, "stdin", (Typed if terminal else io.TextIOWrapper)(io.BytesIO(stdin)))
         for name, value in environment.items():
             patch.setenv(name, value)
         try:

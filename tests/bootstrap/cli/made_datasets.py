@@ -13,12 +13,12 @@ SETTINGS = Settings(row_length=4, stopwords="none")
 WORDS = ["good", "lamp", "bad"]
 
 
-def rows(*given: tuple[list[int], int]) -> RowBlock:
-    tokens = np.zeros((len(given), 4), np.uint16)
-    for place, (row, _) in zip(tokens, given, strict=True):
+def rows(*pairs: tuple[list[int], int]) -> RowBlock:
+    tokens = np.zeros((len(pairs), 4), np.uint16)
+    for place, (row, _) in zip(tokens, pairs, strict=True):
         place[: len(row)] = row
-    ratings = np.array([rating for _, rating in given], np.uint8)
-    lengths = np.array([len(row) for row, _ in given], np.uint16)
+    ratings = np.array([rating for _, rating in pairs], np.uint8)
+    lengths = np.array([len(row) for row, _ in pairs], np.uint16)
     return RowBlock(tokens, lengths, (ratings > 3).astype(np.uint8), ratings)
 
 

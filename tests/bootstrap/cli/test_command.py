@@ -150,10 +150,10 @@ GIVEN = st.fixed_dictionaries(
 
 @settings(max_examples=50)
 @given(GIVEN)
-def test_a_config_file_restores_the_same_values(given) -> None:
+def test_a_config_file_restores_the_same_values(typed_words) -> None:
     line = [
         word
-        for flag, words in given.items()
+        for flag, words in typed_words.items()
         for word in ((flag, *words) if flag in ("--pair", "--switch") else [f"{flag}={each}" for each in words])
     ]
     with TemporaryDirectory() as folder:

@@ -172,7 +172,7 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
     before, words = files_below(here), shlex.split(row["command"].format(**places))
     done = shoal_here(
         *words[1:],
-        given=row.get("typed", row.get("stdin", "")).encode(),
+        stdin=row.get("typed", row.get("stdin", "")).encode(),
         terminal="typed" in row,
         **ACCOUNT,
         AWS_REGION="us-east-1",

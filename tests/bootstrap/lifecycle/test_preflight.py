@@ -108,8 +108,8 @@ def test_without_credentials_or_network_no_rule_runs(monkeypatch) -> None:
         return preflight.online(topology_of(**TRAINING), preflight.session(REGION), deployment="mine", owner="ada")
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    account, found = run()
-    assert (account.startswith("could not be checked (Could not connect"), found) == (True, [])
+    account, results = run()
+    assert (account.startswith("could not be checked (Could not connect"), results) == (True, [])
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
@@ -195,7 +195,7 @@ def allow(kms: Any, key: str, principal: Any, actions: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "found"),
+    ("prepare", "expected"),
     [
         (lambda *_: None, UNUSABLE),
         (lambda kms, key: kms.disable_key(KeyId=key), UNUSABLE),
@@ -206,10 +206,12 @@ def allow(kms: Any, key: str, principal: Any, actions: Any) -> None:
     ],
     ids=["not allowed", "disabled", "policy", "policy for the account", "policy for all", "grant"],
 )
-def test_the_key_of_the_account_must_be_enabled_and_allow_auto_scaling(prepare, found, aws, kms, key, findings) -> None:
+def test_the_key_of_the_account_must_work_for_auto_scaling(
+    prepare, expected, aws, kms, key, findings
+) -> None:
     prepare(kms, key)
     with aws.faults.during(VolumeKey(key=key)):
-        assert findings(**TRAINING) == found
+        assert findings(**TRAINING) == expected
 
 
 def test_an_unreadable_key_is_a_warning_with_the_required_permissions(aws, key, findings) -> None:
@@ -239,8 +241,8 @@ def test_the_key_of_a_topology_must_exist_encrypt_and_allow_auto_scaling(kms, ke
 )
 def test_a_vpc_without_dns_is_refused(attribute, parts, refused, ec2, network, findings) -> None:
     ec2.modify_vpc_attribute(VpcId=network["vpc"], **{attribute: {"Value": False}})
-    found = findings(only="no_dns", zone="us-east-1b", network=network, **parts)
-    assert found == [("error", "no_dns")] * refused
+    results = findings(only="no_dns", zone="us-east-1b", network=network, **parts)
+    assert results == [("error", "no_dns")] * refused
 
 
 def test_an_existing_network_must_reach_what_nodes_need(ec2, network, findings) -> None:
@@ -277,5 +279,5 @@ def test_a_route_through_nat_is_a_way_out(ec2, network, findings) -> None:
     ids=["VPC", "zone", "subnet"],
 )
 def test_a_subnet_must_exist_in_the_vpc_and_zone_of_the_topology(zone, changes, network, findings) -> None:
-    found = findings(only="subnet_unusable", zone=zone, network={**network, **changes}, **TRAINING)
-    assert found == [("error", "subnet_unusable")]
+    results = findings(only="subnet_unusable", zone=zone, network={**network, **changes}, **TRAINING)
+    assert results == [("error", "subnet_unusable")]

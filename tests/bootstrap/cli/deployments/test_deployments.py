@@ -116,7 +116,7 @@ def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch)
     busy = Busy("at-work")
     monkeypatch.setattr("bootstrap.lifecycle.status.read_status", Mock(side_effect=ShoalError("nobody knows")))
     monkeypatch.setattr("bootstrap.nodes.fleet.groups", lambda *_, **__: [])
-    kept = shoal_here("destroy", "at-work", "--stop-runs", given=b"n\nn\n", terminal=True)
+    kept = shoal_here("destroy", "at-work", "--stop-runs", stdin=b"n\nn\n", terminal=True)
     assert (kept.returncode, f"First stop {busy.run} with a checkpoint" in kept.stderr) == (1, True)
     assert f"would be aborted: {busy.run}" in kept.stderr
     done = busy.destroy("--yes", "--stop-runs")

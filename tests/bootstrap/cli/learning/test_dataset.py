@@ -70,6 +70,6 @@ def test_input_and_results_may_be_on_s3() -> None:
     client.create_bucket(Bucket="pile")
     client.put_object(Bucket="pile", Key="reviews/a.json", Body=b'{"reviewText": "a lamp", "overall": 5}\n' * 20)
     where = ("--input", "s3://pile/reviews/", "--output", "s3://pile/made")
-    found = json.loads(shoal_here("preprocess", "--local", *where, "--dry-run", "--json").stdout)
-    assert found["rows"] == 20
-    assert found["output"] == ["s3://pile/made/DIGEST/dataset.h5", "s3://pile/made/DIGEST/counts.json"]
+    plan = json.loads(shoal_here("preprocess", "--local", *where, "--dry-run", "--json").stdout)
+    assert plan["rows"] == 20
+    assert plan["output"] == ["s3://pile/made/DIGEST/dataset.h5", "s3://pile/made/DIGEST/counts.json"]

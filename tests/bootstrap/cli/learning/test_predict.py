@@ -142,7 +142,7 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(predict) -> 
     texts = [f"{['good', 'bad', 'dull', 'fair'][n % 4]} lamp {'x' * (n % 300)}" for n in range(9_000)]
     typed = "".join(f"{text}\n" for text in texts).encode()
     assert len(typed) > 1 << 20
-    done = predict(given=typed)
+    done = predict(stdin=typed)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert [line[2] for line in lines] == texts
@@ -153,7 +153,7 @@ def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(predict) -> 
 def test_control_characters_are_replaced(predict) -> None:
     letters = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
     text = "good" + "".join(chr(letter) for letter in letters if letter != ord("\n")) + "l\u00e4mp\u00a0\u200d"
-    printed = predict(given=f"{text}\n".encode()).stdout
+    printed = predict(stdin=f"{text}\n".encode()).stdout
     assert printed.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
 
 

@@ -53,9 +53,9 @@ EXPERIMENTS = {
 }
 
 
-def shown(found: ExperimentResult) -> str:
+def shown(result: ExperimentResult) -> str:
     stream = StringIO()
-    print_result(found_result(found), stream)
+    print_result(found_result(result), stream)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 

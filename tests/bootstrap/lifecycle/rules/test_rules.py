@@ -96,9 +96,9 @@ def test_a_dry_run_that_is_refused_for_another_action_is_a_warning(refused, mess
 
 def test_each_group_that_ec2_refuses_is_an_error_even_if_a_later_answer_is_missing(refused, messages) -> None:
     codes = ["InvalidSubnetID.NotFound", "InvalidCapacityReservationId.NotFound", "RequestLimitExceeded"]
-    found = refused(*((code, f"why: {code}") for code in codes))
-    assert [each.level for each in found] == ["error", "error", "warning"]
-    for each in found:
+    refusals = refused(*((code, f"why: {code}") for code in codes))
+    assert [each.level for each in refusals] == ["error", "error", "warning"]
+    for each in refusals:
         messages.check(each.sentence)
 
 
