@@ -46,11 +46,12 @@ def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_p
         (DataError, lambda path: shoal.preprocess(path / "absent.json", path / "data")),
         (DataError, lambda path: shoal.preprocess(path / "a.json", path / "data", rating="stars", label="mood")),
         (shoal.TrainingError, lambda path: shoal.train(path / "dataset.h5", path / "model", epochs=0)),
+        (shoal.TrainingError, lambda path: shoal.train(path / "dataset.h5", path / "model", ranks=0)),
         (shoal.TrainingError, lambda path: shoal.load_model(path)),
         (DataError, lambda path: shoal.embed(path / "absent.txt", path / "words")),
         (DataError, lambda path: shoal.embed(path / "absent.txt", path / "words", tokeniser="runes")),
     ],
-    ids=["no file", "rating and label", "no epochs", "no model", "no text", "no tokeniser"],
+    ids=["no file", "rating and label", "no epochs", "no ranks", "no model", "no text", "no tokeniser"],
 )
 def test_invalid_arguments_raise_errors_with_a_message(error, call, tmp_path, messages) -> None:
     with messages.raises(error):
@@ -82,6 +83,8 @@ def test_predict_refuses_invalid_arguments(tmp_path, messages, texts, threshold,
 
     save(tmp_path)
     model = shoal.load_model(tmp_path)
+    for limit in (0, 0.5, 1):
+        assert len(model.predict(("good", "bad"), threshold=limit)) == 2
     assert [each.label for each in model.predict(("good", "bad"), threshold=0.5)] == [1, 0]
     with messages.raises(error):
         model.predict(texts, threshold=threshold)

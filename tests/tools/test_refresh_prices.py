@@ -194,7 +194,7 @@ def test_a_region_without_a_list_gets_a_file(folder, messages) -> None:
 def test_all_pages_are_read_and_other_products_are_ignored(folder) -> None:
     block = product({"instanceType": "p5.48xlarge", "usagetype": "BoxUsage:p5.48xlarge"}, 0.0)
     unknown = product({"instanceType": "x1.32xlarge", "usagetype": "BoxUsage:x1.32xlarge"}, 13.338)
-    pages = [machines({"m5.xlarge": 0.2}), [block, unknown], machines({"p5.48xlarge": 60.0})]
+    pages = [machines({"m5.xlarge": 0.2}), [block, unknown], machines({"p5.48xlarge": 60.0, "m5.xlarge": 0.1})]
     emr = {"m5.xlarge": 0.05, "p5.48xlarge": 0.27}
     listed = answered("eu-west-1", *pages, offered=emr, emr=emr, folder=folder)
     assert listed.instances == {"m5.xlarge": 0.2, "p5.48xlarge": 60.0}

@@ -46,6 +46,13 @@ def test_scores_of_two_classes_by_ratings() -> None:
     assert scores["calibration_error"] == pytest.approx(errors / 5)
 
 
+@pytest.mark.parametrize(("probability", "start"), [(0.79, 0.7), (0.88, 0.8), (1.0, 0.9)])
+def test_a_probability_counts_in_the_bin_that_starts_below_it(probability, start) -> None:
+    answers = no_answers()
+    answers.add([5], [predicted(1, (1 - probability, probability))])
+    assert [each["from"] for each in answers.scores(Settings(), ("negative", "positive"))["calibration"]] == [start]
+
+
 def test_scores_of_named_classes_leave_out_other_labels_and_name_classes_that_are_never_predicted() -> None:
     answers = no_answers(classes=("war", "film", "song"))
     answers.add(
