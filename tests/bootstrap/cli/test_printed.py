@@ -80,7 +80,7 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.lifecycle.runs.find_run": StartedRun,
     "bootstrap.training.train.train": dict[str, Any],
 }
-"""Replaced functions whose results have a simpler type than their annotation."""
+"""Simpler types of results than the annotations of some replaced functions."""
 
 
 def unfinished(path: Path, about: str) -> None:

@@ -127,7 +127,7 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 def drawn_on(terminal: int) -> str:
-    """Return what was written to a terminal, whose other end is closed."""
+    """Return what was written to a terminal before its other end was closed."""
     drawn = b""
     with suppress(OSError):
         while more := os.read(terminal, 1 << 16):

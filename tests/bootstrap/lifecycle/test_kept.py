@@ -133,7 +133,7 @@ def test_an_ended_life_is_not_extended(messages) -> None:
         guard.extend(Mock(), "mine", report(), 5.0)
 
 
-def test_a_deployment_costs_its_running_nodes_and_at_most_its_dearest_ones() -> None:
+def test_a_deployment_costs_its_running_nodes_and_at_most_its_most_expensive_ones() -> None:
     counts: dict[str, Any] = {"size": 3, "desired": 2, "running": 2, "ready": 2, "statuses": {}}
     types = ["g4dn.xlarge", "g5.xlarge"]
     group = GroupStatus(name="fast", role="train", instance_types=types, nodes=types, **counts)

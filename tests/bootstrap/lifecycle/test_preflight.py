@@ -33,7 +33,7 @@ def ec2(session) -> Any:
 def findings(session, messages) -> Callable[..., list[tuple[str, str]]]:
     """Function that returns level and rule of each finding of a topology, and compares each sentence.
 
-    `only`: a rule whose findings count; others are left out.
+    `only`: the rule of the findings that count; others are left out.
     """
 
     def find(*, only: str = "", owner: str = "ada", **fields: Any) -> list[tuple[str, str]]:
@@ -206,9 +206,7 @@ def allow(kms: Any, key: str, principal: Any, actions: Any) -> None:
     ],
     ids=["not allowed", "disabled", "policy", "policy for the account", "policy for all", "grant"],
 )
-def test_the_key_of_the_account_must_work_for_auto_scaling(
-    prepare, expected, aws, kms, key, findings
-) -> None:
+def test_the_key_of_the_account_must_work_for_auto_scaling(prepare, expected, aws, kms, key, findings) -> None:
     prepare(kms, key)
     with aws.faults.during(VolumeKey(key=key)):
         assert findings(**TRAINING) == expected
