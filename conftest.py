@@ -31,8 +31,10 @@ os.environ["PYTHONPATH"] = os.pathsep.join(map(str, _PLACES))
 # interruptible.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Processes of parallel tests have this variable set. Commands under test would then break their lines.
-os.environ.pop("COLUMNS", None)
+# Processes of parallel tests have the first variable set, and commands under test would break their lines. The second
+# has options of this run, which a pytest under test may not know.
+for variable in ("COLUMNS", "PYTEST_ADDOPTS"):
+    os.environ.pop(variable, None)
 
 # Example times show the load of the machine, not a property of the code. Examples share only folders and patches of a
 # fixture, which each example sets again.

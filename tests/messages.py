@@ -101,6 +101,18 @@ def messages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 _WRITTEN = pytest.StashKey[list[tuple[str, str, Entry]]]()
 _COLLECTED = pytest.StashKey[set[str]]()
+_PASSED = pytest.StashKey[set[str]]()
+
+
+class _Outcomes:
+    """Collects the tests that pass. The entries of a failed test would be incomplete."""
+
+    def __init__(self, passed: set[str]) -> None:
+        self._passed = passed
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self._passed.add(report.nodeid)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,6 +124,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_WRITTEN] = []
     config.stash[_COLLECTED] = set()
+    config.stash[_PASSED] = set()
+    config.pluginmanager.register(_Outcomes(config.stash[_PASSED]))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -135,25 +149,29 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         config.workeroutput["messages"] = (config.stash[_WRITTEN], sorted(config.stash[_COLLECTED]))
     else:
         whole = not any("::" in argument for argument in config.args)
-        write(config.stash[_WRITTEN], config.stash[_COLLECTED], remove=whole)
+        seen = {f"{file}::{test}": entry for file, test, entry in config.stash[_WRITTEN]}
+        passed = {node: seen.get(node, []) for node in config.stash[_PASSED]}
+        write(passed, config.stash[_COLLECTED], remove=whole)
 
 
-def write(written: list[tuple[str, str, Entry]], collected: set[str], *, remove: bool) -> None:
-    """Write the messages of tests into their golden files, and `remove` the entries of tests that no longer exist."""
+def write(passed: dict[str, Entry], collected: set[str], *, remove: bool) -> None:
+    """Write the messages of passed tests into their golden files, and `remove` the entries of tests that no longer
+    exist."""
     files = {node.partition("::")[0] for node in collected}
     golden_files = {golden_file(file)[0]: read(golden_file(file)[0]) for file in files}
-    for file, test, seen in written:
+    for node, messages in passed.items():
+        file, _, test = node.partition("::")
         path, key = golden_file(file)
-        golden_files[path].setdefault(key, {})[test] = seen
+        golden_files[path].setdefault(key, {})[test] = messages
     for path, entries in golden_files.items():
         content = {}
         for key, tests in sorted(entries.items()):
             file = (path.parent / key).relative_to(ROOT).as_posix()
             gone = remove and (file in files or not (ROOT / file).exists())
             kept = {
-                test: seen
-                for test, seen in sorted(tests.items())
-                if seen and (not gone or f"{file}::{test}" in collected)
+                test: messages
+                for test, messages in sorted(tests.items())
+                if messages and (not gone or f"{file}::{test}" in collected)
             }
             content |= {key: kept} if kept else {}
         if content:
