@@ -18,8 +18,6 @@ from infra.policies import POLICIES, USER, document
 from tests.infra.handled import statements
 from tests.infra.replay import is_allowed
 
-pytestmark = pytest.mark.slow
-
 TRUST = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}
 EMPTY = {"Resources": {"Nothing": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}}
 ROLE = {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [TRUST]}}
@@ -65,6 +63,7 @@ def refused(ask):
     return False
 
 
+@pytest.mark.slow
 def test_a_person_can_assume_only_two_roles_of_the_cdk(account, person):
     roles = [each["Arn"] for each in account.items("iam", "list_roles", "Roles")]
     assert len(roles) > 10
@@ -72,7 +71,7 @@ def test_a_person_can_assume_only_two_roles_of_the_cdk(account, person):
     assert got == {role("deploy"), role("file-publishing")}
 
 
-def test_no_action_of_iam_or_sts_changes_or_assumes_another_role(account):
+def test_no_action_of_iam_or_sts_changes_or_assumes_another_role():
     policy, who = [statements(document(USER))], f"arn:aws:iam::{ACCOUNT}:user/person"
     others = [role("cfn-exec", "hnb659fds"), role("deploy", "hnb659fds"), f"arn:aws:iam::{ACCOUNT}:role/Admin", who]
     verbs = [
@@ -95,6 +94,7 @@ def test_a_role_of_another_account_is_refused():
         assert is_allowed(Check(who, "sts:AssumeRole", arn, "allowed"), policy) is allowed
 
 
+@pytest.mark.soak
 def test_the_deployment_role_cannot_use_another_stacks_role(person):
     """A stack keeps its role for later operations of any identity."""
     deploys = assumed(person, role("deploy")).client("cloudformation")

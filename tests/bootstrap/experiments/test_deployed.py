@@ -16,8 +16,8 @@ from experiments.plans.prices import require_price
 from experiments.results import read_experiment
 from infra import topology
 from tests.bootstrap.training.conftest import node_bucket  # noqa: F401
-from tests.bootstrap.training.on_nodes import DATASET, Impatient, boot
-from tests.fleet import Fleet
+from tests.bootstrap.training.on_nodes import DATASET, Impatient
+from tests.fleet import Fleet, boot_agent
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
@@ -25,7 +25,7 @@ TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 @pytest.mark.slow
 @pytest.mark.usefixtures("node_bucket")
 def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path) -> None:
-    fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot(None))
+    fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent())
     experiment = Experiment.model_validate(
         {
             "about": "x",

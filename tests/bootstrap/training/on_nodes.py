@@ -1,4 +1,4 @@
-"""Boot script and dataset for nodes of the embedded AWS."""
+"""Dataset for nodes of the embedded AWS."""
 
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
 from tests.fleet import BUCKET
 
-ROOT = Path(__file__).parents[3]
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
 
 
@@ -27,17 +26,6 @@ def made_dataset(path: Path, test: int = 200) -> Path:
     settings = Settings(row_length=10, vocabulary_size=20)
     write_dataset(path, train=rows(2000), test=rows(test), vocabulary=words, settings=settings)
     return path
-
-
-def boot(share: str | None) -> str:
-    variables = {
-        "DATA_BUCKET": BUCKET,
-        "SHARE_KIND": share or "none",
-        "CODE_URL": f"s3://{BUCKET}/code.zip",
-        "WHEELS_URL": f"s3://{BUCKET}/wheels.zip",
-    }
-    exports = [f"export {name}={value}" for name, value in variables.items()]
-    return "\n".join([*exports, f"aws s3 cp s3://{BUCKET}/boot.sh boot.sh", "exec bash boot.sh"])
 
 
 def checkpoints() -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
-from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
-from tests.fleet import Fleet
+from tests.bootstrap.training.on_nodes import DATASET, checkpoints
+from tests.fleet import Fleet, boot_agent
 from tests.processes import rank_processes
 from tests.trained import train_on
 from trainer.config import TrainConfig
@@ -44,7 +44,7 @@ def trained(fleet, output, minutes, takes):
 
 @pytest.fixture
 def two(aws):
-    return Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
+    return Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot_agent())
 
 
 @pytest.mark.slow
