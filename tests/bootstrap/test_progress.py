@@ -23,7 +23,8 @@ def bars_on(terminal):
 
 
 def last(terminal):
-    return terminal.getvalue().rstrip().rpartition("\r")[2].strip()
+    """Return the last line, without moves of the cursor: a bar that another test left takes a line."""
+    return terminal.getvalue().replace("\x1b[A", "").rstrip().rpartition("\r")[2].strip()
 
 
 def test_speed_and_remaining_time_follow_the_given_pace():
