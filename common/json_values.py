@@ -9,7 +9,8 @@ of rows.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -74,11 +75,11 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
 
     A list is accepted where a field is a tuple.
     """
-    types = {entry.name: entry.type for entry in fields(kind)}
+    known = _fields(kind)  # type: ignore[arg-type]  # mypy: a type is not Hashable
     for name, value in values.items():
-        if name not in types:
+        if name not in known:
             raise DataError(f"{name!r} is not a known field")
-        if fault := _fault(value, types[name]):
+        if fault := _fault(value, known[name].type):
             raise DataError(f"{name} {fault}")
 
 
@@ -88,7 +89,7 @@ def from_json(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
     Converts lists to tuples and nested objects to dataclasses, as the fields' types require. Raises DataError for an
     unknown or missing field and for a wrong type.
     """
-    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    known = _fields(kind)  # type: ignore[arg-type]  # mypy: a type is not Hashable
     values = {name: _built(value, known[name].type) if name in known else value for name, value in written.items()}
     require_fields(kind, values)
     for name, entry in known.items():
@@ -97,16 +98,29 @@ def from_json(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
     return kind(**values)
 
 
+@cache
+def _fields(kind: type[Any]) -> Mapping[str, Field[Any]]:
+    return {entry.name: entry for entry in fields(kind)}
+
+
+@cache
+def _anatomy(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the origin and the arguments of a type. An agent asks for them hundreds of times per second."""
+    return get_origin(kind), get_args(kind)
+
+
 def _built(value: Any, kind: Any) -> Any:
     """Convert a list or an object of JSON to the tuple or dataclass that a field's type requires.
 
     Return other values unchanged.
     """
-    if get_origin(kind) in _UNIONS:
-        kind = next((each for each in get_args(kind) if is_dataclass(each) or get_origin(each)), None)
-    if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
-    origin, parts = get_origin(kind), get_args(kind)
+    origin, parts = _anatomy(kind)
+    if origin in _UNIONS:
+        kind = next((each for each in parts if is_dataclass(each) or get_origin(each)), None)
+        origin, parts = _anatomy(kind)
+    if origin is Annotated:
+        kind = parts[0]
+        origin, parts = _anatomy(kind)
     if isinstance(value, dict) and is_dataclass(kind):
         return from_json(kind, value)  # type: ignore[arg-type]
     if isinstance(value, dict) and origin is Mapping:
@@ -118,27 +132,27 @@ def _built(value: Any, kind: Any) -> Any:
 
 def _fault(value: Any, kind: Any) -> str:
     """Return why a value is invalid, as a predicate to put after the field's name, or "" if the value is valid."""
-    parts = get_args(kind)
-    if get_origin(kind) in _UNIONS:
+    origin, parts = _anatomy(kind)
+    if origin in _UNIONS:
         faults = [_fault(value, each) for each in parts]
         others = [fault for fault, each in zip(faults, parts, strict=True) if each is not NoneType]
         if "" in faults or (len(others) == 1 and _MUST in others[0]):
             return "" if "" in faults else others[0]
-    elif get_origin(kind) is Annotated:
+    elif origin is Annotated:
         if fault := _fault(value, parts[0]):
             return fault
         broken = next((each.words for each in kind.__metadata__ if not each.holds(value)), None)
         return "" if broken is None else f"is {_shown(value)}{_MUST}{broken}"
-    elif get_origin(kind) is tuple and isinstance(value, (list, tuple)):
+    elif origin is tuple and isinstance(value, (list, tuple)):
         kinds = [parts[0]] * len(value) if parts[1:] == (...,) else list(parts)
         faults = [fault for fault in map(_fault, value, kinds) if fault] if len(value) == len(kinds) else [""]
         if not faults or _MUST in faults[0]:
             return "".join(f"has an element that {fault}" for fault in faults[:1])
-    elif get_origin(kind) is Mapping and type(value) is dict:
+    elif origin is Mapping and type(value) is dict:
         faults = [fault for pair in value.items() for fault in map(_fault, pair, parts) if fault]
         if not faults or _MUST in faults[0]:
             return "".join(f"has a key or value that {fault}" for fault in faults[:1])
-    elif type(value) in (int, float) if kind is float else type(value) is (get_origin(kind) or kind):
+    elif type(value) in (int, float) if kind is float else type(value) is (origin or kind):
         return ""
     return f"is not of type {_name(kind)}"
 

@@ -67,13 +67,14 @@ def test_it_works_without_shoal_next_to_modules_of_the_same_names(
     assert example is not None
     (project / "test_example.py").write_text(example[1])
     path = os.pathsep.join((str(installed), os.environ["PATH"]))
+    (project / "mrjob.conf").write_text("runners: {emr: {check_cluster_every: 1}}")  # it waits 30 seconds by default
     for command, printed in COMMANDS[package.name]:
         words = command.split()
         words[0] = str(installed / words[0])
         done = subprocess.run(
             words,
             cwd=project,
-            env=plain() | {"PATH": path},
+            env=plain() | {"PATH": path, "MRJOB_CONF": str(project / "mrjob.conf")},
             capture_output=True,
             text=True,
             timeout=PATIENCE,

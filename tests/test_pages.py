@@ -25,7 +25,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_commands_of_the_first_tutorial_run(tmp_path: Path) -> None:
     (page,) = (page for page in PAGES if page.name == TUTORIAL)
-    run(page, tmp_path / "page", prepare(tmp_path / "prepared"))
+    run(page, tmp_path / "page", prepare(tmp_path / "prepared", texts=(2_000, 1_000)))
 
 
 @pytest.mark.slow

@@ -111,7 +111,7 @@ def test_hadoop_streaming_makes_the_oracles_dataset(tmp_path: Path) -> None:
     assert_dataset(Path(plan.output), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
 )

@@ -39,8 +39,15 @@ def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(train,
     assert result["shares"][-1] == [41, 23]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("what", [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}], ids=str)
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param({"accumulate": 4}, marks=pytest.mark.slow),
+        pytest.param({"clip": 0.05}, marks=pytest.mark.soak),
+        pytest.param({"scaled": True, "clip": 0.05}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_accumulated_clipped_and_scaled_gradients_equal_those_of_one_rank(train, tmp_path, what):
     one = train(1, tmp_path / "one", **what)
     two = train(2, tmp_path / "two", slow=(1e-4, 3e-4), **what)

@@ -22,7 +22,7 @@ from tests.fleet import Fleet, boot_agent
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("node_bucket")
 def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path) -> None:
     fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent())

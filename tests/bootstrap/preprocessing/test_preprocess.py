@@ -112,7 +112,7 @@ def test_steps_that_finished_before_a_refusal_are_not_repeated(there, reviews, m
     assert made.counts["malformed"] == 19  # 9 of them are in the reviews
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_work_with_a_lost_part_is_not_continued(there, reviews):
     class Losing(Bars):
         def stage(self, name, total, unit=None):
@@ -158,7 +158,7 @@ def test_steps_that_aws_does_not_cancel_keep_their_files(there, reviews, monkeyp
     there.emr.cancel_steps(ClusterId=there.cluster, StepIds=list(there.steps()))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ctrl_c_leaves_the_steps_of_another_command(there, reviews):
     with pytest.raises(Detached):
         there.preprocess(reviews, detach=True)

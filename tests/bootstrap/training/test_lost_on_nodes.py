@@ -47,7 +47,7 @@ def two(aws):
     return Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot_agent())
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_after_the_loss_of_a_rank_all_ranks_restart(two, aws, tmp_path):
     def kill(done):
         found = rank_processes(1, aws.folder) if done > 40 * 256 else []
