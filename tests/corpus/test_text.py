@@ -69,7 +69,7 @@ def test_negations_may_be_kept() -> None:
     assert {"the", "product", "but", "don"} & text.load_stopwords("keep-negations") == {"the", "product", "but"}
 
 
-def test_stopwords_come_from_a_file_or_there_are_none(tmp_path) -> None:
+def test_stopwords_come_from_a_file_or_are_off(tmp_path) -> None:
     assert text.load_stopwords("none") == frozenset()
     file = tmp_path / "words.txt"
     file.write_bytes(b"\xef\xbb\xbfof\n\n the \n")  # with a byte-order mark, as some editors write it

@@ -50,7 +50,7 @@ def described(*states, **more):
 
 
 def spot_group(services, *states, size=2, on_demand=0):
-    """Return a group for spot nodes, of which some were requested on demand."""
+    """Return a group for spot nodes. Some of its nodes were requested on demand."""
     specification = {"LaunchTemplateSpecification": {"LaunchTemplateId": "lt-1", "Version": "1"}}
     policy = {"LaunchTemplate": specification, "InstancesDistribution": {"OnDemandBaseCapacity": on_demand}}
     return ScalingGroup(services, replace(GROUP, spot=True, size=size), described(*states, MixedInstancesPolicy=policy))
@@ -74,7 +74,7 @@ def test_a_request_for_spot_nodes_in_the_same_zone_changes_only_the_size(service
     assert services.asked == [{"AutoScalingGroupName": "asg", "DesiredCapacity": 2}]
 
 
-def test_missing_spot_nodes_are_requested_on_demand_besides_those_that_are_on_demand_by_now(services):
+def test_missing_spot_nodes_are_requested_on_demand_in_addition_to_those_on_demand_by_now(services):
     group = spot_group(services, "InService", size=3, on_demand=1)
     group.request_on_demand()
     (asked,) = services.asked
