@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from bootstrap.cli.figures import duration, size
 from bootstrap.cli.learning.dataset_summary import bar, count_figures, histogram
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings, threshold_warnings
 from corpus.dataset_settings import Settings
@@ -60,15 +59,6 @@ def test_a_dataset_without_contrast_gives_a_warning(counts, messages) -> None:
     assert warnings() == []
     (warning,) = warnings(**counts)
     messages.check(warning)
-
-
-def test_estimated_figures_are_rounded() -> None:
-    assert [size(each) for each in (0, 999, 1_500, 234_567, 92.45e9, 5e12)] == [
-        *("0 bytes", "999 bytes", "1.5 kB", "235 kB", "92.5 GB", "5.0 TB")
-    ]
-    assert [duration(each) for each in (0.3, 1.2, 8.4, 600, 7_200)] == [
-        *("less than a second", "1 second", "8 seconds", "10 minutes", "2.0 hours")
-    ]
 
 
 def test_a_share_above_zero_is_visible_in_a_bar() -> None:
