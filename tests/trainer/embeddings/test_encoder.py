@@ -43,6 +43,12 @@ def test_an_encoder_survives_a_round_trip_and_settings_determine_the_number_of_w
         assert settings.weights == sum(each.numel() for each in settings.build().parameters())
 
 
+def test_each_word_has_its_own_vector_whatever_its_length_and_block(monkeypatch):
+    monkeypatch.setattr("trainer.embeddings.encoder._BLOCK", 2)
+    own = encoder()
+    assert np.allclose(own.vectors(WORDS), [own.vectors([word])[0] for word in WORDS], atol=1e-6)
+
+
 def test_a_word_without_a_vector_is_encoded(tmp_path):
     vectors = open_words(str(write_model(tmp_path / "model", encoder(), encoder())))
     assert vectors.words == WORDS

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from trainer.embeddings.evaluation import (
     AnalogyResult,
+    WordEvaluation,
     analogies,
     read_pairs,
     read_questions,
@@ -52,6 +53,22 @@ def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path):
     assert (found.known, found.pairs) == (4, 5)
     assert found.spearman == pytest.approx(0.4)
     assert similarity(vectors, pairs[:2]) == (None, 2, 2)
+
+
+def test_the_mean_similarity_leaves_out_sets_with_too_few_known_pairs(tmp_path):
+    sets = {"right": "a b 3\na c 2\na d 1\n", "wrong": "a b 1\na c 2\na d 3\n", "few": "a b 1\na c 2\nx y 9\n"}
+    for name, pairs in sets.items():
+        (tmp_path / f"{name}.txt").write_text(pairs)
+    vectors = WordVectors(["a", "b", "c", "d"], np.array([[1, 0], [3, 1], [1, 1], [-1, 1]], np.float32))
+
+    def measures(*names):
+        return WordEvaluation([str(tmp_path / f"{name}.txt") for name in names], []).quick_measures(vectors)
+
+    found = measures("right", "few")
+    assert found == {"similarity": pytest.approx(1), "similarity_right": pytest.approx(1), "similarity_few": None}
+    assert measures("right", "wrong", "few")["similarity"] == pytest.approx(0)
+    assert measures("few")["similarity"] is None
+    assert measures() == {}
 
 
 @pytest.mark.parametrize("content", ["", "a b\n", "a b 1\na b one\n", "a b nan\n"])

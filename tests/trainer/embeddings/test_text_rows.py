@@ -14,11 +14,12 @@ from trainer.embeddings.text_rows import Vocabulary, WordCounts, held_out_rows, 
 from trainer.task import TRAINING
 
 
-def test_padding_rows_after_the_text_are_left_out_and_few_distinct_words_need_no_note(tmp_path):
+def test_padding_rows_are_left_out_few_words_need_no_note_and_epochs_have_at_least_the_requested_words(tmp_path):
     stream = made_text.stream(tmp_path / "stream", made_text.lines(20), part_rows=64)
     rows = read_rows(stream, read_settings(stream), min_count=1)
     assert rows.sizes[TRAINING] == 3  # of 128 tokens: 20 lines of 12 words and an end
     assert rows.words == 240
+    assert [rows.default_epochs(words) for words in (None, 1, 240, 241, 480)] == [5, 1, 1, 2, 2]
     assert not rows.notes
 
 

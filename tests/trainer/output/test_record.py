@@ -2,13 +2,15 @@
 
 import json
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from trainer.output.lines import Note
-from trainer.output.reporter import Record, StepSampling, print_notice
+from trainer.output.reporter import Record, Reporter, StepSampling, print_notice
 
 
 @pytest.mark.parametrize(("fresh", "kept"), [(False, ['{"kind": "start"}', '{"kind": "st']), (True, [])])
@@ -58,3 +60,24 @@ def test_steps_are_sampled_by_number_and_by_time(every, seconds_a_step, steps, f
     assert taken == [
         step for step in range(first, steps) if takes(step, last=step == last, now=1000 + step * seconds_a_step)
     ]
+
+
+def test_pieces_are_noted_only_when_they_change_and_different_weights_only_once(tmp_path, messages):
+    ranks = SimpleNamespace(
+        rank=0, world_size=2, is_first=True, gather=lambda name: [name, "rank 1"], agreement=nullcontext
+    )
+    config = SimpleNamespace(output=tmp_path, record_every=10)
+    throughput = SimpleNamespace(rows_per_second=4.0, balanced=1.0)
+    with Reporter(config, ranks, rows=20, seen=0, fresh=True) as reporter:
+        for step, pieces in enumerate([[0, 0], [0, 8], [0, 8], [0, 1], [0, 1]]):
+            report = SimpleNamespace(
+                step=step, loss=0.5, rows=np.array([2, 2]), seconds=np.ones(2), pieces=np.array(pieces)
+            )
+            reporter.step(report, throughput, epoch=1, last=False)
+        for most in (None, 1e-3, None, 2e-3):
+            reporter.weights_synchronised(most)
+    written = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
+    texts = [line["text"] for line in written if line["kind"] == "note"]
+    assert len(texts) == 3
+    for text in texts:
+        messages.check(text)

@@ -11,6 +11,9 @@ from tests.trainer.runs import finish, lines, notes, stop, summary, train_here, 
 from trainer.options.section import shown_options
 from trainer.output import checkpoint
 from trainer.search import search
+from trainer.search.search import Search
+from trainer.search.trials import Trial
+from trainer.task import TRAINING, BlockScore
 
 QUICK = ("--buckets", "500", "--threads", "1", "--epochs", "2")
 LSTM = ("--hidden", "4")
@@ -39,6 +42,17 @@ def test_chosen_settings_are_trained_as_if_given(texts, tmp_path, monkeypatch):
     newest, _ = checkpoint.newest(found / "checkpoints")
     measured = [line["measures"]["log_temperature"] for line in trials if line["best"]][-1]
     assert newest[1]["config"]["temperature"] == pytest.approx(exp(measured))
+
+
+@pytest.mark.parametrize(("now", "ends"), [(969.0, False), (971.0, True)])
+def test_the_search_leaves_time_for_a_final_training_on_all_rows(monkeypatch, now, ends):
+    monkeypatch.setattr(search, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(Search, "_next_settings", lambda _: {})
+    best = Trial(settings={}, folds=[[BlockScore(0.8, 0.5, 0.4, 0.0)]] * 2, seconds=40.0)  # 20 seconds for each fold
+    data, fold = (SimpleNamespace(sizes={TRAINING: rows}) for rows in (300, 200))
+    own = Search.__new__(Search)
+    vars(own).update(_data=data, _folds=[fold] * 2, _trials=[best], _until=1000.0)
+    assert (own._next() is None) is ends
 
 
 @pytest.mark.soak
