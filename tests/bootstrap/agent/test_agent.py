@@ -44,6 +44,23 @@ def test_ranks_of_several_nodes_bind_to_the_private_address_of_their_node(traine
     assert devices == {"ens5" if trainers > 1 else None}
 
 
+def test_a_later_attempt_resumes_without_force_and_slows_only_ranks_that_are_left(tmp_path):
+    world = World(tmp_path, request(options={"force": (), "slow": ("0:2.0", "1:3.0")}))
+
+    def options():
+        """Return the options of the ranks of the first node, each with its values."""
+        words = " ".join(world.programs[FIRST].arguments).split(" --")
+        return {name: values for name, *values in map(str.split, words) if name in ("force", "resume", "slow")}
+
+    world.train()
+    assert options() == {"force": [], "slow": ["0:2.0", "1:3.0"]}
+    world.lose(SECOND)
+    world.pass_by(60)
+    world.finish(FIRST, "train", 143)
+    world.train()
+    assert options() == {"resume": [], "slow": ["0:2.0"]}
+
+
 def test_a_node_that_cannot_copy_its_data_ends_the_run_with_its_error(world):
     world.pass_by(15)
     logs = world.root / FIRST / "var/lib/shoal/programs" / f"{world.request.token}-1"

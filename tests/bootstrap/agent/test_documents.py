@@ -103,6 +103,16 @@ def test_readers_run_on_the_reader_nodes_or_on_the_first_training_node():
     assert [without.readers_on(f"i-0000000{number}", wanted) for number in range(2)] == [[0, 1, 2], []]
 
 
+@pytest.mark.parametrize(
+    ("phase", "reached"),
+    [("wait", ["wait"]), ("run", ["wait", "stage", "staged", "run"]), ("done", documents.PHASES[:-1]), ("failed", [])],
+)
+def test_a_node_has_reached_all_phases_up_to_its_own_unless_it_failed(phase, reached):
+    status = NodeStatus(token="0a1b2c3d", phase=phase)
+    assert [each for each in documents.PHASES if status.has_reached(each)] == [*reached]
+    assert status.over == (phase in ("done", "failed"))
+
+
 def test_prefixes_equal_those_of_the_stack():
     prefixes = (topology.REQUESTS_PREFIX, topology.RUNS_PREFIX, topology.NODES_PREFIX, topology.END_NAME)
     assert prefixes == (documents.REQUESTS, documents.RUNS, documents.NODES, documents.END_NAME)

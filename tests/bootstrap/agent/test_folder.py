@@ -21,3 +21,17 @@ def test_a_writer_that_lost_its_lock_writes_nothing(tmp_path):
     (tmp_path / "a.json.lock").unlink()
     assert folder.write_if("a.json", "3", folder.read("a.json"))
     assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_document_is_replaced_only_while_it_is_as_it_was_read(tmp_path):
+    folder = Folder(tmp_path)
+    assert folder.write_if("a.json", "1", None)
+    known = folder.read("a.json")
+    assert not folder.write_if("a.json", "2", None)
+    assert folder.write_if("a.json", "3", known)
+    assert not folder.write_if("a.json", "4", known)
+    assert folder.read("a.json").text == "3"
+    known = folder.read("a.json")
+    folder.remove("a.json")
+    assert not folder.write_if("a.json", "5", known)
+    assert [*tmp_path.iterdir()] == []

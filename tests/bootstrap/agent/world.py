@@ -25,10 +25,11 @@ class Programs:
         self.stopped: set[str] = set()
         self.environment: Mapping[str, str] = {}
         """Environment of the program that started last."""
+        self.arguments: Sequence[str] = ()
+        """Arguments of the program that started last."""
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        del program
-        self.environment = environment
+        self.arguments, self.environment = program, environment
         assert self.states.get(name) is None, f"{name} is started twice"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()

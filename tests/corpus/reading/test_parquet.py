@@ -77,6 +77,16 @@ def test_a_broken_label_of_parquet_does_not_hide_its_format(tmp_path: Path) -> N
     assert found.values == {"0": 1, "1": 1}
 
 
+def test_the_plain_size_of_parquet_is_the_decompressed_size_of_the_columns_to_read(tmp_path: Path) -> None:
+    table = pa.table({"text": ["a" * 10_000, "b" * 10_000], "label": ["0", "1"], "other": ["c" * 90_000, ""]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    with (tmp_path / "a.parquet").open("rb") as file:
+        found = detect_parquet_format("a.parquet", file, ReadingOptions(), None)
+    assert found.rows == 2
+    assert 20_000 < found.plain_size < 25_000
+    assert (tmp_path / "a.parquet").stat().st_size < 20_000
+
+
 def test_damaged_parquet_is_counted_without_an_error(tmp_path: Path) -> None:
     source = written(tmp_path / "a.parquet", pa.table({"title": ["a"] * 900, "text": ["b"] * 900, "rating": [1] * 900}))
     path = Path(source.address)
