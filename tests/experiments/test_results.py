@@ -10,7 +10,7 @@ import yaml
 
 from bootstrap.cli.learning.experiment import found_result
 from common.errors import ExperimentError
-from experiments.plans.parts import Experiment
+from experiments.plans.parts import Arm, Experiment, Text
 from experiments.plans.stored import StoredExperiment, read_stored, require_same, write_stored
 from experiments.results import read_experiment
 from tests.experiments import made_records as records
@@ -107,18 +107,35 @@ def test_a_folder_without_a_valid_experiment_is_an_error(tmp_path: Path, message
 
 
 ALONE: dict[str, Any] = {"name": "a", "local": {"ranks": 1}}
+PLAIN = experiment(ALONE, baseline=[])
 OTHERS: dict[str, dict[str, Any]] = {
     "name": {"name": "other"},
     "place": {"cores": None},
     "data": {"data": "e"},
     "settings": {"experiment": experiment(ALONE, settings={"epochs": 3}, baseline=[])},
+    "text": {"experiment": PLAIN.model_copy(update={"text": Text()})},
+    "ranks": {"experiment": experiment({**ALONE, "local": {"ranks": 2}}, baseline=[])},
+    "topology": {"experiment": experiment({**ALONE, "topology": "starter"}, baseline=[])},
+    "share": {"experiment": PLAIN.model_copy(update={"arms": (Arm.model_validate({**ALONE, "share": 0.5}),)})},
 }
 
 
 @pytest.mark.parametrize("changed", OTHERS)
 def test_runs_that_do_not_belong_together_are_not_mixed(tmp_path: Path, changed: str, messages) -> None:
     (tmp_path / "a/1").mkdir(parents=True)
-    before = StoredExperiment(name="mine", experiment=experiment(ALONE, baseline=[]), cores=2, data="d")
+    before = StoredExperiment(name="mine", experiment=PLAIN, cores=2, data="d")
     require_same(before, before.model_copy(update={"data": None}), tmp_path)
     with messages.raises(ExperimentError):
         require_same(before, before.model_copy(update=OTHERS[changed]), tmp_path)
+
+
+@pytest.mark.parametrize(("earlier", "later"), [(1, 1), (3, 1), (1, 3)])
+def test_settings_may_change_only_for_arms_without_runs(tmp_path, earlier, later):
+    before, now = (
+        StoredExperiment(name="mine", cores=2, experiment=experiment(ALONE, baseline=[], **changes))
+        for changes in ({"repeats": earlier}, {"repeats": later, "settings": {"epochs": 3}})
+    )
+    require_same(before, now, tmp_path)
+    (tmp_path / f"a/{max(earlier, later)}").mkdir(parents=True)
+    with pytest.raises(ExperimentError, match="no longer in the file"):
+        require_same(before, now, tmp_path)

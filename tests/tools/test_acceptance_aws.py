@@ -21,7 +21,7 @@ from bootstrap.aws.policies import present
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from infra import policies
-from tools.acceptance_aws.__main__ import main, require_price_within
+from tools.acceptance_aws.__main__ import _parser, main, require_price_within
 from tools.acceptance_aws.account import ROLE, Setup
 from tools.acceptance_aws.life import AcceptanceRun, StepFailedError, maximum_cost
 from tools.acceptance_aws.report import DONE, FAILED, Report, Step
@@ -39,6 +39,15 @@ def test_a_predicted_cost_above_the_limit_is_refused_before_any_creation(message
     require_price_within(10, 10)
     with messages.raises(ShoalError):
         require_price_within(10.01, 10)
+
+
+@pytest.mark.parametrize("option", ["--max-dollars", "--hours"])
+def test_limits_are_finite_numbers_above_0(option, messages, capsys):
+    assert 0.5 in vars(_parser().parse_args([option, "0.5"])).values()
+    for text in ("nan", "ten", "inf", "0", "-1"):
+        with pytest.raises(SystemExit):
+            _parser().parse_args([f"{option}={text}"])
+        messages.check(capsys.readouterr().err.splitlines()[-1])
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,14 @@ def test_settings_list_the_differences_between_runs(tmp_path: Path) -> None:
     assert comparing.warnings(found) == []
 
 
+def test_the_text_of_settings_has_zeros_and_leaves_out_empty_ones():
+    empty = {"threads": None, "note": "", "slow": {}, "sleep": [], "layers": ()}
+    zeros = {"dropout": 0.0, "seed": 0, "adam": False}
+    assert comparing.settings_text({**zeros, **empty}) == "dropout 0, seed 0, adam False"
+    filled = {"slow": {1: 2.5, 2: 3}, "sleep": [0.0, 1e-5], "layers": (64, 8)}
+    assert comparing.settings_text(filled) == "slow 1:2.5 2:3, sleep 0 1e-05, layers 64 8"
+
+
 def test_shoal_runs_sorts_by_a_column_the_best_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, accuracy in (("a", 0.7), ("b", 0.9), ("c", 0.8)):
         records.write(tmp_path / name, records.start(), records.step(1, 101), records.tested(102, accuracy=accuracy))
