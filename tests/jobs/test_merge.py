@@ -161,9 +161,10 @@ def lose_a_part(work: Work) -> None:
     work.part(2).unlink()
 
 
-def mix_settings(work: Work) -> None:
-    other = replace(SETTINGS, test_share=0.1)
-    write_dataset(work.part(3), train=rows(5, 3), test=rows(60, 1_003), vocabulary=WORDS, settings=other)
+def remake_a_part(work, **other):
+    """Write a part again, with the same rows but with one other setting or other stopwords."""
+    made = {"settings": SETTINGS, "stopwords": frozenset({"of"}), **other}
+    write_dataset(work.part(3), train=rows(5, 3), test=rows(60, 1_003), vocabulary=(), **made)
 
 
 def double_a_tally(work: Work) -> None:
@@ -174,7 +175,8 @@ HARMS = {
     "a lost part": lose_a_part,
     "no parts": lambda work: shutil.rmtree(work.folder / "parts"),
     "a cut part": lambda work: work.part(2).write_bytes(work.part(2).read_bytes()[:-1_000]),
-    "other settings": mix_settings,
+    "other settings": lambda work: remake_a_part(work, settings=replace(SETTINGS, test_share=0.1)),
+    "other stopwords": lambda work: remake_a_part(work, stopwords=frozenset({"of", "the"})),
     "a doubled tally": double_a_tally,
 }
 

@@ -4,6 +4,7 @@
 import json
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import boto3
 import pytest
@@ -223,6 +224,34 @@ def test_a_resource_that_a_stack_failed_to_create_or_import_is_not_certain(accou
         claim.owns_by_name(KINDS["s3 bucket"], "somebodys", {})
     assert claim.stack_resources == set()
     assert not claim.owns_by_name(KINDS["log group"], "/aws/lambda/f", {})
+
+
+def answering(**answers):
+    """Return an account in which each operation lists the given items."""
+    return SimpleNamespace(items=lambda _service, operation, _key, **_parameters: answers.get(operation, []))
+
+
+BUCKET = {"ResourceType": "AWS::S3::Bucket", "PhysicalResourceId": "web-data"}
+
+
+@pytest.mark.parametrize(
+    ("newest", "owned"), [("DELETE_COMPLETE", False), ("DELETE_SKIPPED", True), ("CREATE_FAILED", False)]
+)
+def test_the_newest_event_of_a_resource_decides_whether_a_deleted_stack_kept_it(newest, owned):
+    events = [{**BUCKET, "ResourceStatus": status} for status in (newest, "CREATE_COMPLETE", "CREATE_IN_PROGRESS")]
+    stacks = [{"StackName": "web", "StackId": "web/1", "StackStatus": "DELETE_COMPLETE"}]
+    claim = StackOwner(answering(list_stacks=stacks, describe_stack_events=events), stack="web")
+    assert claim.stack_resources == ({("AWS::S3::Bucket", "web-data")} if owned else set())
+
+
+@pytest.mark.parametrize(
+    ("status", "owner"),
+    [("CREATE_COMPLETE", ("shop", True)), ("DELETE_COMPLETE", ("", False)), ("CREATE_FAILED", ("", False))],
+)
+def test_another_stack_owns_only_resources_that_it_made_and_still_has(status, owner):
+    stacks = [{"StackName": "shop", "StackId": "shop/1", "StackStatus": "CREATE_COMPLETE"}]
+    account = answering(list_stacks=stacks, list_stack_resources=[{**BUCKET, "ResourceStatus": status}])
+    assert StackOwner(account, prefix="web").stack_of(KINDS["s3 bucket"], "web-data", {}) == owner
 
 
 def test_without_the_tagging_service_imports_by_another_stack_are_not_certain(account, aws, messages):
