@@ -36,6 +36,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for variable in ("COLUMNS", "PYTEST_ADDOPTS"):
     os.environ.pop(variable, None)
 
+# Several tests run at once, so threads of torch that wait must not spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # Example times show the load of the machine, not a property of the code. Examples share only folders and patches of a
 # fixture, which each example sets again.
 settings.register_profile(
