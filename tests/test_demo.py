@@ -45,6 +45,8 @@ def template_of_demo(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    import aws_cdk  # noqa: F401  # starts the CDK's process, because its temporary folder must outlive this test
+
     folder = tmp_path / uuid4().hex
     folder.mkdir()
     monkeypatch.setenv(MARK, os.fspath(folder))
