@@ -3,28 +3,36 @@
 import fcntl
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from common.cores import cores
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
-from corpus.reading.formats import LabelEncoder
+from corpus.reading.formats import MAX_LINE_BYTES, Format, LabelEncoder
+from corpus.reading.inputs.detect import PARQUET, DetectedFormat, UnclearFormatError, detect_format
+from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.inputs.unsupported import refuse_unsupported
-from corpus.reading.sources import Inputs, ReadingOptions
+from corpus.reading.sources import UNLABELLED, Inputs, ReadingOptions
 from corpus.reading.tally import Tally
-from corpus.reading.texts import join_batches, plain_texts, read_texts
+from corpus.reading.texts import join_batches, read_text_stream, read_texts
 
 if TYPE_CHECKING:
     from trainer.classification.labelling import Prediction
     from trainer.classification.trained_model import TrainedModel
 
+Inspected = TypeVar("Inspected")
+
 _BLOCK_BYTES = 1 << 20
+_BEGINNING_BYTES = 64 << 10
+"""Size of the beginning of standard input from which its format must be clear."""
 _STANDARD_INPUT = "standard input"
 
 
@@ -52,16 +60,28 @@ def find_text_files(
 
     Raises DataError for unreadable or ambiguous files.
     """
+    given, left_out = tuple(files), tuple(exclude)
+
+    def inspect(has_labels: bool) -> InputInspection:
+        files, unlabelled = ((), given)[has_labels], (given, ())[has_labels]
+        return inspect_inputs(Inputs(files=files, unlabelled=unlabelled, exclude=left_out, options=options))
+
+    inspection = _with_labels_or_without(inspect, options) if unlabelled else inspect(True)
+    return TextFiles(inspection=inspection, settings=inspection.settings(settings))
+
+
+def _with_labels_or_without(inspect: Callable[[bool], Inspected], options: ReadingOptions) -> Inspected:
+    """Return the result of `inspect(True)`, or of `inspect(False)` if the input has no detectable rating or label."""
     try:
-        inspection = inspect_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=options))
+        return inspect(True)
     except DataError as error:
-        if not unlabelled or options.rating or options.label or options.positive_label:
+        if options.rating or options.label or options.positive_label:
             raise
         try:
-            inspection = inspect_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=options))
-        except DataError:
-            raise error from None
-    return TextFiles(inspection=inspection, settings=inspection.settings(settings))
+            return inspect(False)
+        except DataError as second:
+            # Of an unclear format, the advice for texts without labels helps.
+            raise (second if isinstance(error, UnclearFormatError) else error) from None
 
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
@@ -81,7 +101,11 @@ def label_text_files(
     label = Labeller(model, threshold, expected=files.inspection.plain_bytes, threads=cores())
     for batch in join_batches(read_text_files(files, tally)):
         yield batch, label(batch.texts)
-    if tally.counts["lines"] == tally.counts["malformed"]:
+    _refuse_malformed(tally)
+
+
+def _refuse_malformed(tally: Tally) -> None:
+    if tally.counts["lines"] == tally.counts["malformed"] > 0:
         raise DataError(f"all records of the input are malformed: {malformed_records(tally)}")
 
 
@@ -91,26 +115,74 @@ def malformed_records(tally: Tally) -> str:
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
 
-def label_lines(
-    model: "TrainedModel", file: BinaryIO, tally: Tally, *, threshold: float
-) -> Iterator[tuple[Sequence[str], "Sequence[Prediction]"]]:
-    """Yield batches of lines, as they arrive, with the model's predictions. `tally` counts the lines."""
+@dataclass(frozen=True, kw_only=True)
+class TextStream:
+    """Content of standard input, and how to read it."""
+
+    content: Iterator[bytes]
+    format: Format
+    notes: tuple[str, ...]
+    """Warnings about choices that might be wrong."""
+    encoder: LabelEncoder
+    size: int
+    """Size in bytes; 0 if it is unknown."""
+
+
+def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
+    """Detect how to read standard input from the lines that arrive first, as for a file.
+
+    If its first lines are plain text, all of it is. Raises DataError for an ambiguous format, for Parquet, and for
+    compressed input.
+    """
+    size, content = bytes_to_come(file), blocks(file)
+    known, pieces = None, list[bytes]()
+    for piece in content:
+        pieces.append(piece)
+        beginning = b"".join(pieces)
+        if b"\n" in piece or len(beginning) > MAX_LINE_BYTES:
+            try:
+                known = _detect_stream(beginning, False, options)
+                break
+            except DataError:
+                # A JSON array can have its first element in a later piece.
+                if len(beginning) >= _BEGINNING_BYTES or not beginning.lstrip().startswith((b"[", b"{")):
+                    raise
+    else:
+        known = _detect_stream(b"".join(pieces), True, options)
+    return TextStream(
+        content=chain(pieces, content),
+        format=known.format,
+        notes=tuple(f"in {_STANDARD_INPUT}, {note}" for note in known.notes),
+        encoder=LabelEncoder(reading_settings(known.labelled, options), others=True),
+        size=size,
+    )
+
+
+def _detect_stream(beginning: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat:
+    lines = [line for line in beginning.split(b"\n") if line.strip()]
+    try:
+        if beginning.startswith(PARQUET):
+            raise DataError(f"{_STANDARD_INPUT} is Parquet")
+        refuse_unsupported(_STANDARD_INPUT, beginning, lines if whole else lines[:-1])
+    except DataError as error:
+        raise DataError(f"{error}; save the input to a file, and give the name of the file") from None
+    known = _with_labels_or_without(
+        lambda labels: detect_format(_STANDARD_INPUT, beginning, whole, options, None if labels else UNLABELLED),
+        options,
+    )
+    return known or DetectedFormat(Format(kind="text"), False, Counter())
+
+
+def label_text_stream(
+    model: "TrainedModel", stream: TextStream, tally: Tally, *, threshold: float
+) -> Iterator[tuple[TextBatch, "Sequence[Prediction]"]]:
+    """Yield batches of texts, as they arrive, with the model's predictions; see `label_text_files`."""
     from trainer.classification.labelling import Labeller
 
-    label = Labeller(model, threshold, expected=bytes_to_come(file), threads=cores())
-    for batch in plain_texts(_checked(blocks(file)), _STANDARD_INPUT, tally):
-        yield batch.texts, label(batch.texts)
-
-
-def _checked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces unchanged. Raises DataError if the first piece is not text."""
-    for first in pieces:
-        try:
-            refuse_unsupported(_STANDARD_INPUT, first, first.split(b"\n")[:-1])
-        except DataError as error:
-            raise DataError(f"{error}; save the input to a file, and give the name of the file") from None
-        yield first
-        yield from pieces
+    label = Labeller(model, threshold, expected=stream.size, threads=cores())
+    for batch in read_text_stream(stream.content, _STANDARD_INPUT, stream.format, stream.encoder, tally):
+        yield batch, label(batch.texts)
+    _refuse_malformed(tally)
 
 
 def bytes_to_come(file: BinaryIO) -> int:

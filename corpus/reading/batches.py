@@ -1,4 +1,4 @@
-"""Reads batches of reviews from files with one record per line.
+"""Reads batches of reviews from files with one record per line, and from JSON arrays: an element counts as a line.
 
 Most reviews are JSON lines, so a fast loop reads lines of the usual form. The loop passes all other lines to the exact
 parser of `corpus.reading.parsing`. Do not remove the check for bool: True equals 1 in Python, but true is not a rating.
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
+from corpus.reading.json_arrays import ArrayFile
 from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_mark
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
@@ -42,9 +43,12 @@ _Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
 _Read = Callable[[list[bytes], int, MalformedCallback], _Reviews]
 
 
-def line_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+def line_batches(
+    part: Range, blocks: Iterator[bytes], encoder: LabelEncoder, malformed: MalformedCallback
+) -> Iterator[tuple[TextBatch, int]]:
     """Yield the reviews of a range in batches, each with the number of lines of the range that were read so far.
 
+    `blocks` has the decompressed bytes of the lines in the range, without the byte-order mark at the start of the file.
     The last batch is empty, and other batches can be empty. Raises DamagedArchiveError after the reviews of all
     complete lines before the damage.
     """
@@ -52,7 +56,7 @@ def line_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallbac
     header = part.format.header and part.start == 0
     done = 0
     try:
-        for lines in split_lines(_blocks(part)):
+        for lines in ArrayFile(blocks, part.path).elements() if part.format.kind == "array" else split_lines(blocks):
             if header:
                 skipped = 1 if isinstance(lines, LongLine) else _header_lines(lines, part.format)
                 header, done = skipped is None, done + (len(lines) if skipped is None else skipped)
@@ -84,7 +88,7 @@ def _header_lines(lines: list[bytes], form: Format) -> int | None:
     return next((number for number, line in enumerate(lines, 1) if line.strip(empty)), None)
 
 
-def _blocks(part: Range) -> Iterator[bytes]:
+def range_content(part: Range) -> Iterator[bytes]:
     """Yield the decompressed bytes of the lines in a range, without the byte-order mark at the start of the file."""
     if compression(part.path) or part.end < 0:
         yield from without_byte_order_mark(open_blocks(part.path))
@@ -122,7 +126,7 @@ def _reader(form: Format, encoder: LabelEncoder, code: int | None) -> _Read:
                 kept.append(review.kept)
         return texts, text_codes, kept
 
-    if form.kind == "json" and form.value is not None and not form.keep:
+    if form.kind in ("json", "array") and form.value is not None and not form.keep:
         return _json_reader(form.text, form.value, encoder, read)
     return read
 

@@ -14,10 +14,9 @@ from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Format, LabelEncoder, MalformedLineError
-from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
-from corpus.reading.storage import open_blocks
 from corpus.reading.tally import EXCERPT_BYTES
 
 _MIN_CONTAINED_RECORDS = 5
@@ -125,15 +124,18 @@ def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLin
             yield MalformedLineError("not_csv" if isinstance(error, csv.Error) else "too_long")
 
 
-def record_batches(part: Range, encoder: LabelEncoder, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+def record_batches(
+    part: Range, blocks: Iterator[bytes], encoder: LabelEncoder, malformed: MalformedCallback
+) -> Iterator[tuple[TextBatch, int]]:
     """Yield the reviews of a whole file in batches, each with the number of lines that were read so far.
 
-    A batch can be empty. Raises DamagedArchiveError after all complete records before the damage.
+    `blocks` has the decompressed bytes of the file, without a byte-order mark. A batch can be empty. Raises
+    DamagedArchiveError after all complete records before the damage.
     """
     form = part.format
     parse = fields_parser(form, encoder, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
-    lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))), part.path)
+    lines = _Lines(split_lines(blocks), part.path)
     header = form.header
     texts: list[str] = []
     text_codes: list[int] = []

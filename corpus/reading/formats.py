@@ -20,7 +20,7 @@ LABELS = (
 LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (8, 9), (10, 11))
 """Known pairs of labels, as indices into LABELS: the negative label, then the positive label."""
 
-KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
+KINDS = ("json", "array", "csv", "separated", "parquet", "fasttext", "text")
 
 MALFORMED_REASONS = (
     "too_long",
@@ -70,9 +70,10 @@ class MalformedLineError(ValueError):
 class Format:
     """Format of a file, by which its records are read.
 
-    Files of the kinds `json`, `separated`, `fasttext` and `text` have one record per line. In a `separated` file,
-    quotes are ordinary characters. In a `csv` file, a quoted field can contain separators and newlines (RFC 4180). A
-    `parquet` file has columns of strings. Raises DataError for values that contradict each other.
+    Files of the kinds `json`, `separated`, `fasttext` and `text` have one record per line. An `array` file has one JSON
+    array of objects. In a `separated` file, quotes are ordinary characters. In a `csv` file, a quoted field can contain
+    separators and newlines (RFC 4180). A `parquet` file has columns of strings. Raises DataError for values that
+    contradict each other.
     """
 
     kind: str
@@ -126,7 +127,7 @@ class Format:
     @property
     def is_splittable(self) -> bool:
         """Whether a range of lines can be read without the lines before the range."""
-        return self.kind not in ("csv", "parquet")
+        return self.kind not in ("array", "csv", "parquet")
 
     def position(self, name: str) -> int:
         """Return the index of a column, from 0. Raises DataError if the format has no such column."""

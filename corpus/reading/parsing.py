@@ -36,12 +36,12 @@ def is_blank(line: bytes) -> bool:
 
 
 def line_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[bytes], Review]:
-    """Return a parser for the lines of a format with one record per line.
+    """Return a parser for the lines of a format with one record per line, or for the elements of a JSON array.
 
     The argument of the parser is a line without its newline and without the byte-order mark of the file. The parser
     raises MalformedLineError. If the format has no value field, `code` is the code of all records.
     """
-    if form.kind == "json":
+    if form.kind in ("json", "array"):
         return _json_parser(form, encoder, code)
     if form.kind == "separated":
         parse = fields_parser(form, encoder, code)

@@ -14,7 +14,7 @@ from math import ceil
 
 from common.errors import DataError
 from common.json_values import from_json
-from corpus.reading.batches import TextBatch, line_batches
+from corpus.reading.batches import TextBatch, line_batches, range_content
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
 from corpus.reading.formats import BLANK, HOLDS_RECORDS, Format, LabelEncoder
@@ -101,11 +101,15 @@ def read_task(line: bytes) -> list[Range]:
     ]
 
 
-def read_batches(part: Range, encoder: LabelEncoder, tally: Tally) -> Iterator[TextBatch]:
+def read_batches(
+    part: Range, encoder: LabelEncoder, tally: Tally, stream: Iterator[bytes] | None = None
+) -> Iterator[TextBatch]:
     """Yield the reviews of a range, in order, in nonempty batches of at most 256 texts and about 256 KiB.
 
-    Counts lines and malformed lines in `tally`. If the file is damaged, yields the reviews of all complete lines before
-    the damage, and records the damage in `tally`. Raises DataError if the file is unreadable or was changed.
+    With `stream`, the content is these bytes, without a byte-order mark, and no file is read; the format must not be
+    Parquet. Counts lines and malformed lines in `tally`. If the file is damaged, yields the reviews of all complete
+    lines before the damage, and records the damage in `tally`. Raises DataError if the file is unreadable or was
+    changed.
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:
@@ -114,11 +118,15 @@ def read_batches(part: Range, encoder: LabelEncoder, tally: Tally) -> Iterator[T
         elif reason != BLANK:
             tally.count_malformed(reason, part.path, part.start, line, begins)
 
-    batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
+    if part.format.kind == "parquet":
+        batches = row_batches(part, encoder, malformed)
+    else:
+        read = record_batches if part.format.kind == "csv" else line_batches
+        batches = read(part, range_content(part) if stream is None else stream, encoder, malformed)
     lines = 0
     damaged = False
     try:
-        for batch, lines in batches(part, encoder, malformed):  # noqa: B007
+        for batch, lines in batches:  # noqa: B007
             tally.counts["lines"] += len(batch.texts)
             if batch.texts:
                 yield batch

@@ -33,7 +33,8 @@ _Found = tuple[str, int, int, str]
 class MalformedLine:
     """Malformed line: the reason, the address of its file, its line number from 1, and its first 80 characters.
 
-    For Parquet, the line number is the number of the row. For csv, it is the number of the record's first line.
+    For Parquet and JSON arrays, the line number is the number of the row or element. For csv, it is the number of the
+    record's first line.
     """
 
     reason: str

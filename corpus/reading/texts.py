@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from common.errors import DataError
 from corpus.reading.batches import TextBatch
 from corpus.reading.compression import DamagedArchiveError
-from corpus.reading.formats import LabelEncoder
+from corpus.reading.formats import Format, LabelEncoder
 from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
@@ -32,8 +32,24 @@ def read_texts(sources: Sequence[Source], encoder: LabelEncoder, tally: Tally) -
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, encoder, tally)
-        for damage in tally.damage_reports():
-            raise DataError(f"{damage}; download it again")
+        _refuse_damage(tally)
+
+
+def read_text_stream(
+    blocks: Iterator[bytes], name: str, form: Format, encoder: LabelEncoder, tally: Tally
+) -> Iterator[TextBatch]:
+    """Yield the texts of a stream as they arrive; see `read_texts`. The format must not be Parquet."""
+    content = without_byte_order_mark(blocks)
+    if form.kind == "text":
+        yield from plain_texts(content, name, tally)
+    else:
+        yield from read_batches(Range(name, 0, WHOLE, form, UNLABELLED, False), encoder, tally, content)
+    _refuse_damage(tally)
+
+
+def _refuse_damage(tally: Tally) -> None:
+    for damage in tally.damage_reports():
+        raise DataError(f"{damage}; download it again")
 
 
 def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:

@@ -23,6 +23,8 @@ from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
 from common.display import plural
 from common.errors import DataError, ShoalError, UsageError
+from corpus.dataset_settings import Settings
+from corpus.reading.sources import ReadingOptions
 from corpus.reading.storage import check_writable, writable
 
 if TYPE_CHECKING:
@@ -55,7 +57,9 @@ printed label. If the model knows no word of a text, the label is 'unknown'.
 The number of unknown texts is printed at the end.
 
 Files can have any format that `shoal preprocess` reads, compressed or not:
-JSON lines, CSV, TSV, Parquet, fastText. In other files, each line is a text.
+JSON lines, JSON arrays, CSV, TSV, Parquet, fastText. In other files, each line
+is a text. Standard input is read like a file, but must not be compressed or
+Parquet.
 Malformed records are skipped, and counted on standard error. To compare
 predictions with ratings or labels, use `shoal evaluate`.
 """,
@@ -75,7 +79,7 @@ predictions with ratings or labels, use `shoal evaluate`.
     nargs=-1,
     type=click.Path(),
     metavar="[FILE]...",
-    help="files, folders, patterns in quotes or s3://... (default: standard input, one text per line)",
+    help="files, folders, patterns in quotes or s3://... (default: standard input)",
 )
 @option(
     "--threshold",
@@ -108,7 +112,7 @@ def run(
     **options: Any,
 ) -> int:
     if not files:
-        require_files_for(options)
+        require_files_for({"exclude": options["exclude"]})
     require_s3(model, *files, output)
     loaded = open_model(model)
     if loaded.classes:
@@ -119,12 +123,12 @@ def run(
         if files:
             _label_files(loaded, files, options, threshold=labelled_by, form=form, out=out)
         else:
-            _label_standard_input(loaded, threshold=labelled_by, form=form, out=out)
+            _label_standard_input(loaded, options, threshold=labelled_by, form=form, out=out)
     return 0
 
 
 def require_files_for(options: dict[str, Any]) -> None:
-    """Raise UsageError for options about files, because standard input is plain text without ratings or labels."""
+    """Raise UsageError if options about files are given, but no files."""
     for name, value in options.items():
         if value not in (None, (), False):
             raise UsageError(f"--{name.replace('_', '-')} requires input files; give the files before this option")
@@ -140,13 +144,19 @@ def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> No
             )
 
 
-def _label_standard_input(model: "TrainedModel", *, threshold: float, form: "_AnswerForm", out: TextIO) -> None:
-    from bootstrap.prediction.texts import label_lines
+def _label_standard_input(
+    model: "TrainedModel", options: dict[str, Any], *, threshold: float, form: "_AnswerForm", out: TextIO
+) -> None:
+    from bootstrap.prediction.texts import label_text_stream, open_text_stream
     from corpus.reading.tally import Tally
 
+    reading, _ = _reading_options(model, options)
+    stream = open_text_stream(sys.stdin.buffer, reading)
+    for note in stream.notes:
+        print_warning(note)
     tally, unknown = Tally(), 0
-    for texts, predictions in label_lines(model, sys.stdin.buffer, tally, threshold=threshold):
-        form.write(out, texts, predictions)
+    for batch, predictions in label_text_stream(model, stream, tally, threshold=threshold):
+        form.write(out, batch.texts, predictions, batch.kept)
         unknown += _unknown(predictions)
     if tally.counts["malformed"] or unknown:
         _print_counts(tally, unknown, threshold=threshold)
@@ -206,20 +216,23 @@ def find_files(
     """Find the files, detect how to read them, and print warnings about them. See `find_text_files`."""
     from bootstrap.prediction.texts import find_text_files
 
-    try:
-        settings = rating_settings(model, options)
-        reading = replace(
-            read_reading_options(options, settings),
-            keep=options.get("keep", ()),
-            classes=model.classes,
-            others=bool(model.classes),
-        )
-    except DataError as error:
-        raise UsageError(str(error)) from error
+    reading, settings = _reading_options(model, options)
     found = find_text_files(files, reading, settings, exclude=options["exclude"], unlabelled=unlabelled)
     for warning in found.inspection.warnings:
         print_warning(warning)
     return found
+
+
+def _reading_options(model: "TrainedModel", options: dict[str, Any]) -> tuple[ReadingOptions, Settings]:
+    """Return the options for reading, and the settings of ratings. Raises UsageError for contradictory options."""
+    try:
+        settings = rating_settings(model, options)
+        reading = read_reading_options(options, settings)
+        return replace(
+            reading, keep=options.get("keep", ()), classes=model.classes, others=bool(model.classes)
+        ), settings
+    except DataError as error:
+        raise UsageError(str(error)) from error
 
 
 class _AnswerForm:

@@ -43,7 +43,13 @@ if TYPE_CHECKING:
     from jobs.merge import MergeResult
 
 _BETTER = "the stopwords include 'not'; --stopwords keep-negations lets a model distinguish 'not good' from 'good'"
-_KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "one text per line"}
+_KINDS = {
+    "json": "JSON lines",
+    "array": "JSON array",
+    "parquet": "Parquet",
+    "fasttext": "fastText",
+    "text": "one text per line",
+}
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
 """Runners that each place supports; the first is the default."""
 _DESCRIPTION = """\
@@ -300,7 +306,7 @@ def _files(inspection: "InputInspection") -> str:
     for group in _groups(inspection.sources):
         first = group[0]
         form = first.format
-        column = "" if form.header or form.kind in ("json", "parquet") else "column "
+        column = "" if form.header or form.kind in ("json", "array", "parquet") else "column "
         value = TWO_CLASSES[first.code] if first.code is not None else f"{column}{form.value}"
         lines.append(
             [

@@ -5,7 +5,7 @@ If the format is ambiguous, the error message names the option with which the us
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -15,7 +15,15 @@ from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.csv_records import csv_rows
 from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, Format, MalformedLineError, label_text
-from corpus.reading.inputs.fields import choose_columns, choose_fields
+from corpus.reading.inputs.fields import choose_columns, choose_fields, have_value_column
+from corpus.reading.inputs.json_files import (
+    array_elements,
+    begins,
+    example_fields,
+    is_multiline,
+    json_objects,
+    not_json_lines,
+)
 from corpus.reading.inputs.layouts import are_field_names, candidates
 from corpus.reading.inputs.unsupported import refuse_unsupported
 from corpus.reading.parquet import first_values, open_parquet
@@ -30,13 +38,14 @@ _MAX_LINES = 1000
 _JSON_SHARE = 0.1
 _NEARLY_ALL = 0.9
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
-_SHOWN_LETTERS = 60
-_LEVELS = 4
+_TABLE_NAMES = (".csv", ".tsv")
 _SEPARATORS = (",", ";", "\t", "|")
-_MULTILINE_JSON = re.compile(rb'\s*(\{\s*("|$)|\[\s*(\{|$))')
-"""Beginning of a JSON array, or of a JSON object that spans several lines."""
 _QUOTED = re.compile(rb'"([^"]|"")*"')
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
+
+
+class UnclearFormatError(DataError):
+    """The lines of a file may be plain texts or the rows of a table."""
 
 
 class DetectedFormat(NamedTuple):
@@ -62,16 +71,20 @@ def detect_format(
     `whole` says whether `data` is the whole file. `code` is the class of all texts of the file, if it is known. Raises
     DataError if the file is unsupported or its format is ambiguous.
     """
-    lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n", _MAX_LINES)
+    data = data.removeprefix(BYTE_ORDER_MARK)
+    lines = data.split(b"\n", _MAX_LINES)
     if not whole or len(lines) > _MAX_LINES:
         lines.pop()
     lines = [line for line in lines if not is_blank(line)]
     refuse_unsupported(name, data, lines)
+    may_be_json = options.kind in (None, "json") and options.separator is None and not has_table_name(name)
+    if may_be_json and (elements := array_elements(name, data, lines, options.fields)):
+        return _detect_json(name, "array", elements, options, code)
     if not lines:
         return None
     kind, separator = _detect_kind(name, lines, options, code)
     if kind == "json":
-        return _detect_json(name, lines, options, code)
+        return _detect_json(name, kind, lines, options, code)
     if kind in ("csv", "separated"):
         return _detect_columns(name, kind, separator, lines, options, code)
     if kind == "parquet":
@@ -146,16 +159,16 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
         return options.kind, ""
     separator = "\t" if options.kind == "tsv" else options.separator
     if separator is None:
-        is_table = options.kind == "csv" or _suffix(name) in (".csv", ".tsv")
+        is_table = options.kind == "csv" or has_table_name(name)
         if not is_table and (kind := _kind_of_lines(name, lines)):
             return kind, ""
         separator = _separator_of_header(lines, options, code)
         if separator is None and not is_table:
-            if code is not None and not _are_quoted_cells(lines, code):
+            if code is not None and not _are_quoted_cells(lines, code) and not have_value_column(lines, options):
                 return "text", ""
-            raise _unclear_format(name, lines)
+            raise _unclear_format(name, lines, code)
         if separator and not is_table and code is not None and not options.fields:
-            raise _unclear_format(name, lines)
+            raise _unclear_format(name, lines, code)
     separator = separator or _separator_by_name(name, lines)
     quoted = options.quoting != "none" if separator in (",", ";", "|") else options.quoting not in (None, "none")
     return "csv" if quoted else "separated", separator
@@ -163,25 +176,25 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
 
 def _kind_of_lines(name: str, lines: Sequence[bytes]) -> str | None:
     """Return `json` or `fasttext` if the lines have this format, otherwise None."""
-    if len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
+    if len(json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json"
     if 2 * sum(map(bool, map(_LABEL.search, lines))) > len(lines):
         return "fasttext"
-    if _suffix(name) in _JSON_NAMES or _MULTILINE_JSON.match(lines[0]):
-        raise _no_json_lines(name, lines)
+    if _suffix(name) in _JSON_NAMES or is_multiline(lines[0]):
+        raise not_json_lines(name, lines)
     return None
 
 
-def _unclear_format(name: str, lines: Sequence[bytes]) -> DataError:
-    return DataError(
-        f"the format of {name} is not clear: its first line begins {_begins(lines)}; give --format "
-        f"({', '.join(FORMAT_CHOICES)}) or --separator, or give plain texts of one class with --positive-input and "
-        "--negative-input"
-    )
-
-
-def _begins(lines: Sequence[bytes]) -> str:
-    return repr(lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace"))
+def _unclear_format(name: str, lines: Sequence[bytes], code: int | None) -> UnclearFormatError:
+    advice = f"give --format ({', '.join(FORMAT_CHOICES)}) or --separator"
+    if code is None:
+        advice += ", or give plain texts of one class with --positive-input and --negative-input"
+    else:
+        advice = (
+            "give --format text if each line is a text; for a table, give --format csv or tsv, or --separator, and "
+            "--text-field with the name or number of the text column"
+        )
+    return UnclearFormatError(f"the format of {name} is not clear: its first line begins {begins(lines)}; {advice}")
 
 
 def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
@@ -227,7 +240,7 @@ def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
         return ","
     if len(regular) > 1 or widths[","] != {1}:
         raise DataError(
-            f"the separator of {name} is not clear: its first line begins {_begins(lines)}; give --separator"
+            f"the separator of {name} is not clear: its first line begins {begins(lines)}; give --separator"
         )
     return regular[0]
 
@@ -241,49 +254,24 @@ def _fasttext_labels(lines: Sequence[bytes]) -> Counter[str]:
     return seen
 
 
+def has_table_name(name: str) -> bool:
+    return _suffix(name) in _TABLE_NAMES
+
+
 def _suffix(name: str) -> str:
     """Return the suffix of a file name without the suffix of a compression: `.csv` for `reviews.csv.gz`."""
     path = PurePosixPath(name)
     return (path.with_suffix("") if compression(name) else path).suffix.lower()
 
 
-def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
-    """Return the objects in those lines that are JSON objects."""
-    from orjson import JSONDecodeError, loads
-
-    objects = []
-    for line in lines:
-        if line.lstrip().startswith(b"{"):
-            with suppress(JSONDecodeError):
-                objects.append(loads(line))
-    return objects
-
-
-def _flatten(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the fields of an object and of its nested objects, down to a few levels, as dotted paths and values."""
-    for key, inner in value.items():
-        if isinstance(inner, dict) and above.count(".") < _LEVELS:
-            yield from _flatten(inner, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", inner
-
-
-def _no_json_lines(name: str, lines: Sequence[bytes]) -> DataError:
-    return DataError(
-        f"{name} does not have one JSON object per line: its first line begins {_begins(lines)}; write one object per "
-        "line (jq -c . OLD > NEW; for an array: jq -c '.[]' OLD > NEW), or give another --format"
-    )
-
-
-def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> DetectedFormat:
-    objects = _json_objects(lines)
+def _detect_json(
+    name: str, kind: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None
+) -> DetectedFormat:
+    """Detect the fields of JSON lines (kind `json`), or of an array (`array`) with the first elements `lines`."""
+    objects = json_objects(lines)
     if not objects:
-        raise _no_json_lines(name, lines)
-    fields: dict[str, str] = {}
-    for each in objects:
-        for path, value in _flatten(each):
-            with suppress(RecursionError):  # a value that is nested this deeply is neither a text nor a rating
-                fields.setdefault(path, " ".join(str(value).split()))
+        raise not_json_lines(name, lines)
+    fields = example_fields(objects)
     if not options.fields and {"label", "probability"} <= fields.keys():
         raise DataError(
             f"{name} contains predictions of shoal predict, not checked labels; leave it out, or name its fields with "
@@ -291,7 +279,7 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
         )
     choice = choose_fields(name, fields, options, code)
     return DetectedFormat(
-        Format(kind="json", text=choice.text, value=choice.value, keep=options.keep),
+        Format(kind=kind, text=choice.text, value=choice.value, keep=options.keep),
         choice.labelled,
         count_values([] if choice.value is None else [json_field(each, choice.value) for each in objects]),
         notes=choice.notes,
@@ -310,7 +298,7 @@ def _detect_columns(
     rows = [row for row in rows if any(row)]
     if not rows:
         raise DataError(
-            f"every record of {name} is empty: the first line begins {_begins(lines)}; give --quoting none if quotes "
+            f"every record of {name} is empty: the first line begins {begins(lines)}; give --quoting none if quotes "
             "are part of the text, or leave the file out"
         )
     header = [column.strip() for column in rows[0]]
@@ -322,7 +310,7 @@ def _detect_columns(
     whole = [row for row in rows if len(row) == width]
     if width < 2 and code is None:
         raise DataError(
-            f"the first record of {name} has no separator {separator!r}: it begins {_begins(lines)}; give "
+            f"the first record of {name} has no separator {separator!r}: it begins {begins(lines)}; give "
             "a different --separator, or a file with a text and a rating or label"
         )
     if 2 * len(whole) < len(rows):
@@ -360,7 +348,7 @@ def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes
             # https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
             raise DataError(
                 f"in {name} a newline is escaped by a backslash, as MySQL writes it, in the line that begins "
-                f"{_begins([line])}; export the table as CSV with quoted values"
+                f"{begins([line])}; export the table as CSV with quoted values"
             )
 
 
@@ -383,7 +371,7 @@ def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:
         unclear = [line for line in lines if line.count(b'"') % 2 and line.count(separator) < width]
     if unclear:
         raise DataError(
-            f"it is not clear how {name} uses quotes, as in {_begins(unclear)}; give --quoting doubled if values are "
+            f"it is not clear how {name} uses quotes, as in {begins(unclear)}; give --quoting doubled if values are "
             "quoted, or --quoting none if quotes are part of the text"
         )
     return False

@@ -124,6 +124,25 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
     return FieldChoice(options.text or others, value, labelled)
 
 
+def have_value_column(lines: Sequence[bytes], options: ReadingOptions) -> bool:
+    """Return whether nearly all lines begin or end with a rating or label and a separator.
+
+    Such lines are rows of a table. A single tab shows this; other separators also occur in texts, so they need several
+    lines.
+    """
+    for separator in (b"\t", b",", b";", b"|"):
+        if separator != b"\t" and len(lines) < _MIN_CELLS:
+            return False
+        for cells in (
+            [line.split(separator)[:-1][:1] for line in lines],
+            [line.split(separator)[1:][-1:] for line in lines],
+        ):
+            values = [cell.decode("utf-8", "replace").strip() for row in cells for cell in row]
+            if _value_share(values, options) * len(values) >= _NEARLY_ALL * len(lines):
+                return True
+    return False
+
+
 def _require_fields(name: str, fields: Mapping[str, str], options: ReadingOptions) -> None:
     if absent := next((each for each in options.fields if each not in fields), None):
         raise DataError(f"{name} has no field '{absent}'; its fields are: {list_with_examples(fields)}")
@@ -144,7 +163,7 @@ def list_with_examples(fields: Mapping[str, str]) -> str:
 
 
 def _value_share(cells: Sequence[str], options: ReadingOptions) -> float:
-    return sum(_is_value(cell, options) for cell in cells) / len(cells)
+    return sum(_is_value(cell, options) for cell in cells) / max(len(cells), 1)
 
 
 def _is_value(cell: str, options: ReadingOptions) -> bool:

@@ -25,6 +25,7 @@ _UNSUPPORTED_NAMES = re.compile(r"\.(zip|tar(\.\w+)?|t[gbx]z2?|7z|rar|z|lz4|lzma
 _FOREIGN = re.compile(
     rb"(\xef\xbb\xbf)?\s*(<(!doctype|html|head|\?xml|error)|%PDF|version https://git-lfs)", re.IGNORECASE
 )
+_TAG = re.compile(rb"\s*<(/?)[A-Za-z_][\w.:-]*(\s[^<>]*)?>\s*")
 _ARCHIVES = (*_SIGNATURES.values(), b"PK\x03\x04")
 _TAR_MAGIC = slice(257, 262)
 _READ = (
@@ -68,7 +69,7 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
         raise DataError(f"{name} is an archive, or is compressed twice; unpack it once, and give the result")
     if b"\0" in begins and (not _is_utf8(begins, whole=False) or 10 * begins.count(0) > len(begins)):
         raise BinaryFileError(f"{name} is an image or another binary file, not text; leave it out, or {_READ}")
-    if _FOREIGN.match(begins):
+    if _FOREIGN.match(begins) or _are_elements(lines):
         raise DataError(
             f"{name} is a web page, XML, PDF or a Git LFS pointer, not reviews; download the file again, or {_READ}"
         )
@@ -80,6 +81,12 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
             f"{name} is not text in UTF-8; if it is text in another encoding, convert it: iconv -f ENCODING -t "
             "UTF-8 OLD > NEW (ENCODING: CP1252, ISO-2022-JP, ...); otherwise leave it out"
         )
+
+
+def _are_elements(lines: Sequence[bytes]) -> bool:
+    """Return whether the first line is an opening tag, and a later line a closing tag, as in XML without a head."""
+    tags = [found[1] for line in lines if (found := _TAG.fullmatch(line))]
+    return tags[:1] == [b""] and _TAG.fullmatch(lines[0]) is not None and b"/" in tags
 
 
 def _is_utf8(data: bytes, *, whole: bool = True) -> bool:

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import subprocess
@@ -16,11 +17,14 @@ from hypothesis import strategies as st
 
 import corpus.reading.compression
 import corpus.reading.csv_records
+import corpus.reading.json_arrays
 import corpus.reading.lines
 import corpus.reading.storage
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import MAX_LINE_BYTES, Format, LabelEncoder
+from corpus.reading.json_arrays import ArrayFile
+from corpus.reading.lines import LongLine
 from corpus.reading.ranges import cut_into_tasks, read_batches, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import Tally
@@ -295,3 +299,34 @@ def test_a_task_is_read_as_it_was_written() -> None:
     assert b"\n" not in line
     assert b"\t" not in line
     assert read_task(line) == ranges
+
+
+JSON_VALUES = st.recursive(
+    st.text() | st.integers() | st.none(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=50)
+@given(
+    elements=st.lists(JSON_VALUES, min_size=1, max_size=6),
+    key=st.none() | st.text(min_size=1),
+    spaced=st.booleans(),
+    block=st.integers(1, 40),
+)
+def test_an_array_has_the_same_elements_in_blocks_of_any_size(elements, key, spaced, block) -> None:
+    whole = [{"first": 1}, *elements]
+    content = json.dumps(whole if key is None else {key: whole, "": [1, [{}]]}, indent=2 * spaced or None).encode()
+    blocks = (content[start : start + block] for start in range(0, len(content), block))
+    assert [json.loads(each) for some in ArrayFile(blocks, "").elements() for each in some] == whole
+
+
+def test_an_element_above_the_limit_is_too_long_and_hides_no_other(monkeypatch) -> None:
+    monkeypatch.setattr(corpus.reading.json_arrays, "MAX_LINE_BYTES", 9)
+    content = b'[{"a": 1}, {"a": "%s\\"]"}, {"a": 12}, 7]' % (b"x" * 99)
+    for block in (1, 7, 16, len(content)):
+        blocks = (content[start : start + block] for start in range(0, len(content), block))
+        found = [*ArrayFile(blocks, "").elements()]
+        shown = [each.size if isinstance(each, LongLine) else b", ".join(each) for each in found]
+        assert shown == [b'{"a": 1}', 111, b'{"a": 12}, 7']

@@ -73,6 +73,41 @@ def test_fields_of_every_format_can_be_kept(predict, name, content, options, kep
     assert [list(each["fields"].values()) for each in answers] == [[value] for value in kept]
 
 
+OBJECTS = [json.loads(line) for line in LINES]
+STRUCTURED = {
+    "lines of JSON": b"\xef\xbb\xbf" + b"".join(LINES),
+    "an array": json.dumps(OBJECTS, indent=1).encode(),
+    "an array without a newline": json.dumps({"n": 5, "reviews": OBJECTS}).encode(),
+    "a table": "".join(["text,rating\n", *RECORDS]).encode(),
+    "a table with texts of two lines": b'text,rating\n"good\nlamp",5\nbad,1\n',
+    "fastText": "".join(
+        f"__label__{1 + (label == 'pos')} {text}\n" for label, text in zip(LABELS, TEXTS, strict=True)
+    ).encode(),
+    "plain text with tabs and brackets": b"good\tlamp\n[bad] lamp\n{fair}\n",
+    "one line of text": b"good lamp",
+    "tabs and labels": "".join(f"{text}\t{label}\n" for label, text in zip(LABELS, TEXTS, strict=True)).encode(),
+    "one text and a label": b"good lamp\t0\n",
+    "elements of XML": b"<review>\n<text>\ngood lamp\n</text>\n</review>\n",
+    "no known field": b'{"a": "good", "b": "lamp"}\n',
+}
+
+
+@pytest.mark.parametrize("content", STRUCTURED.values(), ids=STRUCTURED)
+def test_standard_input_is_read_as_a_file_is(predict, content, messages) -> None:
+    Path("texts").write_bytes(content)
+    of_file, typed = predict("texts"), predict(stdin=content)
+    assert (typed.returncode, typed.stdout) == (of_file.returncode, of_file.stdout)
+    assert "__label__" not in typed.stdout
+    assert "review" not in typed.stdout
+    if typed.returncode:
+        messages.check(typed.stderr.rstrip())
+
+
+def test_standard_input_has_fields(predict) -> None:
+    typed = predict("--keep", "overall", "--text-field", "reviewText", stdin=b"".join(LINES))
+    assert [line.split("\t")[2:] for line in typed.stdout.splitlines()] == [[str(of), text] for text, of in FIVE]
+
+
 def test_fields_are_kept_in_order_and_dates_as_text(predict) -> None:
     days, tags = [date(2026, 1, 2), None], [["a"], []]
     Path("a.parquet").write_bytes(parquet(text=["good", "bad"], day=days, raw=[b"\xff", b"a"], tags=tags))

@@ -1,0 +1,165 @@
+"""Splits a JSON array of objects into its elements, in bounded memory.
+
+The array is the whole file, or the only list of objects in the one object of a file, such as `{"reviews": [...]}`.
+Several arrays, one after the other, are read like one. This module only finds where elements end. Each element is then
+parsed like a line, so the rules for JSON lines hold, and a malformed element does not hide the elements after it. A
+parser of whole files, such as ijson, stops at the first error.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+
+from common.display import printable
+from common.errors import DataError
+from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
+from corpus.reading.formats import MAX_LINE_BYTES
+from corpus.reading.lines import LongLine
+from corpus.reading.tally import EXCERPT_BYTES
+
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# Possessive quantifiers never go back, so the time is linear, also in damaged files.
+_INSIDE_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_INSIDE_VALUE = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_OUTSIDE_VALUE = re.compile(rb'(?:[^"{}\[\],]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_MOST_ELEMENTS = 256
+_CUT = "the JSON array is not closed"
+
+
+class ArrayFile:
+    """Reader of the elements of a file's JSON array, from the blocks of the file without a byte-order mark."""
+
+    def __init__(self, blocks: Iterator[bytes], name: str) -> None:
+        self._blocks, self._name = blocks, name
+        self._data, self._at = b"", 0
+        self.keys: list[str] = []
+        """Keys of the object that contains the array, as far as they were read."""
+
+    def elements(self) -> Iterator[list[bytes] | LongLine]:
+        """Yield the elements in lists. An element that is too long is yielded alone, as a LongLine.
+
+        Raises DamagedArchiveError after all complete elements if the array is not closed, and DataError if the file
+        has another list of objects or other text after the array.
+        """
+        some: list[bytes] = []
+        size = 0
+        try:
+            for element in self._all_elements():
+                if not isinstance(element, LongLine):
+                    some.append(element)
+                    size += len(element)
+                if some and (isinstance(element, LongLine) or len(some) == _MOST_ELEMENTS or size >= BLOCK_BYTES):
+                    yield some
+                    some, size = [], 0
+                if isinstance(element, LongLine):
+                    yield element
+        except (DamagedArchiveError, DataError):
+            if some:
+                yield some
+            raise
+        if some:
+            yield some
+
+    def _all_elements(self) -> Iterator[bytes | LongLine]:
+        if self._next() == b"{":
+            self._at += 1
+            yield from self._only_list_of_object()
+        while self._next() == b"[":
+            self._at += 1
+            yield from self._list()
+        if self._next():
+            raise DataError(
+                f"{self._name} has other text after its JSON array; remove it, or write one object per line"
+            )
+
+    def _only_list_of_object(self) -> Iterator[bytes | LongLine]:
+        found: str | None = None
+        while self._next() == b'"':
+            self.keys.append(key := self._string())
+            if self._next() != b":":
+                break
+            self._at += 1
+            is_list = self._next() == b"["
+            self._at += is_list
+            if is_list and self._next() == b"{":
+                if found is not None:
+                    program = f"import json, sys; json.dump(json.load(sys.stdin)[{json.dumps(found)}], sys.stdout)"
+                    raise DataError(
+                        printable(
+                            f"{self._name} has two lists of objects, {found!r} and {key!r}; write the one with the "
+                            f"texts to a file: python3 -c {shlex.quote(program)} < OLD > NEW"
+                        )
+                    )
+                found = key
+                yield from self._list()
+            else:
+                self._value(int(is_list))
+            if self._next() == b",":
+                self._at += 1
+        if self._next() != b"}":
+            raise DamagedArchiveError(_CUT)
+        self._at += 1
+
+    def _list(self) -> Iterator[bytes | LongLine]:
+        """Yield the elements of a list, from the first one to the closing bracket."""
+        while True:
+            self._next()
+            yield self._value(0)
+            end = self._next()
+            self._at += 1
+            if end != b",":
+                if end != b"]":
+                    raise DamagedArchiveError(_CUT)
+                return
+
+    def _value(self, depth: int) -> bytes | LongLine:
+        """Return the bytes before the comma or bracket that ends a value. `depth` brackets of it are already read."""
+        scanned, in_string = self._at, False
+        begins, dropped = b"", 0
+        while True:
+            pattern = _INSIDE_STRING if in_string else _INSIDE_VALUE if depth else _OUTSIDE_VALUE
+            scanned = pattern.match(self._data, scanned).end()  # type: ignore[union-attr]
+            found = self._data[scanned : scanned + 1]
+            if found == b'"':
+                in_string = not in_string  # the pattern stops before a string only if its end is not yet read
+            elif in_string or not found:  # all is read, perhaps up to a backslash
+                if scanned - self._at > MAX_LINE_BYTES:
+                    begins = begins or self._data[self._at :][:EXCERPT_BYTES]
+                    dropped += scanned - self._at
+                    self._at = scanned
+                scanned -= self._at
+                if not self._read():
+                    raise DamagedArchiveError(_CUT)
+                continue
+            elif found in b"[{":
+                depth += 1
+            elif depth:
+                depth -= 1
+            else:
+                value, self._at = self._data[self._at : scanned].strip(b" \t\r\n"), scanned
+                if dropped or len(value) > MAX_LINE_BYTES:
+                    return LongLine(begins or value[:EXCERPT_BYTES], dropped + len(value))
+                return value
+            scanned += 1
+
+    def _string(self) -> str:
+        while not (found := _STRING.match(self._data, self._at)):
+            if len(self._data) - self._at > MAX_LINE_BYTES or not self._read():
+                raise DamagedArchiveError(_CUT)
+        self._at = found.end()
+        return found[0][1:-1].decode("utf-8", "replace")
+
+    def _next(self) -> bytes:
+        """Move to the next character that is not white space, and return it, or b"" at the end of the file."""
+        while True:
+            self._at = _SPACE.match(self._data, self._at).end()  # type: ignore[union-attr]
+            if self._at < len(self._data) or not self._read():
+                return self._data[self._at : self._at + 1]
+
+    def _read(self) -> bool:
+        """Append a block to the data after `_at`, which then begin at 0. Return whether there was a block."""
+        block = next(self._blocks, b"")
+        self._data, self._at = self._data[self._at :] + block, 0
+        return bool(block)
