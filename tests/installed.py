@@ -14,6 +14,17 @@ from packaging.requirements import Requirement
 def install(source: Path, environment: Path, dependencies: Iterable[str]) -> Path:
     """Create an environment with the distribution in the folder `source`, and return its folder of programs.
 
+    The dependencies are those of `empty_environment`.
+    """
+    python = empty_environment(environment, [*dependencies, "pip", "setuptools"])
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+    subprocess.run([python, "-m", "pip", "install", *options, source], env=plain(), check=True)
+    return python.parent
+
+
+def empty_environment(environment: Path, dependencies: Iterable[str]) -> Path:
+    """Create an environment with only some distributions, and return its interpreter.
+
     The dependencies, and those that they declare, are links to the installed ones of this environment: pip would
     unpack gigabytes.
     """
@@ -21,13 +32,10 @@ def install(source: Path, environment: Path, dependencies: Iterable[str]) -> Pat
     (packages,) = (environment / "lib").glob("python*/site-packages")
     others = environment / "others"
     others.mkdir()
-    for name in files_of([*dependencies, "pip", "setuptools"]):
+    for name in files_of(dependencies):
         (others / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
     (packages / "others.pth").write_text(f"{others}\n")
-    python = environment / "bin" / "python"
-    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
-    subprocess.run([python, "-m", "pip", "install", *options, source], env=plain(), check=True)
-    return python.parent
+    return environment / "bin" / "python"
 
 
 def files_of(requirements: Iterable[str]) -> set[str]:

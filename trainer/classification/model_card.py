@@ -5,7 +5,7 @@ from typing import Any
 
 from common.display import printable_lines
 from trainer.classification.trained_model import TrainedModel
-from trainer.output.run_files import CONFIG, ONNX, VOCABULARY
+from trainer.output.run_files import CONFIG, ONNX, PROGRAM, REQUIREMENTS, VOCABULARY
 
 _CLASSES_NAMED = 8
 """Largest number of classes that the title names. With more classes, the title states only their number."""
@@ -39,7 +39,9 @@ decide anything about a person.
 """
 
 _ONNX_SECTION = f"""
-`{ONNX}` is the model for programs without PyTorch. It has two inputs. `tokens`, int32 (rows, width), contains the ids
+`{PROGRAM}` labels texts without Shoal and PyTorch: `pip install -r {REQUIREMENTS}`, `python {PROGRAM} < texts.txt`.
+
+`{ONNX}` is the model for other programs. It has two inputs. `tokens`, int32 (rows, width), contains the ids
 of each row's words, padded with 0 at the end. `lengths`, int64 (rows,), contains the number of words in each row, at
 least 1. The id of a word is the number of its line in `{VOCABULARY}`, counted from 2; the id of any other word is 1.
 Leave out the stopwords that `{CONFIG}` lists. A row is {{length}} of a text. The output `probabilities`, float32

@@ -6,7 +6,8 @@
 - `vocabulary.txt`: one word per line, in the order of the ids, which start at 2
 - `measures.json`: the `epoch` of the model, from 1, and the measures on the `test` rows
 - `README.md`: the model card for human readers; no program reads it
-- `model.onnx`: the model for other programs, if the export included it
+- `model.onnx`, `predict.py`, `requirements.txt`: the model for other programs, a program that uses it without Shoal
+  (`standalone.py`), and its libraries, if the export included them
 
 `config.json` is written last, also to S3, so a folder without it is incomplete. Do not parse a file before its digest
 is checked: after an interrupted copy, a folder can contain files of two models. A file that this program is not allowed
@@ -25,6 +26,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -48,6 +50,8 @@ from trainer.output.run_files import (
     MEASURES,
     MODEL,
     ONNX,
+    PROGRAM,
+    REQUIREMENTS,
     VOCABULARY,
     WEIGHTS,
     replaced_folder,
@@ -57,13 +61,15 @@ from trainer.registry import WORD_MODELS
 FORMAT = 5
 READ = (WEIGHTS, VOCABULARY, MEASURES)
 """Files that are read for every model, in addition to `config.json`."""
+ONNX_RUNTIME = "1.32.0"
+"""Version of ONNX Runtime with which `predict.py` was tested."""
 _MOST_CONFIG_BYTES = 16 << 20
 _ORIGIN = ("dataset", "rating_steps", "rating_fraction")
 """Fields of a model's `about` that are stored in `config.json`. Its other fields are stored in `measures.json`."""
 
 
 def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> None:
-    """Write a model folder, and replace an older model atomically. `onnx`: whether to write an ONNX file, too.
+    """Write a model folder, and replace an older model atomically. `onnx`: whether to add ONNX and its program.
 
     Raises TrainingError if the folder is not writable, or if it is not a model folder.
     """
@@ -77,6 +83,8 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
             (new / MEASURES).write_bytes(indented_json(measures))
             if onnx:
                 write_onnx(new / ONNX, model)
+                shutil.copyfile(Path(__file__).with_name("standalone.py"), new / PROGRAM)
+                (new / REQUIREMENTS).write_text(f"numpy=={np.__version__}\nonnxruntime=={ONNX_RUNTIME}\n")
             files = {path.name: size_and_digest(path) for path in sorted(new.iterdir())}
             config = _config(model, files)
             (new / CARD).write_text(model_card(model, config), "utf-8")

@@ -22,15 +22,17 @@ STREAM = "stream.npz"
 """State that a run on a stream computed from the first parts of the stream. These parts might not exist later."""
 CHECKPOINT_PATTERN = "step-*.pt"
 """Pattern of the file names of checkpoints."""
-CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
+CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM, REQUIREMENTS = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "measures.json",
     "README.md",
     "model.onnx",
+    "predict.py",
+    "requirements.txt",
 )
-MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
+MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM, REQUIREMENTS)
 """File names in a model's folder. Only an export writes the files for other programs."""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)

@@ -21,7 +21,7 @@ Examples:
   shoal export --model results/model --output s3://bucket/models/reviews
       for prediction on other machines
   shoal export --model results/model --output exported --onnx
-      with model.onnx, for programs without PyTorch
+      with model.onnx and predict.py, for use without Shoal and PyTorch
 """,
 )
 @option(
@@ -35,7 +35,8 @@ Examples:
 @option(
     "--onnx",
     is_flag=True,
-    help="also write the classifier as model.onnx; README.md in the same folder describes its inputs and outputs",
+    help="also write the classifier as model.onnx, with predict.py, which labels texts with NumPy and ONNX Runtime "
+    "alone; README.md in the same folder describes both",
 )
 def run(*, model: str, output: str, onnx: bool) -> Result:
     require_s3(model, output)

@@ -15,10 +15,10 @@ from trainer.config import TrainConfig, configured
 from trainer.options.classifier_options import char_lengths
 
 
-def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entropy", **options):
+def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entropy", classes=(), **options):
     """Return a small random model that reads padded rows, with a loss for ratings of 1 to 5."""
     torch.manual_seed(1)
-    loss = Loss(kind=kind, scale=Scale(1, 5, 4), positive_weight=0.5)
+    loss = Loss(kind=kind, scale=Scale(1, 5, 4), positive_weight=1 if classes else 0.5, classes=len(classes) or 2)
     config = TrainConfig(data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
     settings = config.model_settings(name, words=2 + len(words), outputs=loss.outputs)
     classifier = models.build(name, settings)
@@ -26,7 +26,7 @@ def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entr
     with torch.no_grad():
         for table in (*classifier.tables, *classifier.sparse_tables):
             table.mul_(30)
-    padded = {"stopwords": frozenset({"the"}), "row_length": 4, "words": "letters"}
+    padded = {"stopwords": frozenset({"the"}), "row_length": 4, "words": "letters", "classes": classes}
     return _trained(name, settings, classifier, loss, words, **padded)
 
 
@@ -43,10 +43,11 @@ def random_fasttext(words=("good", "bad", "!"), *, ngrams=2, classes=(), **optio
     return _trained("fasttext", settings, classifier, loss, words, classes=classes)
 
 
-def random_linear(words: tuple[str, ...]) -> TrainedModel:
-    """Return a linear model with random weights for the n-grams of the words, with a loss for two classes."""
+def random_linear(words: tuple[str, ...], *, classes: tuple[str, ...] = ()) -> TrainedModel:
+    """Return a linear model with random weights for the n-grams of the words."""
     torch.manual_seed(1)
-    loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
+    kind = "softmax" if classes else "bce"
+    loss = Loss(kind=kind, scale=Scale(0, 1, 1), positive_weight=1.0, classes=len(classes) or 2)
     texts = [tuple(range(2, 2 + len(words))), tuple(range(1 + len(words), 1, -1))] * 2
     tokens, lengths = np.array(texts, np.uint16).ravel(), np.array([len(text) for text in texts])
     labels = np.array([0, 1, 0, 1], np.uint8)
@@ -55,12 +56,14 @@ def random_linear(words: tuple[str, ...]) -> TrainedModel:
     found = fit_ngrams(rows, words, ngrams=3, lengths=char_lengths("2-3"))
     places, sizes = {"data": Path("d"), "output": Path("o")}, {"char_ngrams": "2-3", "buckets": len(found.keys)}
     config = configured({**places, "model": "linear", **sizes})
-    settings = config.model_settings("linear", words=2 + len(words), outputs=1)
+    settings = config.model_settings("linear", words=2 + len(words), outputs=loss.outputs)
     classifier = models.build("linear", settings)
-    classifier.set_ngrams(found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), torch.tensor([0.3]))
+    classifier.set_ngrams(
+        found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), torch.full((loss.outputs,), 0.3)
+    )
     classifier.set_vocabulary(words)
     torch.nn.init.normal_(classifier.sparse_tables[0][1:])
-    return _trained("linear", settings, classifier, loss, words)
+    return _trained("linear", settings, classifier, loss, words, classes=classes)
 
 
 def _trained(name, settings, classifier, loss, vocabulary, **more) -> TrainedModel:

@@ -1,12 +1,15 @@
 """Model folder and ONNX file: complete round trips, and errors for damaged ones."""
 
 import json
+import runpy
+import subprocess
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -20,6 +23,7 @@ from safetensors.torch import load_file, save_file
 
 from common.errors import TrainingError
 from common.version import VERSION
+from tests.installed import empty_environment, plain
 from tests.trainer.classification.made_models import random_fasttext, random_linear, random_model
 from trainer.classification import model_folder
 from trainer.classification.labelling import Labeller
@@ -288,6 +292,52 @@ def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path, name):
             expected = model.loss.probabilities(outputs).numpy()
         assert found.shape == expected.shape
         assert np.abs(found - expected).max() < 1e-5
+
+
+def test_a_program_without_shoal_gives_the_labels_and_probabilities_of_the_model(tmp_path):
+    words, classes = ("don't", "good", "!", "\u00e9t\u00e9", "bad"), ("a", "b", "c")
+    texts = [
+        "Don\u2019t &amp; GOOD bad the good bad",
+        "good!<br />\u00c9T\u00c9\xa0bad",
+        "&#39; so",
+        "",
+        f"good &#{'9' * 5000};",
+    ]
+    letters = random_model(tuple(word for word in words if word.isascii() and word != "!"), kind="bce")
+    for number, model in enumerate((letters, random_fasttext(words, classes=classes))):
+        write_model(tmp_path / str(number), model, onnx=True)
+        program = runpy.run_path(str(tmp_path / str(number) / "predict.py"))["Model"]()
+        listed = "".join(f"{name}=={version(name)}\n" for name in ("numpy", "onnxruntime"))
+        assert (tmp_path / str(number) / "requirements.txt").read_text() == listed
+        expected = Labeller(model)(texts)
+        found = program.predict(texts)
+        names = {0: "negative", 1: "positive"}
+        assert [label for label, _ in found] == [names.get(each.label, each.label) for each in expected]
+        assert np.abs(np.array([own for _, own in found]) - [each.probabilities for each in expected]).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_every_model_labels_a_thousand_texts_in_an_environment_with_only_the_listed_libraries(tmp_path):
+    classes = ("a", "b", "c")
+    three = {"lstm3": partial(random_model, WORDS, kind="softmax", classes=classes, **LSTM)}
+    three |= {"linear3": partial(random_linear, WORDS, classes=classes)}
+    three |= {"words3": partial(random_fasttext, WORDS, ngrams=2, classes=classes)}
+    chance = np.random.default_rng(0)
+    pieces = [*WORDS, "Word", "new", "&amp;", "the", "!", "\n", "\u00e9"]
+    texts = [" ".join(chance.choice(pieces, length)) for length in chance.integers(0, 60, 1000)]
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    program = "import json, predict; print(json.dumps(predict.Model().predict(json.load(open('../texts.json')))))"
+    for name, make in {**MODELS, **three}.items():
+        write_model(tmp_path / name, make(), onnx=True)
+        if not (tmp_path / "environment").exists():
+            listed = (tmp_path / name / "requirements.txt").read_text().split()
+            python = empty_environment(tmp_path / "environment", listed)
+        done = subprocess.run(
+            [python, "-c", program], cwd=tmp_path / name, env=plain(), capture_output=True, check=True
+        )
+        found = [each for _, each in json.loads(done.stdout)]
+        expected = [each.probabilities for each in Labeller(load_model(tmp_path / name))(texts)]
+        assert np.abs(np.array(found) - expected).max() < 1e-6, name
 
 
 def test_an_export_with_onnx_has_the_file_and_its_card_describes_the_inputs(tmp_path, messages):

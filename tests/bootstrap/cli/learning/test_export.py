@@ -100,5 +100,7 @@ def test_export_writes_the_measures_and_onnx_on_request(run, tmp_path) -> None:
     from trainer.classification.model_folder import load_model
 
     assert shoal_here("export", "--model", run, "--output", tmp_path / "new", "--onnx").returncode == 0
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted([*FILES, "model.onnx"])
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(
+        [*FILES, "model.onnx", "predict.py", "requirements.txt"]
+    )
     assert load_model(tmp_path / "new").about == load_model(run).about
