@@ -1,5 +1,6 @@
 """Training and prediction on this machine."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ from shoal.arguments import errors_name_arguments
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.model_folder import load_model as read_model
 from trainer.config import TrainConfig, configured, default_model
+
+_INTEGER = re.compile("0|-?[1-9][0-9]*", re.ASCII)
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -38,8 +41,9 @@ class Model:
         Returns:
             N predictions, in the order of the texts. `probabilities` has the probability of each class. For two
                 classes, `probability` is that of the positive class, and `label` is 1 (positive) or 0. For more
-                classes, `label` is the name of the most probable class, and `probability` its probability. `label` is
-                None if the model knows no word of the text.
+                classes, `label` is the name of the most probable class, and `probability` its probability. Names are
+                returned as integers if all of them are integers. A text without a word that the model knows has the
+                label None.
 
         Raises:
             TypeError: `texts` is a string, or a text is not a string.
@@ -52,7 +56,11 @@ class Model:
                 raise TypeError(f"texts[{number}] must be a str, not {type(text).__name__}")
         if threshold is not None and not 0 <= threshold <= 1:
             raise ValueError(f"threshold is {threshold}, but must be from 0 to 1")
-        return Labeller(self._model, threshold, threads=cores())(texts)
+        found = Labeller(self._model, threshold, threads=cores())(texts)
+        numbers = {name: int(name) for name in self._model.classes if _INTEGER.fullmatch(name)}
+        if len(numbers) < len(self._model.classes):
+            return found
+        return [each._replace(label=numbers.get(str(each.label), each.label)) for each in found]
 
 
 @errors_name_arguments(model="address")

@@ -90,6 +90,16 @@ def test_predict_refuses_invalid_arguments(tmp_path, messages, texts, threshold,
         model.predict(texts, threshold=threshold)
 
 
+@pytest.mark.parametrize(("names", "labels"), [("012", {0, 1, 2}), ("01b", {"0", "1", "b"})])
+def test_labels_are_integers_if_the_names_of_all_classes_are(tmp_path, names, labels) -> None:
+    from tests.trainer.classification.made_models import random_fasttext
+    from trainer.classification.model_folder import write_model
+
+    write_model(tmp_path / "model", random_fasttext(classes=tuple(names)))
+    good, unknown = shoal.load_model(tmp_path).predict(["good", "so"])
+    assert (good.label in labels, unknown.label, good.probability) == (True, None, max(good.probabilities))
+
+
 def test_reading_options_are_passed_on(tmp_path) -> None:
     rows = [f"{'good' if number % 2 else 'poor'};a lamp named {'la' * number + 'lu'}" for number in range(60)]
     (tmp_path / "reviews.csv").write_text("\n".join(["mood;words", *rows]))

@@ -35,14 +35,14 @@ class Prediction(NamedTuple):
     """
 
     label: int | str | None
-    """1 (positive) or 0 (negative); in a model with named classes, the name of the class."""
+    """1 (positive) or 0 (negative); in a model with more than two classes, the name of the class."""
     probabilities: tuple[float, ...]
     """Probability of each class, in the order of the labels."""
 
     @property
     def probability(self) -> float:
-        """Probability of label 1; in a model with named classes, the probability of the predicted class."""
-        return max(self.probabilities) if isinstance(self.label, str) else self.probabilities[-1]
+        """Probability of label 1; in a model with more than two classes, the probability of the predicted class."""
+        return max(self.probabilities) if len(self.probabilities) > 2 else self.probabilities[-1]
 
 
 class Labeller:

@@ -89,6 +89,7 @@ predictions with ratings or labels, use `shoal evaluate`.
     "is 0.5 unless --metric set it in training)",
 )
 @option("--probabilities", is_flag=True, help="print the probabilities of all classes, in the order of the labels")
+@option("--header", is_flag=True, help="print the names of the columns first")
 @option(
     "--keep",
     several=True,
@@ -108,9 +109,12 @@ def run(
     files: tuple[str, ...],
     threshold: float | None,
     probabilities: bool,
+    header: bool,
     output: str | None,
     **options: Any,
 ) -> int:
+    if header and wants_json():
+        raise UsageError("--header names the columns of a table; leave it out, because --json names each value")
     if not files:
         require_files_for({"exclude": options["exclude"]})
     require_s3(model, *files, output)
@@ -120,6 +124,8 @@ def run(
     labelled_by = loaded.loss.threshold if threshold is None else threshold
     form = _AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"])
     with _answer_file(output) as out:
+        if header:
+            out.write(form.header())
         if files:
             _label_files(loaded, files, options, threshold=labelled_by, form=form, out=out)
         else:
@@ -257,6 +263,11 @@ class _AnswerForm:
         out.write("".join(map(self._line, texts, predictions, kept or repeat(()))))
         out.flush()
 
+    def header(self) -> str:
+        """Return a line with the names of the columns."""
+        numbers = self._names if self._probabilities else ("probability",)
+        return _line_of(["label", *numbers, *self._keep, "text"])
+
     def _json(self, text: str, prediction: "Prediction", kept: Sequence[object]) -> str:
         answer: dict[str, Any] = {"label": self._name(prediction), "probability": round(prediction.probability, 4)}
         if self._probabilities:
@@ -270,11 +281,15 @@ class _AnswerForm:
     def _columns(self, text: str, prediction: "Prediction", kept: Sequence[object]) -> str:
         numbers = prediction.probabilities if self._probabilities else (prediction.probability,)
         cells = [self._name(prediction), *(f"{number:.4f}" for number in numbers), *map(_cell, kept), text]
-        return "\t".join([_UNPRINTABLE.sub(" ", cell) for cell in cells]) + "\n"
+        return _line_of(cells)
 
     def _name(self, prediction: "Prediction") -> str:
         label = prediction.label
         return "unknown" if label is None else self._names[label] if isinstance(label, int) else label
+
+
+def _line_of(cells: Sequence[str]) -> str:
+    return "\t".join([_UNPRINTABLE.sub(" ", cell) for cell in cells]) + "\n"
 
 
 @contextmanager

@@ -104,8 +104,10 @@ def test_standard_input_is_read_as_a_file_is(predict, content, messages) -> None
 
 
 def test_standard_input_has_fields(predict) -> None:
-    typed = predict("--keep", "overall", "--text-field", "reviewText", stdin=b"".join(LINES))
-    assert [line.split("\t")[2:] for line in typed.stdout.splitlines()] == [[str(of), text] for text, of in FIVE]
+    typed = predict("--keep", "overall", "--text-field", "reviewText", "--header", stdin=b"".join(LINES))
+    names, *answers = typed.stdout.splitlines()
+    assert names == "label\tprobability\toverall\ttext"
+    assert [line.split("\t")[2:] for line in answers] == [[str(of), text] for text, of in FIVE]
 
 
 def test_fields_are_kept_in_order_and_dates_as_text(predict) -> None:
