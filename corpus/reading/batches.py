@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
-from corpus.reading.json_arrays import ArrayFile
+from corpus.reading.json_arrays import ArrayFile, require_syntax
 from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_mark
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
@@ -53,6 +53,8 @@ def line_batches(
     complete lines before the damage.
     """
     read = _reader(part.format, encoder, part.code)
+    if part.format.kind == "array":
+        malformed = _elements_only(part.path, malformed)
     header = part.format.header and part.start == 0
     done = 0
     try:
@@ -77,6 +79,17 @@ def line_batches(
         yield TextBatch([], [], 0), done
         raise
     yield TextBatch([], [], 0), done
+
+
+def _elements_only(name: str, malformed: MalformedCallback) -> MalformedCallback:
+    """Return a callback for malformed elements of an array, which refuses elements with invalid syntax."""
+
+    def count(reason: str, number: int, element: bytes) -> None:
+        if reason == "not_json":
+            require_syntax(element, name, number)
+        malformed(reason, number, element)
+
+    return count
 
 
 def _header_lines(lines: list[bytes], form: Format) -> int | None:

@@ -2,8 +2,9 @@
 
 The array is the whole file, or the only list of objects in the one object of a file, such as `{"reviews": [...]}`.
 Several arrays, one after the other, are read like one. This module only finds where elements end. Each element is then
-parsed like a line, so the rules for JSON lines hold, and a malformed element does not hide the elements after it. A
-parser of whole files, such as ijson, stops at the first error.
+parsed like a line, so the rules for JSON lines hold, and an element with an invalid value does not hide the elements
+after it. A parser of whole files, such as ijson, stops at the first error. After an element with invalid syntax, such
+as a quote that is not escaped, the ends of elements are uncertain, so `require_syntax` refuses the file.
 """
 
 import json
@@ -16,7 +17,7 @@ from common.errors import DataError
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.lines import LongLine
-from corpus.reading.tally import EXCERPT_BYTES
+from corpus.reading.tally import EXCERPT_BYTES, excerpt_of
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
@@ -26,6 +27,21 @@ _INSIDE_VALUE = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTAL
 _OUTSIDE_VALUE = re.compile(rb'(?:[^"{}\[\],]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _MOST_ELEMENTS = 256
 _CUT = "the JSON array is not closed"
+
+
+def require_syntax(element: bytes, name: str, number: int) -> None:
+    """Raise DataError if an element that the parser rejects is invalid for another reason than its values."""
+    try:
+        # Unlike the strict parser, this one accepts NaN, numbers of any size, surrogates and control characters.
+        json.loads(element.decode("utf-8", "replace"), strict=False)
+    except RecursionError:
+        pass  # the brackets are balanced
+    except ValueError as error:
+        shown = excerpt_of(element)
+        raise DataError(
+            f"element {number} of the JSON array in {name}, which begins {shown!r}, is not JSON ({error}), so the end "
+            "of the element is uncertain; correct the file, or write one object per line"
+        ) from None
 
 
 class ArrayFile:
