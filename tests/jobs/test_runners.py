@@ -1,6 +1,7 @@
 """The jobs run on Hadoop Streaming and on real Spark, with the arguments of an EMR cluster."""
 
 import gzip
+import json
 import os
 import shutil
 import subprocess
@@ -90,7 +91,7 @@ Case = tuple[Inputs, Settings, Any]
 
 
 def reviews_case(folder: Path) -> Case:
-    """Return real reviews if they are available, with a stopword file in another folder."""
+    """Return real reviews if they are available, with a JSON array, and with a stopword file in another folder."""
     files = REVIEWS
     if not files:
         write_reviews(folder / "generated.json", texts=5_000)
@@ -99,8 +100,11 @@ def reviews_case(folder: Path) -> Case:
     stopwords = folder / "elsewhere" / "stopwords.txt"
     stopwords.parent.mkdir()
     stopwords.write_text("\n".join(sorted(load_stopwords())))
-    expected = oracle.dataset([gzip.decompress(path.read_bytes()) for path in files], NLTK)
-    return Inputs(files=tuple(map(str, files))), Settings(stopwords=str(stopwords)), expected
+    more = [{"reviewText": f"a fine lamp of kind{number}", "overall": 1 + number % 5} for number in range(300)]
+    (folder / "array.json").write_text(json.dumps(more, indent=1))
+    lines = "".join(f"{json.dumps(each)}\n" for each in more).encode()
+    expected = oracle.dataset([*(gzip.decompress(path.read_bytes()) for path in files), lines], NLTK)
+    return Inputs(files=(*map(str, files), str(folder / "array.json"))), Settings(stopwords=str(stopwords)), expected
 
 
 @pytest.mark.slow
