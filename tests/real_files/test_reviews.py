@@ -1,5 +1,7 @@
 """Common forms of review files, with invented content, give the listed rows, or are refused."""
 
+import re
+import subprocess
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -60,3 +62,25 @@ def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
 @pytest.mark.parametrize("row", TABLE, ids=itemgetter("case"))
 def test_review_files_give_the_expected_rows(tmp_path: Path, row: dict[str, Any], messages) -> None:
     assert found_in(tmp_path, row, messages) == row["found"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"text":{"0":"good","1":"bad"},"rating":{"0":5,"1":1}}',
+        '{"columns":["text","rating"],"index":[0,1],"data":[["good",5],["bad",1]]}',
+        '{"0":{"text":"good","rating":5},"1":{"text":"bad","rating":1}}',
+        '{"reviews": [{"text": "good", "rating": 5}, {"text": "bad", "rating": 1}], "replies": [{"text": "thanks"}]}',
+    ],
+    ids=["columns", "split", "index", "two lists"],
+)
+def test_the_command_of_a_refusal_makes_a_file_that_is_read(tmp_path: Path, content: str) -> None:
+    pytest.importorskip("pandas")
+    (tmp_path / "OLD").write_text(content)
+    with pytest.raises(DataError) as caught:
+        inspect_inputs(Inputs(files=(str(tmp_path / "OLD"),)))
+    command = re.search("python3 -c .*", str(caught.value))
+    assert command
+    subprocess.run(command[0], shell=True, check=True, cwd=tmp_path)
+    assert inspect_inputs(Inputs(files=(str(tmp_path / "NEW"),))).rows == 2
