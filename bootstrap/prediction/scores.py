@@ -13,7 +13,7 @@ from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import first_positive_code
 from corpus.reading.formats import OTHER
 from trainer.classification.labelling import Prediction
-from trainer.classification.metrics import Confusion, f1, measures
+from trainer.classification.metrics import Confusion, accuracy_interval, f1, measures
 
 _BINS = 10
 _TINY = 1e-12
@@ -86,6 +86,7 @@ class ScoredAnswers:
         )
         return {
             **measures(confusion),
+            "accuracy_interval": list(accuracy_interval(confusion)),
             "log_loss": sum(loss for (code, label), loss in self.losses.items() if label == label_of(code))
             / confusion.rows,
             "calibration_error": sum(each["texts"] * abs(each["probability"] - each["right"]) for each in bins)

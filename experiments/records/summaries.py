@@ -47,9 +47,11 @@ class _EmbeddingSummary(_Summary):
     loss: float
 
 
-class _Confusion(_Checked):
+class StoredConfusion(_Checked):
+    """Confusion matrix in a summary or a record (`Confusion.plain`)."""
+
     classes: Annotated[list[str], Field(min_length=2)]
-    counts: list[list[int]]
+    counts: list[list[Annotated[int, Field(ge=0)]]]
 
     @model_validator(mode="after")
     def _is_square(self) -> Self:
@@ -59,8 +61,12 @@ class _Confusion(_Checked):
 
 
 _measures: dict[str, Any] = dict.fromkeys((*MEASURES, *CALIBRATION), (float, ...))
+_Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
+_measures["accuracy_interval"] = (_Interval | None, None)
 _two_class_measures: dict[str, Any] = dict.fromkeys(MEASURES_OF_TWO, (float, ...))
-_ClassifierSummary = create_model("_ClassifierSummary", __base__=_Summary, **_measures, confusion=(_Confusion, ...))
+_ClassifierSummary = create_model(
+    "_ClassifierSummary", __base__=_Summary, **_measures, confusion=(StoredConfusion, ...)
+)
 _TwoClassSummary = create_model("_TwoClassSummary", __base__=_ClassifierSummary, **_two_class_measures)
 
 

@@ -63,9 +63,17 @@ def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_pa
     assert found["accuracy"] == counts.trace() / 400
     (tested,) = lines(tmp_path, "test")
     assert tested["confusion"] == found["confusion"]
+    assert tested["accuracy_interval"] == found["accuracy_interval"]
+    assert found["accuracy_interval"][0] < found["accuracy"] < found["accuracy_interval"][1]
+    mistakes = tested["mistakes"]
+    assert "mistakes" not in found
+    assert {each["class"] for each in mistakes} == {*CLASSES}
+    assert all(each["class"] != each["prediction"] for each in mistakes)
+    assert all(word.startswith("word") for each in mistakes for word in each["words"].split())
     assert set(found["validation"]) == {"loss", "accuracy", "balanced_accuracy", "macro_f1", "majority"}
     model = load_model(tmp_path)
     assert model.about["test"]["confusion"] == found["confusion"]
+    assert "mistakes" not in model.about["test"]
     loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
     assert replace(model.loss, temperature=1.0) == loss
     assert found["temperature"] == model.loss.temperature != 1

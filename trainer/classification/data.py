@@ -33,6 +33,7 @@ from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
+_EXCERPT_WORDS, _EXCERPT_LETTERS = 30, 200
 _COUNTED = 1 << 20  # number of labels that are counted at once
 _EVALUATION_MEMORY_SHARE = 0.1
 """Largest share of a GPU's free memory for validation rows. Test rows get the same share of the memory left after
@@ -97,6 +98,15 @@ class TextData:
             return self
         parts = {part: replace(getattr(self, part), row_length=words) for part in self.sizes}
         return replace(self, row_length=words, **parts)
+
+    def excerpt(self, rows: Rows, number: int) -> str:
+        """Return the first words of the row `number` of `rows`, as one line. `…` stands for words outside the
+        vocabulary, and for the words that are cut off."""
+        ids = rows.whole_batch(np.array([number]), torch.device("cpu")).tokens[: _EXCERPT_WORDS + 1].tolist()
+        words = ["…" if each < FIRST_WORD else self.vocabulary[each - FIRST_WORD] for each in ids]
+        text = " ".join(words[:_EXCERPT_WORDS])
+        is_cut = len(words) > _EXCERPT_WORDS or len(text) > _EXCERPT_LETTERS
+        return f"{text[:_EXCERPT_LETTERS]} …" if is_cut else text
 
     def balancing_weight(self) -> float:
         """Return the default weight of a positive row: the fourth root of (negative rows / positive rows).

@@ -5,8 +5,9 @@ together. They cannot agree to stop after each batch, because their numbers of b
 rows in rounds. All ranks have the same number of rounds, and agree after each round whether to continue.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,16 @@ _ROUND, _GPU_ROUND = 8192, 8 * _GPU_BATCH
 """Number of rows that a rank evaluates in one round: less than a second of work on a CPU, eight batches on a GPU."""
 
 
+class Mistake(NamedTuple):
+    """Row with a wrong prediction. Row, label and prediction are numbers."""
+
+    row: int
+    label: int
+    prediction: int
+    probability: float
+    """Calibrated probability of the prediction."""
+
+
 class Evaluation(NamedTuple):
     """Quality of a model on some rows. Losses are means over the rows."""
 
@@ -40,6 +51,8 @@ class Evaluation(NamedTuple):
     log_loss: float
     uncalibrated: float
     """Log loss without calibration, at temperature 1."""
+    mistakes: Sequence[Mistake]
+    """For each label, the wrong predictions with the highest probabilities, the highest first."""
 
 
 def evaluate(
@@ -51,12 +64,14 @@ def evaluate(
     threads: Threads,
     stop: Callable[[], bool],
     logits: Tensor | None = None,
+    mistakes: int = 0,
 ) -> Evaluation | None:
     """Return the evaluation over all rows, the same on every rank. Once `stop` returns True on any rank, all ranks
     return None.
 
     `split` (ranks,): the number of consecutive rows that each rank evaluates; its sum must be the number of rows.
     `threads`: CPU threads of this rank. `logits` (rows, classes): zeros, which the function overwrites with the logits.
+    `mistakes`: the largest number of wrong predictions to return for each label.
     Raises TrainingError if other ranks are lost or have a different `split`. Raises RankError if a single row does not
     fit into memory.
     """
@@ -64,7 +79,7 @@ def evaluate(
     end = int(split[: rank + 1].sum())
     numbers = np.arange(end - int(split[rank]), end)  # (rows of this rank,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
-    evaluator = _Evaluator(model, rows, loss, logits)
+    evaluator = _Evaluator(model, rows, loss, logits, mistakes)
     sums = evaluator.zeros()
     model.eval()
     stopped = False
@@ -80,6 +95,7 @@ def evaluate(
         return None
     with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(sums)
+        found = collectives.gather(list(map(tuple, evaluator.mistakes)), len(split), None) if mistakes else []
         if logits is not None:
             dist.all_reduce(logits)  # one rank contributes a row's logits, and all other ranks contribute zeros
     confusion = Confusion.of(sums[_LOSSES:].tolist())
@@ -88,12 +104,21 @@ def evaluate(
             f"the ranks evaluated {plural(confusion.rows, 'row')}, but there are {len(rows):,}: {SAME_SPLIT_ADVICE}"
         )
     mean, log_loss, uncalibrated = (sums[:_LOSSES] / len(rows)).tolist()
-    return Evaluation(mean, confusion, log_loss, uncalibrated)
+    surest = _surest((Mistake(*each) for of_rank in found for each in of_rank), mistakes)
+    return Evaluation(mean, confusion, log_loss, uncalibrated, surest)
+
+
+def _surest(mistakes: Iterable[Mistake], most: int) -> list[Mistake]:
+    ordered = sorted(mistakes, key=lambda each: (each.label, -each.probability, each.row))
+    return [each for _, of_label in groupby(ordered, lambda each: each.label) for each in islice(of_label, most)]
 
 
 class _Evaluator:
-    def __init__(self, model: Classifier, rows: Rows, loss: Loss, logits: Tensor | None) -> None:
+    def __init__(self, model: Classifier, rows: Rows, loss: Loss, logits: Tensor | None, most: int) -> None:
         self._model, self._rows, self._loss, self._logits = model, rows, loss, logits
+        self._most = most
+        self.mistakes: list[Mistake] = []
+        """For each label, the `most` surest mistakes of each call. Threads append to the list."""
         self._uncalibrated = replace(loss, temperature=1.0)
         self._device = next(model.parameters()).device
         self.on_gpu = self._device.type == "cuda"
@@ -105,11 +130,12 @@ class _Evaluator:
         The first three are the sums of losses, log losses and uncalibrated log losses. The others are the confusion
         matrix: numbers of rows, at index classes * label + prediction.
         """
+        mistakes: list[Mistake] = []
         sums = self.zeros().to(self._device)  # sum on a GPU, so that the host does not wait for each batch
         with torch.inference_mode():
             while len(numbers):
                 try:
-                    sums += self._batch(numbers[: self._size])
+                    sums += self._batch(numbers[: self._size], mistakes)
                 except torch.OutOfMemoryError:
                     if self._size == 1:
                         raise RankError(
@@ -119,15 +145,16 @@ class _Evaluator:
                     self._size = (min(self._size, len(numbers)) + 1) // 2
                     continue
                 numbers = numbers[self._size :]
+        self.mistakes.extend(_surest(mistakes, self._most))
         return sums.cpu()
 
     def zeros(self) -> Tensor:
         """Return the initial sums, which are 0."""
         return torch.zeros(_LOSSES + self._loss.classes**2, dtype=torch.float64)
 
-    def _batch(self, numbers: IntArray) -> Tensor:
+    def _batch(self, numbers: IntArray, mistakes: list[Mistake]) -> Tensor:
         batch_of = self._rows.whole_batch if self._model.reads_whole_texts else self._rows.batch
-        batch = batch_of(numbers, self._device, keys=None if self._logits is None else numbers)
+        batch = batch_of(numbers, self._device, keys=numbers if self._most or self._logits is not None else None)
         outputs = self._model(batch.tokens, batch.lengths)  # (n, outputs)
         if self._logits is not None and batch.keys is not None:  # `keys` are the row numbers in the batch's order
             self._logits[batch.keys.cpu()] = self._loss.logits(outputs).cpu().to(self._logits.dtype)
@@ -139,7 +166,13 @@ class _Evaluator:
             ]
         )
         classes = self._loss.classes
-        cells = classes * batch.labels.long() + self._loss.predictions(outputs)  # (n,)
+        labels, predictions = batch.labels.long(), self._loss.predictions(outputs)  # (n,) each
+        if self._most and batch.keys is not None:
+            probabilities = self._loss.probabilities(outputs).gather(1, predictions[:, None])[:, 0]
+            columns = (batch.keys, labels, predictions, probabilities)
+            wrong = (labels != predictions).nonzero()[:, 0]
+            mistakes += map(Mistake._make, zip(*(column[wrong].tolist() for column in columns), strict=True))
+        cells = classes * labels + predictions  # (n,)
         counts = torch.bincount(cells, minlength=classes**2)  # (classes * classes,)
         return torch.cat([losses.double(), counts.double()])
 

@@ -10,8 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from common.display import plural
+
 TWO_CLASSES = ("negative", "positive")
 """Names of labels 0 and 1 in a dataset without class names."""
+_FEW_ROWS = 200
+"""Number of rows below which scores are unreliable: the 95% interval is up to 14 percentage points wide."""
+_Z = 1.959964
+"""The 97.5% quantile of the standard normal distribution."""
 MOST_CLASSES = 1_000
 """Largest number of classes for training. With more classes, the confusion matrix would make the results too large."""
 
@@ -58,6 +64,27 @@ class Confusion:
 def accuracy(c: Confusion) -> float:
     """Return the share of rows that are predicted correctly."""
     return _ratio(sum(c.right), c.rows)
+
+
+def accuracy_interval(c: Confusion) -> tuple[float, float]:
+    """Return the 95% confidence interval of the accuracy: Wilson's score interval; 0 to 1 without rows.
+
+    Wilson (1927), "Probable inference, the law of succession, and statistical inference". The formula is on
+    https://rdrr.io/cran/cicalc/man/ci_prop_wilson.html (2026-11-30).
+    """
+    share, z2n = accuracy(c), _Z**2 / max(1, c.rows)
+    half = math.sqrt(share * (1 - share) * z2n + z2n**2 / 4)
+    ends = [(share + z2n / 2 + side) / (1 + z2n) for side in (-half, half)]
+    return (max(0.0, ends[0]), min(1.0, ends[1])) if c.rows else (0.0, 1.0)
+
+
+def few_rows_note(rows: int) -> str | None:
+    """Return a sentence if an evaluation on this number of rows is unreliable; otherwise None."""
+    if not 0 < rows < _FEW_ROWS:
+        return None
+    return (
+        f"only {plural(rows, 'row')} to evaluate on, fewer than {_FEW_ROWS}: other texts can give very different scores"
+    )
 
 
 def majority(c: Confusion) -> float:

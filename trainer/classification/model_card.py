@@ -86,6 +86,9 @@ def _measures(tested: Mapping[str, Any]) -> list[str]:
     numbers = {name: value for name, value in tested.items() if type(value) in (int, float)}
     majority = numbers.pop("majority", None)
     beside = {} if majority is None else {"accuracy": f" (always the most frequent class: {majority:.4f})"}
+    match tested.get("accuracy_interval"):
+        case [float(low), float(high)]:
+            beside["accuracy"] = f" (95% interval: {low:.4f} to {high:.4f}){beside.get('accuracy', '')}"
     return [
         f"| {name.replace('_', ' ')} | {value:.4f}{beside.get(name, '')} |"
         for name, value in numbers.items()

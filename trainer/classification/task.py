@@ -17,7 +17,14 @@ from trainer.classification.calibration import MOST_LOGITS, calibrate
 from trainer.classification.data import TextData, load_data, place_parts
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, MSE, SOFTMAX, Loss
-from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
+from trainer.classification.metrics import (
+    CALIBRATION,
+    MOST_CLASSES,
+    TWO_CLASSES,
+    accuracy_interval,
+    measures,
+    measures_for,
+)
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import RaggedRows, Rows, WordDropout
@@ -33,6 +40,9 @@ from trainer.distributed.ranks import Ranks
 from trainer.output.run_files import MODEL
 from trainer.registry import RunSize
 from trainer.task import TEST, BlockScore, DatasetStatistics, Task
+
+_MISTAKES, _MOST_MISTAKES = 10, 200
+"""Largest number of wrong test rows that are recorded for a class, and about the largest for all classes."""
 
 
 class Classification(Task[TextData]):
@@ -102,19 +112,33 @@ class Classification(Task[TextData]):
         if part == TEST and not self._calibrate(split, stop):
             return None
         rows: Rows = getattr(self._data, part)
-        evaluation = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
+        most = max(1, min(_MISTAKES, _MOST_MISTAKES // self._loss.classes)) if part == TEST else 0
+        evaluation = evaluate(
+            self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop, mistakes=most
+        )
         if evaluation is None:
             return None
         metrics = {"loss": evaluation.loss, **measures(evaluation.confusion)}
         if part != TEST:
             return metrics
+        names = self._data.classes or TWO_CLASSES
         return {
             **metrics,
+            "accuracy_interval": list(accuracy_interval(evaluation.confusion)),
             "log_loss": evaluation.log_loss,
             "uncalibrated_log_loss": evaluation.uncalibrated,
             "temperature": self._loss.temperature,
             "threshold": self._loss.threshold,
-            "confusion": evaluation.confusion.plain(self._data.classes or TWO_CLASSES),
+            "confusion": evaluation.confusion.plain(names),
+            "mistakes": [
+                {
+                    "class": names[each.label],
+                    "prediction": names[each.prediction],
+                    "probability": each.probability,
+                    "words": self._data.excerpt(rows, each.row),
+                }
+                for each in evaluation.mistakes
+            ],
         }
 
     def _calibrate(self, split: IntArray, stop: Callable[[], bool]) -> bool:
@@ -169,7 +193,7 @@ class Classification(Task[TextData]):
         return validation and block_scores(self._loss, *validation, self._config.metric)
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
-        names = (*measures_for(self._loss.classes), *CALIBRATION, "confusion")
+        names = (*measures_for(self._loss.classes), *CALIBRATION, "accuracy_interval", "confusion")
         return {name: tested[name] if tested else None for name in names}
 
     def closing_notes(self) -> list[str]:
@@ -194,7 +218,7 @@ class Classification(Task[TextData]):
             about={
                 "dataset": data.digest,
                 "epoch": epoch,
-                "test": dict(tested),
+                "test": {name: value for name, value in tested.items() if name != "mistakes"},
                 "rating_steps": data.rating_steps,
                 "rating_fraction": data.rating_fraction,
             },

@@ -12,6 +12,8 @@ class Metrics(TypedDict, total=False):
 
     accuracy: float
     """Share of correct predictions."""
+    accuracy_interval: Sequence[float]
+    """95% confidence interval of the accuracy (Wilson's score interval): its two ends."""
     majority: float
     """Share of the most frequent label: the accuracy of a constant prediction."""
     balanced_accuracy: float
@@ -32,6 +34,12 @@ class Metrics(TypedDict, total=False):
     """Decision threshold, fitted on the validation rows; 0.5 for more than two classes."""
     confusion: Mapping[str, Any]
     """`classes`: names by label. `counts[i][j]`: number of rows with label i and prediction j."""
+    mistakes: Sequence[Mapping[str, Any]]
+    """Only in the line `test`: the wrong predictions with the highest probabilities, at most 10 for each class.
+
+    Each has `class`, `prediction`, `probability` and `words`: the first words of the row. A word outside the vocabulary
+    is `…`.
+    """
 
 
 class WholeRun(TypedDict, total=False):

@@ -11,16 +11,11 @@ from bootstrap.cli.output import Result, Rows, filled, filled_rows
 from bootstrap.interrupt import status_of
 from common.display import plural
 from experiments.estimate import Estimate
+from trainer.classification.metrics import few_rows_note
 from trainer.output.run_files import MODEL
 
-SCORES: Rows = {
-    "accuracy": "{accuracy:.1%} (majority class: {majority:.1%})",
-    "balanced accuracy": "{balanced_accuracy:.1%}",
-    "macro-F1": "{macro_f1:.3f}",
-    "F1 positive, negative": "{f1_positive:.3f}, {f1_negative:.3f}",
-    "log loss": "{log_loss:.3f}",
-    "calibration error": "{calibration_error:.1%}",
-}
+_SHORTEST = 0.05
+"""Shortest stage, in seconds, that is shown. Shorter ones would be shown as 0.0 s."""
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """Maximum size of a confusion matrix in 80 columns: number of classes, and characters per class name."""
 _ON_HOSTS: Rows = {
@@ -109,6 +104,28 @@ def _rows(summary: Mapping[str, Any]) -> str | None:
     return filled("{rows_seen:,} in {seconds:.1f} s, {samples_per_second:,.0f} per second", summary)
 
 
+def _rows_per_rank(summary: Mapping[str, Any]) -> str | None:
+    return " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"]) if _has_several_ranks(summary) else None
+
+
+def _has_several_ranks(summary: Mapping[str, Any]) -> bool:
+    return len(summary["rows_of_ranks"]) > 1
+
+
+def _time(summary: Mapping[str, Any]) -> str:
+    """Return the run's time and its stages, without empty ones. One rank measures its rate only for `summary.json`."""
+    times = dict(summary["times"])
+    if not _has_several_ranks(summary) and "rates" in times:
+        times["other"] = times.get("other", 0.0) + times.pop("rates")
+    stages = ", ".join(f"{seconds:.1f} {what}" for what, seconds in times.items() if seconds >= _SHORTEST)
+    return f"{summary['wall']:.1f} s: {stages}"
+
+
+def _share_of_ideal(summary: Mapping[str, Any]) -> str | None:
+    text = "{share_of_ideal:.1%} of the sum of the ranks' speeds, measured before and after the run"
+    return filled(text, summary) if _has_several_ranks(summary) else None
+
+
 def _nodes(summary: Mapping[str, Any]) -> str | None:
     """Return the run's nodes as text. Their zone and market can differ from those that the topology prefers."""
     nodes = [*summary.get("nodes", ()), *summary.get("readers", ())]
@@ -152,7 +169,7 @@ def _cost(summary: Mapping[str, Any]) -> str | None:
 
 def balanced_text(summary: Mapping[str, Any]) -> str | None:
     """Return throughput and losses, with their causes, as shares of the sum of the ranks' speeds; None for one rank."""
-    if summary["balanced"] is None or summary["lost"] is None or len(summary["rows_of_ranks"]) == 1:
+    if summary["balanced"] is None or summary["lost"] is None or not _has_several_ranks(summary):
         return None
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in summary["lost"].items())
     return f"{percent(summary['balanced'])} of the sum of the ranks' speeds in the run; lost: {lost}"
@@ -168,6 +185,20 @@ def _evaluation(summary: Mapping[str, Any]) -> str | None:
     return ", ".join(found) or None
 
 
+def _accuracy(scores: Mapping[str, Any]) -> str | None:
+    """Return the accuracy with its 95% interval, if the scores have one."""
+    if not scores.get("accuracy_interval"):
+        return filled("{accuracy:.1%} (majority class: {majority:.1%})", scores)
+    low, high = scores["accuracy_interval"]
+    interval = f"95% interval: {low:.1%} to {high:.1%}; "
+    return filled(f"{{accuracy:.1%}} ({interval}majority class: {{majority:.1%}})", scores)
+
+
+def _few_rows(scores: Mapping[str, Any]) -> str | None:
+    counts = (scores.get("confusion") or {}).get("counts", ())
+    return few_rows_note(sum(map(sum, counts)))
+
+
 def _threshold(summary: Mapping[str, Any]) -> str | None:
     two = len((summary.get("confusion") or {}).get("classes", ())) == 2
     return filled("{threshold:.3f}", summary) if two else None
@@ -177,22 +208,29 @@ def _stopped(summary: Mapping[str, Any]) -> str | None:
     return "with a checkpoint; to continue, run the same command with --resume" if summary["stopped"] else None
 
 
+SCORES: Rows = {
+    "accuracy": _accuracy,
+    "caution": _few_rows,
+    "balanced accuracy": "{balanced_accuracy:.1%}",
+    "macro-F1": "{macro_f1:.3f}",
+    "F1 positive, negative": "{f1_positive:.3f}, {f1_negative:.3f}",
+    "log loss": "{log_loss:.3f}",
+    "calibration error": "{calibration_error:.1%}",
+}
 _FINISHED: Rows = {"finished": lambda _: "by an earlier command; to train again, use --force instead of --resume"}
 _ROWS: Rows = {
     "search": "{search.verdict}",
     "rows": _rows,
     "words": _words,
     "vocabulary": "{vocabulary:,} words",
-    "rows per rank": lambda summary: " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"]),
+    "rows per rank": _rows_per_rank,
     "nodes": _nodes,
     "text": _text,
-    "time": lambda summary: (
-        f"{summary['wall']:.1f} s: " + ", ".join(f"{seconds:.1f} {what}" for what, seconds in summary["times"].items())
-    ),
+    "time": _time,
     "predicted": _predicted,
     "cost of the nodes": _cost,
     "balanced": balanced_text,
-    "share of ideal": "{share_of_ideal:.1%} of the sum of the ranks' speeds, measured before and after the run",
+    "share of ideal": _share_of_ideal,
     "staleness": "{staleness.mean:.1f} steps on average, {staleness.most} at most",
     **SCORES,
     "positive above": _threshold,

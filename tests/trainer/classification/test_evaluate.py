@@ -25,11 +25,18 @@ def of_words(words: np.ndarray, labels: np.ndarray | None = None) -> TextRows:
 
 
 def evaluated(
-    model: Classifier, rows: TextRows, *, loss: Loss = LOSS, threads: int = 1, share: int = 0, stop=lambda: False
+    model: Classifier,
+    rows: TextRows,
+    *,
+    loss: Loss = LOSS,
+    threads: int = 1,
+    share: int = 0,
+    stop=lambda: False,
+    **more,
 ):
     with join_process_group(1):
         split = np.array([share or len(rows)])
-        return evaluate(model, rows, split=split, loss=loss, threads=Threads(threads), stop=stop)
+        return evaluate(model, rows, split=split, loss=loss, threads=Threads(threads), stop=stop, **more)
 
 
 class FirstWord(Classifier):
@@ -90,6 +97,26 @@ def test_rows_are_counted_by_label_and_prediction_even_for_an_empty_class():
     rows = of_words(np.array([[2], [3], [4], [4]]), np.array([0, 0, 0, 1], np.uint8))
     three = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
     assert evaluated(ByFirstWord(), rows, loss=three)[1].counts == ((1, 1, 1), (0, 0, 1), (0, 0, 0))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_surest_mistakes_of_each_label_are_returned_the_surest_first(threads):
+    odds = np.array([4, 2, 3, 4, -1, -2])  # outputs by first word, from 2
+
+    class ByOdds(FirstWord):
+        def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:  # noqa: ARG002
+            return torch.from_numpy(odds)[tokens[:, :1].long() - 2].float()
+
+    rows = of_words(np.arange(2, 8)[:, None], np.array([0, 0, 0, 1, 1, 1], np.uint8))
+    found = evaluated(ByOdds(), rows, threads=threads, mistakes=2)
+    assert [(each.row, each.label, each.prediction) for each in found.mistakes] == [
+        (0, 0, 1),
+        (2, 0, 1),
+        (5, 1, 0),
+        (4, 1, 0),
+    ]
+    assert found.mistakes[0].probability == pytest.approx(1 / (1 + np.exp(-4)))
+    assert evaluated(ByOdds(), rows).mistakes == []
 
 
 def test_rows_that_no_rank_evaluates_and_memory_for_less_than_one_row_are_errors(messages):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.classification.metrics import Confusion, measures
+from trainer.classification.metrics import Confusion, accuracy_interval, few_rows_note, measures
 
 numbers = st.just(0) | st.integers(0, 50)  # a label may be missing among labels or predictions
 matrices = st.integers(2, 6).flatmap(
@@ -60,6 +60,20 @@ def test_metrics_of_two_classes_equal_the_usual_formulas(true_negative, false_po
 @pytest.mark.parametrize("classes", [2, 3])
 def test_metrics_of_no_rows_are_zero(classes):
     assert set(measures(Confusion.of([0] * classes**2)).values()) == {0.0}
+
+
+@given(matrices)
+def test_the_ends_of_the_interval_are_accuracies_1_96_standard_errors_away(c):
+    low, high = accuracy_interval(c)
+    found = measures(c)["accuracy"]
+    assert 0 <= low <= high <= 1
+    for end in (low, high) if c.rows else ():
+        assert c.rows * (found - end) ** 2 == pytest.approx(1.959964**2 * end * (1 - end), abs=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "noted"), [(0, False), (1, True), (199, True), (200, False)])
+def test_few_rows_are_noted(rows, noted):
+    assert (few_rows_note(rows) is not None) == noted
 
 
 def test_a_confusion_matrix_is_written_with_class_names():
