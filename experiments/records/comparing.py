@@ -8,6 +8,7 @@ from typing import Any
 
 from common.display import plural
 from experiments.records.runs import RunRecord
+from trainer.classification.metrics import few_rows_note
 
 _IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
 """Settings that affect neither the model nor the speed."""
@@ -161,7 +162,7 @@ def common_measures(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def warnings(runs: Sequence[RunRecord]) -> list[str]:
-    """Return warnings if the runs used different data, and if lines of a record were unreadable."""
+    """Return warnings if the runs used different data, lines of a record were unreadable, or a test set is small."""
     messages = []
     if len(digests := Counter(run.latest.digest for run in runs)) > 1:
         parts = "; ".join(f"{digest[:12]}: {plural(count, 'run')}" for digest, count in digests.items())
@@ -171,4 +172,6 @@ def warnings(runs: Sequence[RunRecord]) -> list[str]:
         for run in runs
         if run.left_out
     ]
-    return messages
+    few = [run.latest.rows.get("test", 0) for run in runs if run.test is not None]
+    note = few_rows_note(min(filter(None, few), default=0))
+    return [*messages, note] if note else messages

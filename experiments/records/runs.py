@@ -7,18 +7,24 @@ resumed run repeats the steps after its latest checkpoint, and only the last rep
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
 from common.errors import ExperimentError, explain_os_error
 from common.files import require_regular
 from experiments.records.launches import read_launches
+from experiments.records.summaries import Mistake, StoredConfusion
+from trainer.classification.metrics import Confusion
 from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Test, Trial, parse_line
 from trainer.output.run_files import RECORD, SUMMARY, read_json
 
 _T = TypeVar("_T")
 _L = TypeVar("_L", bound=Line)
+_M = TypeVar("_M", bound=BaseModel)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +88,19 @@ class RunRecord:
         return numbers(self.epochs[-1].validation) if self.epochs else {}
 
     @property
+    def confusion(self) -> tuple[Sequence[str], Confusion] | None:
+        """Class names and confusion matrix of the test rows; None for embeddings, and before the test."""
+        found = _checked(StoredConfusion, self.test and self.test.measures.get("confusion"))
+        return (found.classes, Confusion(tuple(map(tuple, found.counts)))) if found else None
+
+    @property
+    def mistakes(self) -> Sequence[Mistake]:
+        """The wrong predictions that the test recorded."""
+        listed = self.test and self.test.measures.get("mistakes")
+        found = [_checked(Mistake, each) for each in listed] if isinstance(listed, list) else []
+        return [each for each in found if each is not None]
+
+    @property
     def own_rates(self) -> Sequence[float]:
         """Rows per second that each rank reaches alone. After the run has ended, the higher of two measurements."""
         listed = (self.summary or {}).get("own_rates")
@@ -108,6 +127,13 @@ class RunRecord:
     def launched(self) -> float:
         """Total seconds of all launches. If unknown, the seconds from the first start to the record's last line."""
         return sum(numbers(each).get("seconds", 0.0) for each in self.launches) or self.seconds
+
+
+def _checked(kind: type[_M], content: object) -> _M | None:
+    """Return `content` as an object of this class, or None if it does not fit."""
+    with suppress(ValidationError):
+        return kind.model_validate(content)
+    return None
 
 
 def numbers(measures: Mapping[str, Any]) -> dict[str, float]:

@@ -41,6 +41,15 @@ class _Summary(_Checked):
     profile: list[dict[str, float]]
 
 
+class Mistake(_Checked):
+    """Wrong prediction on a test row (`Metrics.mistakes` in trainer/output/summary.py)."""
+
+    label: Annotated[str, Field(alias="class")]
+    prediction: str
+    probability: Annotated[float, Field(ge=0, le=1)]
+    words: str
+
+
 class _EmbeddingSummary(_Summary):
     vocabulary: int
     words_a_row: float

@@ -13,6 +13,7 @@ Spec = dict[str, Any]
 _LEGEND_ROW, _MAX_NAMES, _MAX_POINTS = 15, 8, 120
 """Height of a legend line in pixels; maximum number of names that get different colours; maximum number of rows for
 which lines also show points."""
+_STROKES = {"symbolType": "stroke", "symbolStrokeWidth": 2}
 _DASHED = {"strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6, "aria": False}
 
 
@@ -48,7 +49,7 @@ def _spec(plot: Plot, table: Table) -> Spec:
         return _bars(plot, table)
     assert isinstance(plot.x, str)
     names = table.values(plot.by) if plot.by else []
-    encodings = colour_encodings(plot.by, names) if 1 < len(names) <= _MAX_NAMES else {}
+    encodings = colour_encodings(plot.by, names, are_lines=plot.kind == "lines") if 1 < len(names) <= _MAX_NAMES else {}
     base: Spec = {
         "height": height_of(names if encodings else []),
         "encoding": {
@@ -64,19 +65,31 @@ def _spec(plot: Plot, table: Table) -> Spec:
             ideal = {**number(plot.ideal, table, is_log=True), "title": table.head(plot.y)}
             layers.insert(0, {"mark": {"type": "line", **_DASHED}, "encoding": {"y": ideal}})
         return {**base, "layer": layers}
-    detail = [each for each in (plot.by, plot.style, "run") if each]
-    mark: Spec = {"type": "line", "strokeWidth": 1.8, "strokeCap": "round"}
-    if len(table.rows) <= _MAX_POINTS:
-        mark["point"] = {"filled": True, "size": 20}
-    styled: Spec = {}
+    line = [each for each in (plot.by, plot.style, "run") if each]
+    mark: Spec = {"type": "line", "strokeCap": "round"}
+    styled: Spec = {"strokeWidth": {"value": 1.8}}
     if plot.style and len(styles := table.values(plot.style)) > 1:
-        legend = {"legend": {"columns": 2, "symbolType": "stroke"}}
+        legend = {"legend": {"columns": 2, **_STROKES}}
         widths = {"scale": {"domain": styles, "range": [1.8, 4]}, **legend}
         pale = {"scale": {"domain": styles, "range": [1.0, 0.5]}, **legend}
         styled = {"strokeWidth": {**name(plot.style), **widths}, "strokeOpacity": {**name(plot.style), **pale}}
         base["height"] += 2 * _LEGEND_ROW
-    details = {"detail": [name(each) for each in dict.fromkeys(detail)]}
-    return {**base, "mark": mark, "encoding": {**base["encoding"], **details, **encodings, **styled}}
+    # A line of one point is invisible, so its point is drawn. Short lines show all their points.
+    most = _MAX_POINTS if len(table.rows) <= _MAX_POINTS else 1
+    shown = [
+        {"joinaggregate": [{"op": "count", "as": "points"}], "groupby": line},
+        {"filter": f"datum.points <= {most}"},
+    ]
+    point: Spec = {"type": "point", "filled": True, "size": 20, "opacity": 1}
+    lines: list[Spec] = [
+        {"mark": mark, "encoding": {"detail": [name(each) for each in line], **encodings, **styled}},
+        {
+            "transform": shown,
+            "mark": point,
+            "encoding": {key: encodings[key] for key in ("color",) if key in encodings},
+        },
+    ]
+    return {**base, "layer": lines}
 
 
 def _bars(plot: Plot, table: Table) -> Spec:
@@ -130,9 +143,9 @@ def rows_of(field: str, names: Sequence[str]) -> Spec:
     return {**name(field, order=names), "axis": axis}
 
 
-def colour_encodings(field: str, names: Sequence[str]) -> Spec:
-    """Return the encodings that distinguish these names: colours, and for lines also dashes."""
-    legend = {"columns": _columns(names)}
+def colour_encodings(field: str, names: Sequence[str], *, are_lines: bool = False) -> Spec:
+    """Return the encodings that distinguish these names: colours, and dashes for lines."""
+    legend = {"columns": _columns(names), **(_STROKES if are_lines else {})}
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
     dashes = [DASHES[(place + place // len(COLOURS)) % len(DASHES)] for place in range(len(names))]
     return {

@@ -4,18 +4,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from common.display import length_bins
+from common.display import length_bins, plural
 from experiments.records.comparing import common_measures, settings_text, table_of
 from experiments.records.runs import RunRecord, full_steps, numbers
 from experiments.report.subjects import MAX_LINES, DataCounts, ReportContent, Subject, groups
 from experiments.report.tables import Row, split_range
 from experiments.results import ExperimentResult
+from trainer.classification.metrics import accuracy_interval
 
 MAX_DATASETS, MAX_NAMES, MAX_RUNS = 4, 20, 4
 """Maximum numbers of datasets, of classes or words per dataset, and of runs that have plots of their ranks."""
 _COLUMN_SETTINGS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
 """Settings that have a column of their own."""
 _MAX_NOTES = 60
+_MAX_MATRIX, _MAX_MISTAKES = 10, 200
+"""Largest confusion matrix that is shown, in classes, and largest number of wrong predictions of a run."""
+_WINDOWS = 20
+"""The loss is the mean over this fraction of the recorded steps."""
+INTERVAL = "accuracy, 95% interval"
 _MAX_POINTS, _MIN_POINTS = 160, 8
 """Maximum number of points on the lines of all runs together, and minimum number for each run."""
 TRAINING, VALIDATION = "training", "validation"
@@ -26,15 +32,81 @@ def run_rows(content: ReportContent) -> Iterator[Row]:
     runs = [each.run for each in content.subjects]
     measures = common_measures(runs)
     for subject, row in zip(content.subjects, table_of(runs, [each.name for each in content.subjects]), strict=True):
+        rank_shares = {} if row.ranks > 1 else {"share_of_ideal": None, "balanced": None}
         yield {
             **vars(row),
+            **rank_shares,
             "group": subject.group,
-            "measures": {name: row.measures.get(name) for name in measures},
+            "measures": _measures({name: row.measures.get(name) for name in measures}, interval_text(subject.run)),
             "settings": settings_text(
                 {name: value for name, value in row.settings.items() if name not in _COLUMN_SETTINGS}
             ),
             "several_starts": row.starts if row.starts > 1 else None,
         }
+
+
+def several_runs(content: ReportContent) -> Iterator[Row]:
+    """Yield the runs. A single run has no table, because the page begins with `about_run`."""
+    return run_rows(content) if len(content.subjects) > 1 else iter(())
+
+
+def about_run(content: ReportContent) -> str:
+    """Return a sentence on a single run: what it was trained on, and where. With several runs, return an empty text."""
+    if len(content.subjects) != 1:
+        return ""
+    (run,) = table_of([content.subjects[0].run])
+    rows = f"{run.rows:,} rows of dataset" if run.rows is not None else "dataset"
+    places = ", ".join(filter(None, (run.devices, run.where)))
+    starts = f", {run.starts} starts" if run.starts > 1 else ""
+    return (
+        f"Model {run.model}, trained on {rows} {run.data}: {plural(run.epochs, 'epoch')} with a global batch of "
+        f"{run.global_batch:,}, on {places}, from {run.began} UTC{starts}."
+    )
+
+
+def interval_text(run: RunRecord) -> str | None:
+    """Return the 95% interval of the run's accuracy, or None if it has no confusion matrix."""
+    if run.confusion is None:
+        return None
+    low, high = accuracy_interval(run.confusion[1])
+    return f"{low:.4f} to {high:.4f}"
+
+
+def _measures(measures: Mapping[str, Any], interval: str | None = None) -> dict[str, Any]:
+    """Return measures by the names in the heads of tables, with the interval after the accuracy."""
+    found: dict[str, Any] = {}
+    for name, value in measures.items():
+        found[name.replace("_", " ")] = value
+        if name == "accuracy" and interval:
+            found[INTERVAL] = interval
+    return found
+
+
+def class_scores(content: ReportContent) -> Iterator[Row]:
+    """Yield each class of a run with its precision, recall and row of the confusion matrix, worst classes first."""
+    for subject in content.subjects[:MAX_RUNS]:
+        if subject.run.confusion is None:
+            continue
+        names, matrix = subject.run.confusion
+        each = zip(names, matrix.counts, matrix.right, matrix.occurrences, matrix.predictions, strict=True)
+        worst = sorted(each, key=lambda one: one[2] - one[3])[:MAX_NAMES]
+        for name, counts, right, there, predicted in worst:
+            wrong = [(number, other) for number, other in zip(counts, names, strict=True) if other != name and number]
+            yield {
+                "run": subject.name if len(content.subjects) > 1 else None,
+                "class": name,
+                "rows": there,
+                "precision": right / predicted if predicted else None,
+                "recall": right / there if there else None,
+                "measures": dict(zip(names, counts, strict=True)) if len(names) <= _MAX_MATRIX else {},
+                "taken_for": max(wrong)[1] if wrong and len(names) > _MAX_MATRIX else None,
+            }
+
+
+def mistakes(content: ReportContent) -> Iterator[Row]:
+    for subject in content.subjects[:MAX_RUNS]:
+        for each in subject.run.mistakes[:_MAX_MISTAKES]:
+            yield {"run": subject.name if len(content.subjects) > 1 else None, **vars(each)}
 
 
 def notes(content: ReportContent) -> Sequence[Row]:
@@ -80,8 +152,9 @@ def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[s
     (kind of rows, step, seconds, loss). `an_epoch` is the number of steps per epoch."""
     full = full_steps(run)
     for part in split_range(len(full), most):
-        steps = full[part.start : part.stop]
-        yield TRAINING, steps[-1].step, steps[-1].time, fmean(step.loss for step in steps)
+        latest = full[part.stop - 1]
+        window = max(len(part), len(full) // _WINDOWS)
+        yield TRAINING, latest.step, latest.time, fmean(step.loss for step in full[: part.stop][-window:])
     found = [(epoch, loss) for epoch in run.epochs if (loss := numbers(epoch.validation).get("loss")) is not None]
     for part in split_range(len(found), most):
         epoch, loss = found[part.stop - 1]
@@ -101,7 +174,7 @@ def epochs(content: ReportContent) -> Iterator[Row]:
                 "epoch": epoch.epoch,
                 "time": passed,
                 "dollars": run.dollars * passed / whole if run.dollars is not None and whole else None,
-                "measures": {**measures, "loss, training rows": epoch.loss, **loss},
+                "measures": {**_measures(measures), "loss, training rows": epoch.loss, **loss},
             }
 
 
@@ -156,7 +229,7 @@ def measures_of_arms(found: ExperimentResult) -> Iterator[Row]:
             yield {
                 "arm": arm.name,
                 **{f"{name}_of_words": value for name, value in arm.words.items()},
-                "measures": arm.measures,
+                "measures": _measures(arm.measures),
             }
 
 

@@ -49,43 +49,6 @@ class _SectionSpec:
 
 RUNS = (
     _SectionSpec(
-        key="runs",
-        title="Overview",
-        tables=(
-            TableSpec(key="runs", title="Runs", rows=rows.run_rows, columns=_WHAT_RAN, upright=True),
-            TableSpec(
-                key="measures",
-                title="Measures",
-                rows=rows.run_rows,
-                columns=(_RUN, _MEASURES),
-                upright=True,
-                text="Measures on the test rows. For an unfinished run, on the validation rows after its latest epoch.",
-            ),
-            TableSpec(
-                key="money",
-                title="Time and money",
-                rows=rows.run_rows,
-                columns=_TIME_AND_MONEY,
-                upright=True,
-                text="The share of ideal is the rate divided by the sum of the rates that the ranks reach alone. "
-                "Balanced is the rate divided by the sum of the rates at which the ranks computed during the run.",
-                plots=(
-                    Plot(
-                        title="Rows per second by ranks", kind="points", x="ranks", y="rows_per_second", several="ranks"
-                    ),
-                    Plot(title="Cost by time", kind="points", x="launched", y="dollars", by="group", several="run"),
-                ),
-            ),
-            TableSpec(
-                key="notes",
-                title="Notes",
-                rows=rows.notes,
-                columns=(_RUN, Column(key="after", head="after, s", form=",.1f"), Column(key="note", head="note")),
-                is_folded=True,
-            ),
-        ),
-    ),
-    _SectionSpec(
         key="learning",
         title="Learning curves",
         text=f"The plots show the first {MAX_LINES} groups of runs. Runs that differ only in their seed are one group. "
@@ -108,9 +71,8 @@ RUNS = (
                     Plot(title=f"Loss by {x}", kind="lines", x=x, y="loss", by="group", style="of")
                     for x in ("epoch", "time")
                 ),
-                text="A point for the training rows is the mean loss of the recorded steps since the previous point, "
-                "without the short last batch of an epoch. The broad, pale line is for the validation rows.",
-                is_folded=True,
+                text="The loss on the training rows is a moving mean over a twentieth of the recorded steps, without "
+                "the short last batch of an epoch. The broad, pale line is for the validation rows.",
             ),
             TableSpec(
                 key="epochs",
@@ -126,8 +88,78 @@ RUNS = (
         ),
     ),
     _SectionSpec(
+        key="runs",
+        title="Results",
+        tables=(
+            TableSpec(key="runs", title="Runs", rows=rows.several_runs, columns=_WHAT_RAN),
+            TableSpec(
+                key="measures",
+                title="Measures",
+                rows=rows.run_rows,
+                columns=(_RUN, _MEASURES),
+                upright=True,
+                text="Measures on the test rows. For an unfinished run, on the validation rows after its latest epoch.",
+            ),
+            TableSpec(
+                key="money",
+                title="Time and money",
+                rows=rows.run_rows,
+                columns=_TIME_AND_MONEY,
+                upright=True,
+                plots=(
+                    Plot(
+                        title="Rows per second by ranks", kind="points", x="ranks", y="rows_per_second", several="ranks"
+                    ),
+                    Plot(title="Cost by time", kind="points", x="launched", y="dollars", by="group", several="run"),
+                ),
+            ),
+            TableSpec(
+                key="class-scores",
+                title="Precision and recall by class",
+                rows=rows.class_scores,
+                labels=2,
+                columns=(
+                    _RUN,
+                    Column(key="class", head="class"),
+                    Column(key="rows", head="test rows", form=","),
+                    Column(key="precision", head="precision", form=".1%"),
+                    Column(key="recall", head="recall", form=".1%"),
+                    Column(key=MEASURES, head="predicted as ", form=","),
+                    Column(key="taken_for", head="most often predicted as"),
+                ),
+                text="The columns “predicted as” are the confusion matrix. The classes with the most wrong predictions "
+                f"are first, at most {rows.MAX_NAMES} of each of the first {rows.MAX_RUNS} runs.",
+            ),
+            TableSpec(
+                key="mistakes",
+                title="Surest wrong predictions",
+                rows=rows.mistakes,
+                labels=2,
+                columns=(
+                    _RUN,
+                    Column(key="label", head="class"),
+                    Column(key="prediction", head="predicted as"),
+                    Column(key="probability", head="probability", form=".1%"),
+                    Column(key="words", head="first words of the row"),
+                ),
+                text="The wrong predictions on test rows with the highest probability, for each class, for the "
+                f"first {rows.MAX_RUNS} runs. A dataset does not hold the original texts: these are the words that it "
+                "keeps of a text, and … stands for words outside the vocabulary.",
+            ),
+            TableSpec(
+                key="notes",
+                title="Notes",
+                rows=rows.notes,
+                columns=(_RUN, Column(key="after", head="after, s", form=",.1f"), Column(key="note", head="note")),
+                is_folded=True,
+            ),
+        ),
+    ),
+    _SectionSpec(
         key="ranks",
         title="Ranks",
+        text="The share of ideal is the rate divided by the sum of the rates that the ranks reach alone. "
+        "Balanced is the rate divided by the sum of the rates at which the ranks computed during the run.",
         tables=(
             TableSpec(
                 key="shares",
@@ -137,7 +169,6 @@ RUNS = (
                 plots=(Plot(title="Shares of the ranks", kind="lines", x="time", y="share", by="rank", each="run"),),
                 text="Share of the global batch for each rank over time, for the first "
                 f"{rows.MAX_RUNS} runs. With more than {MAX_LINES} ranks: the smallest, median and largest share.",
-                is_folded=True,
             ),
         ),
     ),

@@ -6,6 +6,7 @@ can use all fields.
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -66,6 +67,8 @@ class Table:
     """Explanation above the table."""
     is_folded: bool = False
     """Whether the table is folded until the reader opens it."""
+    is_list: bool = False
+    """Whether the table is a narrow list of one row's fields, which needs only one column of the page."""
 
     def values(self, key: str) -> list[Any]:
         """Return the distinct values of a column, in the order of the rows, without unknown values."""
@@ -138,14 +141,17 @@ class Section:
 
 
 def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
-    """Return one column for each measure if `column` is the column of measures. Otherwise return only `column`."""
+    """Return one column for each measure if `column` is the column of measures. Otherwise return only `column`.
+
+    The head of a measure begins with the head of `column`.
+    """
     if column.key != MEASURES:
         return [column]
     names = list(dict.fromkeys(name for row in rows for name in row.get(MEASURES) or ()))
     for row in rows:
         row |= {f"measure_{place}": (row.get(MEASURES) or {}).get(name) for place, name in enumerate(names)}
     return [
-        Column(key=f"measure_{place}", head=name.replace("_", " "), form=column.form)
+        Column(key=f"measure_{place}", head=f"{column.head}{name}", form=column.form)
         for place, name in enumerate(names)
     ]
 
@@ -166,13 +172,18 @@ def _in_unit(column: Column, rows: Sequence[dict[str, Any]]) -> Column:
 def _upright(table: Table) -> Table:
     pairs = [{"what": column.head, "value": cell} for column, cell in zip(table.columns, table.cells()[0], strict=True)]
     columns = [Column(key="what", head="what"), Column(key="value", head="value")]
-    return replace(table, columns=columns, rows=pairs)
+    return replace(table, columns=columns, rows=pairs, is_list=True)
 
 
 def _has_data(plot: Plot, table: Table) -> bool:
     fields = (*([plot.x] if isinstance(plot.x, str) else plot.x), plot.y, *([plot.ideal] if plot.ideal else ()))
     if not all(table.values(field) for field in fields):
         return False
+    if plot.kind == "lines":  # a line needs two points
+        known = [row for row in table.rows if all(row.get(field) is not None for field in fields)]
+        points = Counter(tuple(row.get(key) for key in (plot.each, plot.by, plot.style, "run")) for row in known)
+        if max(points.values()) < 2:
+            return False
     return not plot.several or len(table.values(plot.several)) > 1
 
 

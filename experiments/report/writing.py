@@ -15,6 +15,7 @@ from common.display import plural, printable_lines
 from experiments.records.comparing import RunRow, common_measures, table_of, warnings
 from experiments.report.drawing import DrawingError
 from experiments.report.plots import drawn
+from experiments.report.rows import INTERVAL, about_run, interval_text
 from experiments.report.sections import sections
 from experiments.report.subjects import ReportContent, find_subjects
 from experiments.report.tables import Table, time_unit
@@ -43,6 +44,7 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_text("page.html")).render(
         title=f"Shoal: {_title(content)}",
+        about=about_run(content),
         summary=list(figures.items()),
         sections=sections(content),
         warnings=warned,
@@ -90,6 +92,8 @@ def _headlines(content: ReportContent, table: Sequence[RunRow]) -> dict[str, str
     for measure in common_measures(runs)[:3]:
         each = [run.measures[measure] for run in runs if measure in run.measures]
         found[measure.replace("_", " ")] = _between(min(each), max(each), ".4f")
+        if measure == "accuracy" and len(runs) == 1 and (interval := interval_text(runs[0])):
+            found[INTERVAL] = interval
     if dollars:
         name = "cost" if len(dollars) == len(runs) else f"cost of {plural(len(dollars), 'run')}"
         found[name] = f"${sum(dollars):,.2f}"

@@ -12,11 +12,10 @@ from common.errors import ShoalError
 
 
 @command(
-    help="Write an HTML report on training runs: data, hardware, time and cost by stage, learning curves, the "
-    "work of each "
-    "rank, and a comparison of several runs. Each plot comes with its numbers as a table and as CSV. The page needs no "
-    "network. Runs can be unfinished. DIR is the --output of `shoal train` or `shoal preprocess`, or a folder "
-    "that contains several such folders.",
+    help="Write an HTML report on training runs: learning curves, metrics, the confusion matrix and the surest wrong "
+    "predictions of classifiers, data, hardware, time and cost, the work of each rank, and a comparison of several "
+    "runs. Each plot comes with its numbers as a table and as CSV. The page needs no network. Runs can be unfinished. "
+    "DIR is the --output of `shoal train` or `shoal preprocess`, or a folder that contains several such folders.",
     epilog="""\
 \b
 Examples:

@@ -56,6 +56,13 @@ LINES = st.one_of(
 )
 
 
+@pytest.mark.parametrize("counts", [[[1, 2]], [[1, -2], [3, 4]], [[1, "2"], [3, 4]], None])
+def test_an_invalid_confusion_matrix_is_left_out(counts, tmp_path) -> None:
+    tested = records.tested(111, confusion={"classes": ["bad", "good"], "counts": counts}, mistakes={"class": "bad"})
+    run = runs.read_run(records.write(tmp_path, records.start(), records.step(1, 101.0), tested))
+    assert (run.confusion, run.mistakes) == (None, [])
+
+
 @given(garbage=st.lists(LINES, max_size=6))
 def test_invalid_lines_are_counted_and_change_nothing(garbage, tmp_path_factory) -> None:
     folder = records.whole(tmp_path_factory.mktemp("run"))

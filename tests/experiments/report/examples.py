@@ -10,6 +10,11 @@ from tests.experiments import made_records as records
 
 _LOST = {"imbalance": 0.08, "communication": 0.1, "data": 0.02, "checkpoints": 0.02, "rest": 0.03}
 _CONFUSION = {"classes": ["negative", "positive"], "counts": [[40, 5], [7, 48]]}
+_MISTAKES = [
+    {"class": "negative", "prediction": "positive", "probability": 0.98, "words": "a sturdy \u202e<b> lamp …"},
+    {"class": "positive", "prediction": "negative", "probability": 0.75, "words": "=1+1 is not bad"},
+    {"class": "positive", "prediction": "negative", "probability": "high", "words": "left out"},
+]
 
 
 def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, seed: int = 0, **config: Any) -> Path:
@@ -29,7 +34,7 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
     took = at - 100
     times = {"loading": 1.0, "rates": 2.0, "training": took, "checkpoints": 0.2, "evaluation": 0.5, "other": 0.1}
     measures = {"balanced_accuracy": 0.8123, "macro_f1": 0.83, "f1_positive": 0.9012, "f1_negative": 0.7588}
-    lines.append(records.tested(at + 1, **measures, confusion=_CONFUSION))
+    lines.append(records.tested(at + 1, **measures, confusion=_CONFUSION, mistakes=_MISTAKES))
     end = {"times": times, "lost": _LOST, "balanced": 0.75, "seconds": took, "samples_per_second": reached}
     return records.write(folder, *lines, records.end(at + 1, **end, rows_seen=60 * 640, share_of_ideal=0.75))
 

@@ -10,7 +10,7 @@ import pytest
 from experiments.report import plots
 from experiments.report.drawing import HEIGHT
 from experiments.report.plots import colour_encodings, height_of
-from experiments.report.tables import Column, Plot, Table
+from experiments.report.tables import Column, Plot, Table, TableSpec
 from experiments.report.writing import report
 from tests.experiments import made_records as records
 from tests.experiments.report import examples
@@ -85,6 +85,31 @@ def test_each_name_has_its_own_plot() -> None:
     found = drawn(rows, kind="lines", x="x", y="y", each="name")
     assert [re.findall("<title[^>]*>([^<]*)<", plot)[0] for plot in found] == ["A plot, one", "A plot, two"]
     assert ["y: 2.5" in plot for plot in found] == [False, True]
+
+
+def test_a_single_point_is_a_dot_between_lines_and_no_plot_without_a_line() -> None:
+    line = [{"name": "line", "x": x, "y": 0.5} for x in range(200)]
+    (plot,) = drawn([*line, {"name": "dot", "x": 3.5, "y": 0.75}], kind="lines", x="x", y="y", by="name")
+    assert plot.count("<title>x: 3.5; y: 0.75;") == 2  # the invisible line, and its dot
+    assert plot.count("<title>") == 3
+    spec = TableSpec(
+        key="a",
+        title="A table",
+        rows=lambda rows: rows,
+        columns=[Column(key=key, head=key) for key in ("name", "x", "y")],
+        plots=[Plot(title="A plot", kind="lines", x="x", y="y", by="name")],
+    )
+    dots = [{"name": name, "x": 1, "y": 0.5} for name in ("one", "other")]
+    assert [len(spec.build(rows).plots) for rows in (dots, line)] == [0, 1]
+
+
+def test_a_legend_shows_the_look_of_each_line(tmp_path) -> None:
+    for name in ("one", "two"):
+        examples.training(tmp_path / name)
+    page = report([tmp_path], now=0.0).page
+    (plot,) = re.findall(r">Loss by epoch<.*?</svg>", page, re.DOTALL)
+    looks = re.findall(r'd="M-[^"]*0L[^"]*0"[^>]*stroke="([^"]*)"[^>]*stroke-width="([^"]*)"', plot)
+    assert looks == [("var(--c1)", "2"), ("var(--c2)", "2"), ("#888", "1.8"), ("#888", "4")]
 
 
 def test_marks_have_titles() -> None:

@@ -25,7 +25,7 @@ def test_a_folder_gives_the_runs_experiments_and_datasets_in_it(tmp_path) -> Non
     examples.experiment(tmp_path / "compared" / "more-ranks")
     examples.dataset(tmp_path / "data")
     outline = page_of(tmp_path, tmp_path / "alone", tmp_path / "data", tmp_path / "compared")
-    sections = ["The experiment more-ranks", "Overview", "Learning curves"]
+    sections = ["The experiment more-ranks", "Learning curves", "Results"]
     assert [each for each in outline.headings if each in (*sections, "The data")] == [*sections, "The data"]
     assert sum(row[1:2] == ["finished"] for row in outline.rows) == 7
 
@@ -118,10 +118,11 @@ def test_a_single_run_shows_its_place_and_notes(tmp_path) -> None:
     lines = (folder / "record.jsonl").read_text().splitlines()
     note = {"kind": "note", "time": 103.0, "text": "rank 1\nwas slow"}
     records.write(folder, lines[0], note, *lines[1:])
-    rows = page_of(folder).rows
-    assert ["where", "deployment, 2 x g5.xlarge"] in rows
-    assert ["began, UTC", "1970-01-01 00:01"] in rows
-    assert ["one", "3.0", "rank 1 was slow"] in rows
+    page = report([folder], now=0.0).page
+    (about,) = re.findall('class="when">(.*?)<', page)
+    assert "lstm" in about
+    assert "2 x CPU, deployment, 2 x g5.xlarge, from 1970-01-01 00:01 UTC" in about
+    assert ["one", "3.0", "rank 1 was slow"] in Outline(page).rows
 
 
 SUMMARIES = {
@@ -137,6 +138,20 @@ def test_fields_missing_in_a_summary_are_read_from_the_record(tmp_path, summary,
     folder = records.whole(tmp_path / "one")
     (folder / "summary.json").write_text(summary)
     assert ["training, s", seconds] in page_of(folder).rows
+
+
+def test_a_matrix_of_many_classes_is_shortened_to_the_worst_confusions(tmp_path) -> None:
+    names = [f"class_{number}" for number in range(30)]
+    counts = [[100 * (place == other) + place * (other == 1) for other in range(30)] for place in range(30)]
+    lines = [
+        records.start(),
+        records.step(1, 101.0),
+        records.tested(102, confusion={"classes": names, "counts": counts}),
+    ]
+    rows = page_of(records.write(tmp_path / "one", *lines)).rows
+    shown = [row for row in rows if row[0].startswith("class_")]
+    assert [row[0] for row in shown] == names[:9:-1]
+    assert shown[0] == ["class_29", "129", "100.0%", "77.5%", "class_1"]
 
 
 WRONG = {
