@@ -1,7 +1,8 @@
 """MkDocs hook that adds generated pages to the documentation site
 (https://www.mkdocs.org/user-guide/configuration/#hooks).
 
-On the site, a link from a document to a file outside `docs/` is replaced by the path of the linked file.
+The first page is the README with the list of all pages. Of a link to a file outside `docs/`, the path of the file
+remains.
 """
 
 import os
@@ -30,6 +31,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 """Generated pages: the path below `docs/`, and the function that returns the page in Markdown."""
 
+_COMMENT = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)
+"""Comment before the heading of a page, which says what its commands need (tests/pages.py)."""
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages to the files of the site."""
@@ -39,11 +43,32 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Return the page. Each link to a file outside `docs/` is replaced by the path of the linked file."""
-    folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
+    """Return the page for the site. The README and the table of `docs/index.md` are the first page.
+
+    A page begins with its heading, not with a comment: otherwise MkDocs makes a title from the name of the file.
+    """
+    docs = Path(config.docs_dir)
+    here = docs / Path(page.file.src_uri).parent
+    markdown = _COMMENT.sub("", markdown)
+    if page.file.src_uri != "index.md":
+        return _with_links(markdown, here, here, docs)
+    readme, heading, _ = (ROOT / "README.md").read_text("utf-8").partition("## Documents\n")
+    _, first_row, table = markdown.partition("| You want to ")
+    return f"{_with_links(readme, ROOT, here, docs)}{heading}\n{_with_links(first_row + table, here, here, docs)}"
+
+
+def _with_links(markdown: str, folder: Path, here: Path, docs: Path) -> str:
+    """Return a text from `folder` with the links that it needs in a page in `here`.
+
+    The README is the first page. Of a link to another file outside `docs`, the path of the file remains.
+    """
 
     def linked(match: re.Match[str]) -> str:
-        path = Path(os.path.normpath(folder / match[2]))
-        return match[0] if path.is_relative_to(config.docs_dir) else f"{match[1]} (`{path.relative_to(ROOT)}`)"
+        text, target, anchor = match.groups()
+        path = Path(os.path.normpath(folder / target))
+        path = docs / "index.md" if path == ROOT / "README.md" else path
+        if not path.is_relative_to(docs):
+            return f"{text} (`{path.relative_to(ROOT)}`)"
+        return f"[{text}]({os.path.relpath(path, here)}{anchor})"
 
-    return re.sub(r"\[([^\]]*)\]\(((?![a-z]+:|#)[^)#]+)[^)]*\)", linked, markdown)
+    return re.sub(r"\[([^\]]*)\]\(((?![a-z]+:|#)[^)#]+)([^)]*)\)", linked, markdown)
