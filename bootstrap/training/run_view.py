@@ -145,11 +145,13 @@ class RunView:
 
     def _step(self, line: Step) -> None:
         self._figures |= {"loss": f"{line.loss:.3f}", "epoch": str(line.epoch)}
-        self._figures |= {"split": "+".join(map(str, line.split)), "step": f"{line.step:,}"}
+        self._figures["step"] = f"{line.step:,}"
+        if self._ranks > 1:
+            self._figures["split"] = "+".join(map(str, line.split))
         if line.rows_per_second and line.balanced is not None and self._ideal:
             if self._ranks > 1:
                 self._figures["balanced"] = f"{line.balanced:.0%}"
-            self._figures["of ideal"] = f"{line.rows_per_second / self._ideal:.0%}"
+                self._figures["of ideal"] = f"{line.rows_per_second / self._ideal:.0%}"
             self._bars.pace(line.rows_per_second)
         self._bars.at(line.step * self._batch)
 
