@@ -19,7 +19,7 @@ _COLUMN_SETTINGS = ("model", "ranks", "devices", "rows", "epochs", "global_batch
 _MAX_NOTES = 60
 _MAX_MATRIX, _MAX_MISTAKES = 10, 200
 """Largest confusion matrix that is shown, in classes, and largest number of wrong predictions of a run."""
-_WINDOWS = 20
+_WINDOWS = 10
 """The loss is the mean over this fraction of the recorded steps."""
 INTERVAL = "accuracy, 95% interval"
 _MAX_POINTS, _MIN_POINTS = 160, 8
@@ -153,7 +153,7 @@ def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[s
     full = full_steps(run)
     for part in split_range(len(full), most):
         latest = full[part.stop - 1]
-        window = max(len(part), len(full) // _WINDOWS)
+        window = max(len(part), -(-len(full) // _WINDOWS))
         yield TRAINING, latest.step, latest.time, fmean(step.loss for step in full[: part.stop][-window:])
     found = [(epoch, loss) for epoch in run.epochs if (loss := numbers(epoch.validation).get("loss")) is not None]
     for part in split_range(len(found), most):

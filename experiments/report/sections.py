@@ -71,8 +71,8 @@ RUNS = (
                     Plot(title=f"Loss by {x}", kind="lines", x=x, y="loss", by="group", style="of")
                     for x in ("epoch", "time")
                 ),
-                text="The loss on the training rows is a moving mean over a twentieth of the recorded steps, without "
-                "the short last batch of an epoch. The broad, pale line is for the validation rows.",
+                text="The loss on the training rows is a moving mean over a tenth of the recorded steps, without the "
+                "short last batch of an epoch. The broad, pale line is for the validation rows.",
             ),
             TableSpec(
                 key="epochs",
