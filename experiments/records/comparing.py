@@ -172,6 +172,6 @@ def warnings(runs: Sequence[RunRecord]) -> list[str]:
         for run in runs
         if run.left_out
     ]
-    few = [run.latest.rows.get("test", 0) for run in runs if run.test is not None]
-    note = few_rows_note(min(filter(None, few), default=0))
+    rows = [matrix.rows for _, matrix in filter(None, (run.confusion for run in runs))]
+    note = few_rows_note(min(rows, default=0))
     return [*messages, note] if note else messages

@@ -132,6 +132,13 @@ def test_settings_list_the_differences_between_runs(tmp_path: Path) -> None:
     assert comparing.warnings(found) == []
 
 
+@pytest.mark.parametrize(("rows", "warnings"), [(150, 1), (200, 0)])
+def test_a_small_test_set_gives_a_warning(rows, warnings, tmp_path):
+    confusion = {"classes": ["bad", "good"], "counts": [[rows, 0], [0, 0]]}
+    folder = records.write(tmp_path, records.start(), records.step(1, 101.0), records.tested(111, confusion=confusion))
+    assert len(comparing.warnings([runs.read_run(folder)])) == warnings
+
+
 def test_the_text_of_settings_has_zeros_and_leaves_out_empty_ones():
     empty = {"threads": None, "note": "", "slow": {}, "sleep": [], "layers": ()}
     zeros = {"dropout": 0.0, "seed": 0, "adam": False}

@@ -9,7 +9,7 @@ from experiments.plans.stored import StoredExperiment, write_stored
 from tests.experiments import made_records as records
 
 _LOST = {"imbalance": 0.08, "communication": 0.1, "data": 0.02, "checkpoints": 0.02, "rest": 0.03}
-_CONFUSION = {"classes": ["negative", "positive"], "counts": [[40, 5], [7, 48]]}
+_CONFUSION = {"classes": ["negative", "positive"], "counts": [[400, 50], [70, 480]]}
 _MISTAKES = [
     {"class": "negative", "prediction": "positive", "probability": 0.98, "words": "a sturdy \u202e<b> lamp …"},
     {"class": "positive", "prediction": "negative", "probability": 0.75, "words": "=1+1 is not bad"},
