@@ -88,17 +88,17 @@ def indented_json(content: Any) -> bytes:
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
-def lock(path: Path, *, is_folder: bool = False, wait: bool = False) -> int | None:
+def lock(path: Path, *, is_folder: bool = False, wait: bool = False, kind: int = fcntl.LOCK_EX) -> int | None:
     """Lock a folder or a file. A missing file is created. A link to a file is not followed.
 
-    Returns a file descriptor, which holds the lock until it is closed, or None if the lock's previous holder removed
-    the path. Raises BlockingIOError if another process holds the lock and `wait` is false, and OSError if opening the
-    path fails.
+    `kind` is the kind of lock, as in `fcntl.flock`. Returns a file descriptor, which holds the lock until it is closed,
+    or None if the lock's previous holder removed the path. Raises BlockingIOError if another process holds the lock and
+    `wait` is false, and OSError if opening the path fails.
     """
-    kind = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    handle = os.open(path, kind, 0o600)
+    flags = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    handle = os.open(path, flags, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), path.stat()):
                 return handle

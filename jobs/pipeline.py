@@ -7,6 +7,7 @@ next call with the same output removes the work folder.
 import glob
 import logging
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -24,6 +25,7 @@ from mrjob.step import StepFailedException
 from common.cores import cores
 from common.errors import DataError, JobError, explain_os_error, is_full_disk
 from common.private_folders import temporary_folder
+from common.starter import ending_with_this_process
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
@@ -45,7 +47,7 @@ CORE_BYTES = 32 << 20
 # Silence mrjob's log, because the message of a failure becomes a JobError.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
 _COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
-_SORT = "sort --stable --key=1,1 --buffer-size=64M"
+_SORT = ("sort", "--stable", "--key=1,1", "--buffer-size=64M")
 
 
 class Progress(Protocol):
@@ -94,6 +96,7 @@ def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "aut
     `preprocess_locally`."""
     with (
         _work_folder(output) as folder,
+        _explained_removal(folder),
         _name_without_patterns(folder) as work,
         TaskServer("jobs.warm_up", work) as server,
     ):
@@ -140,6 +143,19 @@ def _work_folder(output: str) -> Iterator[Path]:
                 home.rmdir()
 
 
+@contextmanager
+def _explained_removal(folder: Path) -> Iterator[None]:
+    """If the block fails because another program removed or moved the folder, raise DataError with this reason."""
+    try:
+        yield
+    except Exception as error:
+        if folder.exists():
+            raise
+        raise DataError(
+            f"the work folder in {folder.parent} was removed, moved or unmounted during the preprocessing; start again"
+        ) from error
+
+
 def _cores(read: int, runner: str) -> int:
     """Return the number of cores for a job that reads `read` bytes."""
     return 1 if runner == "inline" else max(1, min(cores(), read // CORE_BYTES))
@@ -150,6 +166,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
     job_class = getattr(import_module(step.module), step.job)
     shutil.rmtree(tasks, ignore_errors=True)  # files of the previous step
     tasks.mkdir()
+    sort = shlex.join(ending_with_this_process(*_SORT))
     job = job_class(
         [
             f"--runner={runner}",
@@ -159,7 +176,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskSe
             # Run without mrjob's set-up script, because it leaves a lock file in /tmp, and fails in folders with a
             # space in their name.
             "--no-bootstrap-mrjob",
-            *([f"--sort-bin={_SORT}", f"--num-cores={cores}"] if runner == "local" else []),
+            *([f"--sort-bin={sort}", f"--num-cores={cores}"] if runner == "local" else []),
             *step.arguments,
             *(f"{option}={path}" for option, path in step.files.items()),
             *step.inputs,

@@ -23,6 +23,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 
+from common.starter import end_with_parent
+
 _SIZE = struct.Struct("<I")
 _DONE = b"."
 
@@ -111,7 +113,7 @@ def main() -> None:
     try:
         with suppress(Exception):  # ignore a failed warm-up, because it only makes tasks slower
             _warm_up(module, folder / f"warm-up-{server}")
-        asked, files = _next_task(control, starter)
+        asked, files = _next_task(control, server, starter)
     finally:
         if os.getpid() == server:
             os.killpg(0, signal.SIGKILL)  # the starter has exited, so nobody would read the output of tasks
@@ -126,7 +128,7 @@ def _warm_up(module: str, folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _next_task(control: socket.socket, starter: int) -> tuple[Any, list[int]]:
+def _next_task(control: socket.socket, server: int, starter: int) -> tuple[Any, list[int]]:
     """Wait for requests, and fork a process for each. In the forked process, return the request and its file
     descriptors.
 
@@ -139,6 +141,7 @@ def _next_task(control: socket.socket, starter: int) -> tuple[Any, list[int]]:
         if os.getppid() != starter:
             raise EOFError
         if not os.fork():
+            end_with_parent(server, signal.SIGKILL)
             control.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             return asked, files

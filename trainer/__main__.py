@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from common.display import printable_lines
+from common.starter import end_with_starter
 from trainer.command_line import parse_arguments
 from trainer.distributed import failures
 from trainer.distributed.failures import FailureKind
@@ -47,6 +48,7 @@ def _report_errors(*, here: bool) -> Iterator[None]:
 
 
 def main() -> int:
+    end_with_starter()
     config = parse_arguments()
     from trainer.distributed.ranks import join_process_group
     from trainer.start import train

@@ -74,7 +74,7 @@ class AsynchronousTrainer(Trainer):
         with failures.note_position(where), collectives.convert_errors(where):
             try:
                 finished: FinishedStep | None = None
-                while (step := self._server.take(finished, stop=self.stop.requested)) is not None:
+                while (step := self._server.take(finished, stop=self.stop_requested)) is not None:
                     finished = self._train_queued_step(step)
                     if ranks.is_first:
                         self._count(queue.take_reports())
@@ -89,7 +89,7 @@ class AsynchronousTrainer(Trainer):
                 self._count(queue.take_reports(), last=True)
         with collectives.convert_errors("between two steps"):
             self._server.gather()
-        stop = any(ranks.gather(self.stop.requested))
+        stop = any(ranks.gather(self.stop_requested))
         vars(self.progress).update(ranks.broadcast(vars(self.progress)))
         self.stopped = self.stopped or stop
         self.save_due = self.epoch_continues or ranks.broadcast(self.checkpointer.is_due(epoch_ends=True))
@@ -101,7 +101,7 @@ class AsynchronousTrainer(Trainer):
         """
 
         def is_due(finished: int) -> bool:
-            return self.stop.requested or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
+            return self.stop_requested or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
 
         queue = StepQueue(first=self.progress.step, last=self.order.steps, bound=self._bound, is_due=is_due)
         if self.ranks.is_first:

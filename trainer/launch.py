@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
+from typing import Any
 
 import torch.distributed as dist
 from torch.distributed import run
@@ -41,7 +42,7 @@ from torch.distributed.launcher import api
 
 from common.display import printable_lines
 from common.private_folders import temporary_folder
-from common.starter import end_with_starter
+from common.starter import end_with_starter, ends_with_this_process
 from trainer.distributed import collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
 
@@ -67,7 +68,8 @@ A short time is enough, because all ranks stop at the same step.
 
 
 class _Agent(LocalElasticAgent):
-    """Torchrun's agent. This subclass also marks the time in which it waits for the agents of other machines.
+    """Torchrun's agent. Its ranks end with this launcher. It marks the time in which it waits for the agents of other
+    machines.
 
     An agent that is asked to stop still informs the other agents that its ranks have exited. Otherwise an agent that
     was not asked to stop would wait five minutes for the stopped agent, and ignore signals.
@@ -76,6 +78,25 @@ class _Agent(LocalElasticAgent):
     def _rendezvous(self, worker_group: WorkerGroup) -> None:
         with failures.mark_rendezvous():
             super()._rendezvous(worker_group)
+
+    def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:
+        """Start the ranks. A request to stop waits until torchrun knows all of them, or it would not stop them."""
+        requests: list[int] = []
+
+        def defer(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
+            requests.append(signum)
+
+        processes._terminate_process_handler = defer
+        starter = ends_with_this_process()
+        os.environ.update(starter)
+        started: dict[int, Any] = super()._start_workers(worker_group)
+        for name in starter:
+            del os.environ[name]
+        for number in _STOP_SIGNALS:
+            signal.signal(number, _stop)
+        if requests:
+            _stop(requests[0], None)
+        return started
 
     def run(self, role: str = "default") -> RunResult:
         try:
@@ -134,7 +155,6 @@ def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
 
 def main(arguments: Sequence[str] | None = None) -> int:
     api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
-    processes._terminate_process_handler = _stop
     rendezvous_handler_registry.register(_LOCAL, _create_local_rendezvous)
     parsed = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
     if parsed.standalone:

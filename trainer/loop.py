@@ -133,6 +133,11 @@ class Trainer:
         return self.order.steps * self.progress.epoch + self.progress.step
 
     @property
+    def stop_requested(self) -> bool:
+        """True if this rank was asked to stop, or cannot save the run."""
+        return self.stop.requested or self.reporter.output_missing
+
+    @property
     def epoch_continues(self) -> bool:
         """True if this epoch has more steps to take."""
         return self.progress.step < self.order.steps and not self.stopped
@@ -156,6 +161,8 @@ class Trainer:
             )
             self.learn()
             self.reporter.close_bar()
+            with self.ranks.agreement():
+                self.reporter.require_output()
             self.save()
             # No decision depends on the test rows, so they are evaluated only at the end.
             tested = None if self.stopped else self.evaluate(TEST)
@@ -178,13 +185,13 @@ class Trainer:
         Returns False if there are no more rows, or if the run was asked to stop.
         """
         with self.clock.during(Activity.WAITING):
-            status = self.task.begin_epoch(lambda: self.stop.requested, wait=False)
+            status = self.task.begin_epoch(lambda: self.stop_requested, wait=False)
             if status is EpochStatus.PENDING:
                 self.save()  # A reader of the stream might be waiting for a checkpoint after the previous rows.
                 since = time.monotonic()
                 self.reporter.waiting(self.steps_done, 0.0)
                 while status is EpochStatus.PENDING:
-                    status = self.task.begin_epoch(lambda: self.stop.requested, wait=True)
+                    status = self.task.begin_epoch(lambda: self.stop_requested, wait=True)
                 self.reporter.waiting(self.steps_done, time.monotonic() - since)
         self.stopped = status is EpochStatus.STOP
         return status is EpochStatus.READY
@@ -231,7 +238,7 @@ class Trainer:
             loss=loss,
             rows=len(own),
             piece=self.compute.piece_rows,
-            stop=self.stop.requested,
+            stop=self.stop_requested,
             save=self.ranks.is_first and self.checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
         )
         self.optimiser.step(rate)
@@ -276,7 +283,7 @@ class Trainer:
         """
         with self.clock.during(Activity.EVALUATION):
             split = self.balancer.split(self.data.sizes[part])
-            measures = self.task.evaluate(part, split=split, stop=lambda: self.stop.requested)
+            measures = self.task.evaluate(part, split=split, stop=lambda: self.stop_requested)
         if measures is None:
             self.stopped = True
         else:

@@ -35,6 +35,7 @@ from typing import IO, Any
 
 from common.errors import DataError, TrainingError
 from common.json_values import parse_json_object
+from common.starter import ends_with_this_process
 from trainer.command_line import from_option_values
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.options.section import options
@@ -155,7 +156,7 @@ class _Job:
 
     def _run(self, config: TrainConfig, hosts: Hosts) -> None:
         """Start the ranks, and wait until they exit. Raises TrainingError if they fail."""
-        environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT}
+        environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **ends_with_this_process()}
         if len(hosts.names) > 1:
             environment |= {f"{library}_SOCKET_IFNAME": hosts.interface for library in ("GLOO", "NCCL")}
         with self._log(hosts).open("a", encoding="utf-8") as log:

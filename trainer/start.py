@@ -8,6 +8,7 @@ their order and the learning rate depend only on the global batch, which is cons
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.loop import Trainer
 from trainer.options.optimisation_options import KEPT_ON_RESUME
 from trainer.output import checkpoint
-from trainer.output.run_files import CHECKPOINTS, prepare_output, require_free_output
+from trainer.output.run_files import CHECKPOINTS, locked_output, prepare_output, require_free_output
 from trainer.registry import AUTO
 from trainer.search.candidates import resumed_candidate_config
 from trainer.search.search import Search
@@ -37,10 +38,13 @@ _SETTINGS_OF_NODES = ("data", "output", "rows_in", "cache", "threads")
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises the same TrainingError on all ranks if training fails."""
     clock = Clock()
-    with StopRequest() as stop, memory.convert_errors(ranks.device):
+    with StopRequest() as stop, memory.convert_errors(ranks.device), ExitStack() as held:
         trainer_class = AsynchronousTrainer if config.is_asynchronous else Trainer
         task = task_class(config.model)
         data = load_data(task, config, ranks, lambda: stop.requested)
+        with ranks.agreement():
+            if ranks.is_first:
+                held.enter_context(locked_output(config.output))
         saved, config, notes = load_checkpoint(config, ranks, data)
         search_summary = saved["search"] if saved else {}
         if config.model == AUTO:

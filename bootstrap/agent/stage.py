@@ -25,6 +25,7 @@ from bootstrap.agent.machine import Machine, this_machine
 from bootstrap.agent.store import Store
 from common.errors import DataError, JobError
 from common.files import whole_file
+from common.starter import end_with_starter
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.storage import write_text
@@ -156,6 +157,7 @@ def main() -> int:
     arguments = parser.parse_args()
     # SystemExit runs the same cleanup as an error.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    end_with_starter()
 
     def publish(progress: TextProgress) -> None:
         write_text(str(arguments.progress), json.dumps(asdict(progress)))

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 
+from common.starter import ending_with_this_process
+
 _LOOK_SECONDS = 1.0
 _HOLD_SECONDS = 300
 """Maximum seconds to wait for EMR to kill the program."""
@@ -18,7 +20,7 @@ _HOLD_SECONDS = 300
 def main() -> int:
     bucket, run, token, *command = sys.argv[1:]
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    client = subprocess.Popen(command)
+    client = subprocess.Popen(ending_with_this_process(*command))
     try:
         return _wait(client, bucket, run, token)
     except SystemExit:  # EMR's SEND_INTERRUPT

@@ -4,6 +4,7 @@ the error message contains the end of the log."""
 import itertools
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from common.errors import ShoalError
 from common.private_folders import temporary_folder
+from common.starter import ending_with_this_process
 from infra.policies import QUALIFIER, TOOLKIT, TOOLKIT_STACK
 
 ROOT = Path(__file__).parents[2]
@@ -94,24 +96,24 @@ def run(
         command += ["--app", shlex.join([sys.executable, os.fspath(ROOT / "app.py")])]
         root = log.parent
     log.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with log.open("ab") as output:
-            running = subprocess.Popen(
-                command,
-                cwd=root,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-            )
-    except FileNotFoundError:
+    environment = {**os.environ, **environment}
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
         # The CDK's support for Node.js 20 ended on 2026-10-30 ("Supported Node.js versions for the AWS CDK", read on
         # 2026-11-29).
         raise ShoalError(
             "the command `cdk` is not installed; in a checkout of Shoal run `make setup` and add .venv/bin to PATH, "
             "elsewhere install Node.js 22 or newer and run: npm install --global aws-cdk@2"
-        ) from None
+        )
+    with log.open("ab") as output:
+        running = subprocess.Popen(
+            ending_with_this_process(*command),
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
     try:
         while not _ends_within(running, _CHECK_SECONDS):
             watch()

@@ -1,9 +1,11 @@
 """Ensures that only one command at a time writes into an output folder.
 
-The lock is on the folder itself, so no lock file is needed. The lock is released when the process exits. If a file
-system does not support locks on folders (NFS), print a warning instead of failing.
+The lock is on the folder itself, so no lock file is needed. The first rank of a run shares the lock, so the folder is
+locked until both the command and the rank have exited. If a file system does not support locks on folders (NFS), print
+a warning instead of failing.
 """
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +14,7 @@ from pathlib import Path
 from bootstrap.cli.output import print_warning
 from common.errors import ShoalError
 from common.files import lock
+from common.starter import END_SECONDS
 from corpus.reading.s3 import is_s3
 
 
@@ -45,11 +48,13 @@ def _locked(folder: Path) -> int | None:
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            handle = lock(folder, is_folder=True)
+            handle = lock(folder, is_folder=True)  # exclusive, so it waits for the ranks of a killed command
+            if handle is not None:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ShoalError(
-                f"another command is writing to {folder}; wait until that command has finished, or choose "
-                f"another --output"
+                f"another command or its run is writing to {folder}; wait until it has finished (the run of a killed "
+                f"command ends within {2 * END_SECONDS} seconds), or choose another --output"
             ) from None
         except OSError as error:
             if os.access(folder, os.R_OK) and folder.is_dir():

@@ -97,6 +97,21 @@ def test_an_unwritable_folder_is_reported(tmp_path: Path, messages) -> None:
         preprocess([tmp_path / "reviews.json"], tmp_path / "reviews.json")
 
 
+@pytest.mark.parametrize("stage", ["deduplicate", "merge"])
+def test_a_removed_folder_is_the_reason_for_a_failure(tmp_path: Path, stage: str, messages) -> None:
+    output = tmp_path / "out"
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+
+    class Removing(Stages):
+        def stage(self, name: str, _: int) -> None:
+            if name == stage:
+                shutil.rmtree(output)
+
+    with messages.raises(DataError) as refused:
+        preprocess([tmp_path / "reviews.json"], output, progress=Removing())
+    assert str(output) in str(refused.value)
+
+
 def test_a_file_that_changes_during_the_work_is_refused(tmp_path: Path, messages) -> None:
     path = tmp_path / "reviews.json"
     path.write_bytes(PLAIN)

@@ -3,6 +3,7 @@
 import errno
 import io
 import itertools
+import shutil
 from contextlib import nullcontext, redirect_stderr
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from trainer.computing import optimiser
 from trainer.config import TrainConfig
 from trainer.distributed import exchange
 from trainer.output import checkpoint, checkpoint_schedule
+from trainer.output.reporter import Reporter
 from trainer.start import _require_first_has_checkpoints, load_data, make_order
 from trainer.task import TRAINING
 
@@ -44,6 +46,21 @@ def refused(messages):
         return errors
 
     return run
+
+
+def test_a_run_stops_when_its_output_folder_is_removed(dataset, tmp_path, monkeypatch, messages):
+    output, steps = tmp_path / "run", []
+
+    def advance(_, rows):
+        steps.append(rows)
+        if len(steps) == 3:
+            shutil.rmtree(output)
+
+    monkeypatch.setattr(Reporter, "advance", advance)
+    options = ("--epochs", "1", "--global-batch", "100", "--record-every", "1")
+    status, errors = run_here("--data", dataset, "--output", output, *options)
+    assert (status, len(steps), output.exists()) == (1, 5, False)  # the report of a step comes with the next one
+    messages.check(errors)
 
 
 UNUSABLE = {

@@ -9,11 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 from torch.distributed import run
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 from tests.forking import PIPE, STDOUT
 from tests.trainer.runs import finish, lines, notes, summary, wait_for_lines
+from trainer import launch
 from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import failures
 from trainer.distributed.failures import Failure, FailureKind
@@ -185,10 +187,24 @@ def test_each_line_of_a_rank_has_its_prefix(launcher, tmp_path):
 STOPS_SLOWLY = """
 import signal, time
 signal.signal(signal.SIGTERM, lambda *_: (print("asked", flush=True), time.sleep(1), print("stopped"), exit()))
-time.sleep(0.5)  # torchrun watches this rank by then
 print("runs", flush=True)
 time.sleep(120)
 """
+
+
+def test_a_stop_request_during_the_start_of_the_ranks_waits_until_torchrun_knows_them(monkeypatch):
+    starters: list[str | None] = []
+
+    def start(self, group):
+        signal.signal(signal.SIGTERM, launch.processes._terminate_process_handler)  # as torchrun does
+        signal.raise_signal(signal.SIGTERM)
+        starters.append(os.environ.get("SHOAL_STARTER"))
+
+    monkeypatch.setattr(launch, "_STOP_SIGNALS", (signal.SIGTERM,))
+    monkeypatch.setattr(LocalElasticAgent, "_start_workers", start)
+    with pytest.raises(SignalException):
+        object.__new__(launch._Agent)._start_workers(None)
+    assert (starters, os.environ.get("SHOAL_STARTER")) == ([str(os.getpid())], None)
 
 
 def test_a_second_stop_request_does_not_interrupt_the_launcher(launcher, tmp_path):

@@ -4,13 +4,14 @@ bar.
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import numpy as np
 from shoal_balance import BatchOrder
@@ -24,7 +25,7 @@ from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
 from trainer.output import checkpoint
 from trainer.output.lines import Checkpoint, Line, Note, Start, Step, Waiting
-from trainer.output.run_files import CHECKPOINTS, RECORD, SUMMARY
+from trainer.output.run_files import CHECKPOINTS, RECORD, SUMMARY, missing_output
 from trainer.output.throughput import Throughput
 from trainer.task import RunData
 
@@ -44,6 +45,9 @@ class Record:
     If writing fails, the line is skipped, and the first failure is reported on stderr. The rank that writes the record
     must not fail alone, because the other ranks would wait for it.
     """
+
+    missing = False
+    """True if the path no longer leads to the file, because its folder was removed, moved or unmounted."""
 
     def __init__(self, path: Path | None, *, fresh: bool) -> None:
         self._file = None
@@ -74,6 +78,14 @@ class Record:
                         f"cannot write {self._file.name}: {error.strerror}; continuing without some of its lines"
                     )
                 self._complete = False
+            self.missing = self.missing or not _is_at(self._file, self._file.name)
+
+
+def _is_at(file: IO[bytes], path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), Path(path).stat())
+    except OSError:
+        return False
 
 
 class StepSampling:
@@ -112,7 +124,7 @@ class Reporter:
         the record of an earlier run. `silent`: report nothing. Raises TrainingError on all ranks if the output folder
         is not writable.
         """
-        self.first = ranks.is_first and not silent
+        self.first, self._output = ranks.is_first and not silent, config.output
         self.names = ranks.gather(failures.rank_name(ranks.rank))
         """For each rank, the name that messages use."""
         with ranks.agreement():
@@ -205,6 +217,16 @@ class Reporter:
                 "ranks now have the weights of rank 0, as after each epoch"
             )
             self._apart = True
+
+    @property
+    def output_missing(self) -> bool:
+        """True if the output folder was removed, moved or unmounted, so that this rank cannot save the run."""
+        return self._record.missing
+
+    def require_output(self) -> None:
+        """Raise TrainingError if the output folder is missing."""
+        if self.output_missing:
+            raise missing_output(self._output)
 
     def advance(self, rows: int) -> None:
         self._bar.update(rows)

@@ -4,9 +4,11 @@ No system call replaces a folder atomically. So the old folder is first renamed,
 killed between these two steps, both folders exist under hidden names.
 """
 
+import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 from common import files
 from common.errors import DataError, TrainingError, explain_os_error
 from common.json_values import parse_json_object
+from common.starter import END_SECONDS
 
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
 LAUNCH = "launch.json"
@@ -37,6 +40,8 @@ MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM, REQUI
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
 """File names in a folder of word embeddings. Only a character model writes ENCODER."""
+
+_LOCK_PAUSE_SECONDS = 0.5
 
 
 def require_free_output(output: Path, *, force: bool) -> None:
@@ -92,6 +97,47 @@ def prepare_output(folder: Path) -> None:
     with explain_os_error(TrainingError, f"cannot write to {folder}", "choose another --output"):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+
+
+def missing_output(folder: Path) -> TrainingError:
+    """Return the error for an output folder that is no longer at its path."""
+    return TrainingError(
+        f"{folder} was removed, moved or unmounted during the training, so Shoal cannot save the run; restore the "
+        "folder and continue with --resume, or train again with a different --output"
+    )
+
+
+@contextmanager
+def locked_output(folder: Path) -> Iterator[None]:
+    """Hold the lock of a run's output folder for a block, so that no other process writes to the folder.
+
+    The command that started the run has a shared lock, which this process shares. If the ranks of a killed command
+    still hold the lock, wait until they end. Raises TrainingError if they do not end.
+    """
+    handle = _lock(folder)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(folder: Path) -> int | None:
+    """Return the file descriptor that holds the lock; None if the file system cannot lock folders."""
+    deadline = time.monotonic() + 2 * END_SECONDS
+    while True:
+        for kind in (fcntl.LOCK_EX, fcntl.LOCK_SH):
+            try:
+                return files.lock(folder, is_folder=True, kind=kind)
+            except BlockingIOError:
+                continue
+            except OSError:
+                return None
+        if time.monotonic() > deadline:
+            raise TrainingError(
+                f"another run is writing to {folder}; wait until it has finished, or choose another --output"
+            )
+        time.sleep(_LOCK_PAUSE_SECONDS)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -17,6 +17,7 @@ from bootstrap.training.places.place import Place, Run, RunResult
 from bootstrap.training.run_view import RecordView, RunView
 from bootstrap.training.sources.source import Prepared, Sidecar, Source
 from common.errors import TrainingError, UsageError
+from common.starter import END_SECONDS
 from corpus.dataset import open_dataset
 from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
@@ -27,6 +28,7 @@ from trainer.output.run_files import (
     RECORD,
     SUMMARY,
     finished_summary,
+    missing_output,
     require_free_output,
 )
 from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
@@ -119,6 +121,14 @@ class _LocalRun(Run):
         log = self.config.output / LOG
         summary = read_summary(self.config.output)
         failed = not stopped and (summary is None or self._process.returncode)
+        if failed and self._process.returncode < 0:
+            killed = signal.Signals(-self._process.returncode).name
+            then = f"its ranks end within {END_SECONDS} seconds; then restart with --resume"
+            return RunResult(
+                summary=None, failure=TrainingError(f"the launcher of the ranks was killed by {killed}; {then}")
+            )
+        if failed and not log.exists():
+            return RunResult(summary=None, failure=missing_output(self.config.output))
         failure = failure_in(log.read_text("utf-8", "replace"), f"the log is {log}") if failed else None
         return RunResult(summary=summary, failure=failure)
 

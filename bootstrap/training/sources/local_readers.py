@@ -21,6 +21,7 @@ from corpus.stream.lines import describe_malformed
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import ERROR_NAME, ended, read_status, reader_folder
 from corpus.stream.stream_settings import StreamSettings, read_settings, write_settings
+from trainer.output.run_files import missing_output
 
 FOLDER = "stream"
 """Name of the folder, in a run's output folder, for the parts of the stream."""
@@ -46,8 +47,11 @@ class Readers:
     def check(self) -> None:
         """Restart readers that died.
 
-        Raises DataError if a reader reported an error, and ShoalError if a reader died too often.
+        Raises DataError if a reader reported an error, ShoalError if a reader died too often, and TrainingError if
+        another program removed the stream.
         """
+        if not self._stream.exists():
+            raise missing_output(self._stream.parent)
         for number, process in list(self._running.items()):
             if process.poll() is None:
                 continue

@@ -6,6 +6,7 @@ that ministack looks up at each call.
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 from shoal_local_aws import origin_check
@@ -20,6 +21,7 @@ from shoal_local_aws.permissions.credentials import USER_FILE
 from shoal_local_aws.sagemaker import api as sagemaker
 from shoal_local_aws.seams import routing
 from shoal_local_aws.services import alarms, functions, storage
+from shoal_local_aws.watchdog import end_with
 
 
 def main() -> None:
@@ -51,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=end_with, args=[int(sys.argv.pop()), sys.argv[1]], daemon=True).start()
     main()

@@ -1,13 +1,14 @@
 """Watches the emulator and the process that started it. When that process exits, even by a signal, stops the emulator.
 
-When the emulator exits, the watchdog exits. Do not start the watchdog with the mark that it gives to the emulator's
-processes, because it would kill itself.
+When the emulator exits, the watchdog exits. When the watchdog is killed, the emulator stops itself. Do not start the
+watchdog with the mark that it gives to the emulator's processes, because it would kill itself.
 """
 
 import os
 import select
 import subprocess
 import sys
+import time
 
 from shoal_local_aws.processes import kill_marked
 
@@ -21,7 +22,7 @@ def main() -> int:
     folder = sys.argv[1]
     parent = os.getppid()
     server = subprocess.Popen(
-        [sys.executable, "-P", "-m", "shoal_local_aws.server", folder],
+        [sys.executable, "-P", "-m", "shoal_local_aws.server", folder, str(os.getpid())],
         stdin=subprocess.DEVNULL,
         env=os.environ | {MARK: folder},
         start_new_session=True,
@@ -33,6 +34,14 @@ def main() -> int:
     finally:
         kill_marked(MARK, folder)
     return server.wait()
+
+
+def end_with(watchdog: int, folder: str) -> None:
+    """Wait until this process's parent, the watchdog, exits. Then kill the emulator's processes, including this one."""
+    while os.getppid() == watchdog:
+        time.sleep(_POLL_SECONDS)
+    kill_marked(MARK, folder)
+    os._exit(1)
 
 
 if __name__ == "__main__":

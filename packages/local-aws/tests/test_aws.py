@@ -4,10 +4,11 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import boto3
 import pytest
+from shoal_local_aws import watchdog
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.processes import kill_marked, marked_processes
@@ -20,6 +21,7 @@ STARTS_A_NODE_THAT_SLEEPS = """
 import os, sys, time
 from pathlib import Path
 import boto3
+from shoal_local_aws import watchdog
 from shoal_local_aws.aws import EmbeddedAws
 with EmbeddedAws(Path(sys.argv[1])) as aws:
     os.environ.update(aws.environment)
@@ -112,3 +114,11 @@ def test_no_process_outlives_a_killed(victim, folder):
         parent.kill()
         parent.wait()
         kill_marked(MARK, str(folder))
+
+
+def test_an_emulator_ends_after_its_watchdog_was_killed(monkeypatch):
+    ended = Mock()
+    monkeypatch.setattr(watchdog, "kill_marked", ended.kill_marked)
+    monkeypatch.setattr(os, "_exit", ended.exit)
+    watchdog.end_with(0, "folder")  # this process has another parent
+    assert ended.mock_calls == [call.kill_marked(MARK, "folder"), call.exit(1)]

@@ -20,7 +20,7 @@ def test_a_step_has_the_status_that_a_shell_would_give_to_its_command(code, stat
 def test_a_step_that_emr_ends_ends_its_work_first(monkeypatch):
     command, ended = Mock(wait=lambda _: signal.raise_signal(signal.SIGTERM)), Mock()
     monkeypatch.setattr(sys, "argv", ["step", *WORDS, "hadoop", "jar"])
-    monkeypatch.setattr(subprocess, "Popen", lambda words: command if words == ["hadoop", "jar"] else None)
+    monkeypatch.setattr(subprocess, "Popen", lambda words: command if words[-2:] == ["hadoop", "jar"] else None)
     monkeypatch.setattr(cancellation, "end_work", ended)
     with pytest.raises(SystemExit) as end:
         step.main()

@@ -5,14 +5,16 @@ import fcntl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from bootstrap.cli.output_folder import sole_writer
+from common.errors import ShoalError
 from tests.bootstrap.cli.command import shoal_here
+from trainer.output.run_files import locked_output
 
 HOLDER = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[-1], os.O_RDONLY), fcntl.LOCK_EX); print(); input()"
 
@@ -55,6 +57,16 @@ def test_a_killed_process_releases_its_lock(tmp_path) -> None:
         process.wait()
         with sole_writer(tmp_path / "out"):
             pass
+
+
+def test_the_ranks_of_a_killed_command_keep_the_folder_locked(tmp_path, messages) -> None:
+    with ExitStack() as rank:
+        with sole_writer(tmp_path):
+            rank.enter_context(locked_output(tmp_path))
+        with messages.raises(ShoalError), sole_writer(tmp_path):
+            pass
+    with sole_writer(tmp_path):
+        pass
 
 
 def test_a_folder_created_only_for_the_lock_is_removed(tmp_path) -> None:

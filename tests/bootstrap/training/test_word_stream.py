@@ -5,8 +5,8 @@ import pytest
 
 from bootstrap.agent import processes
 from bootstrap.progress import Bars
-from bootstrap.training.sources.local_readers import delete_stream, running_readers
-from common.errors import DataError, ShoalError
+from bootstrap.training.sources.local_readers import Readers, delete_stream, running_readers
+from common.errors import DataError, ShoalError, TrainingError
 from corpus.stream.parts import part_numbers
 from corpus.stream.stream_settings import StreamSettings
 from tests.corpus.stream.reading import lines
@@ -50,6 +50,11 @@ def test_a_reader_may_die_often_if_it_writes_parts_in_between(stream, readers):
         kill_one()
         readers.check()
     assert lines(stream) == expected
+
+
+def test_a_removed_stream_ends_the_run_with_this_reason(stream, messages):
+    with messages.raises(TrainingError):
+        Readers(stream, StreamSettings(sources=("/log",), tokeniser="spaces"), Bars()).check()
 
 
 def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers, messages):

@@ -1,6 +1,7 @@
 """Record: JSON lines are appended, and an incomplete line does no harm."""
 
 import json
+import shutil
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -42,6 +43,22 @@ def test_a_full_disk_is_reported_once_and_does_not_end_the_run_and_other_ranks_r
     with Record(None, fresh=True) as record:  # on other ranks
         record.write(Note(text="lost"))
     assert capsys.readouterr().err.count("cannot write /dev/full: No space left on device") == 1
+
+
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced", "kept"])
+def test_a_record_notices_that_its_folder_is_missing(tmp_path, how):
+    output = tmp_path / "run"
+    output.mkdir()
+    with Record(output / "r", fresh=True) as record:
+        if how == "removed":
+            shutil.rmtree(output)
+        elif how != "kept":
+            output.rename(tmp_path / "moved")
+        if how == "replaced":
+            output.mkdir()
+            (output / "r").touch()
+        record.write(Note(text="x"))
+        assert record.missing == (how != "kept")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from common.errors import TrainingError
+from trainer.output import run_files
 from trainer.output.run_files import (
     finished_summary,
+    locked_output,
     prepare_output,
     replaced_folder,
     require_free_output,
@@ -15,6 +17,14 @@ from trainer.output.run_files import (
 )
 
 ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path, monkeypatch, messages):
+    monkeypatch.setattr(run_files, "END_SECONDS", -1)
+    with locked_output(tmp_path), messages.raises(TrainingError), locked_output(tmp_path):
+        pass
+    with locked_output(tmp_path):
+        pass
 
 
 def test_a_summary_says_that_a_run_has_ended(tmp_path, messages):
