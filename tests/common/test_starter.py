@@ -84,3 +84,10 @@ def test_every_process_that_shoal_starts_ends_with_its_starter():
     assert len(found) > len(WITHOUT) + 5
     without = {where for where, body in found.items() if not any(each in body for each in ENDING)}
     assert without == {*WITHOUT}
+
+
+@pytest.mark.parametrize(
+    "program", ["bootstrap/agent/stage.py", "corpus/stream/__main__.py", "trainer/__main__.py", "trainer/launch.py"]
+)
+def test_a_program_that_shoal_starts_asks_for_the_end_of_its_starter(program):
+    assert "    end_with_starter()\n" in (ROOT / program).read_text("utf-8")
