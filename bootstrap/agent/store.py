@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 MAX_DOCUMENT_BYTES = 1 << 20
 """Maximum size of a document in bytes. Bytes beyond this size are not read."""
-_NOT_MODIFIED, _MISSING = ("304", "NotModified"), ("404", "NoSuchKey")
+_NOT_MODIFIED = ("304", "NotModified")
 
 
 class Document(NamedTuple):
@@ -157,10 +157,9 @@ def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> D
     try:
         response = client.get_object(Bucket=place.bucket, Key=place.key, **condition)
     except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code in _NOT_MODIFIED:
+        if error.response["Error"]["Code"] in _NOT_MODIFIED:
             return known
-        if code in _MISSING:
+        if s3.is_missing(error):
             return None
         raise
     with response["Body"] as body:

@@ -68,12 +68,12 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     wanted = {name: files for name, files in existing.items() if run in (None, name)}
     bars.stage("fetch", sum(file.size for files in wanted.values() for file in files.values()))
     for name, files in wanted.items():
-        fetched.remove_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"), bars.note)
         try:
             into = f"{names.run(name)}/"
         except ShoalError as error:
             refused += [str(error)] * len(files)
             continue
+        fetched.remove_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"), bars.note)
         copied[name] = copy_results(Bucket(bucket, s3), name, output, into=into, files=files, skip=True, count=bars.add)
     fetched.record(s3, bucket, {name: each.tags for name, each in copied.items() if each.tags}, bars.note)
     sizes = [size for each in copied.values() for size in each.sizes]

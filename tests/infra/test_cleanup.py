@@ -266,6 +266,37 @@ def test_names_that_are_invalid_in_xml_do_not_keep_a_bucket(cloudformation, monk
     assert "odd-in-a-stack" not in buckets()
 
 
+HOSTILE = (
+    *(
+        "tiny.\x1b[31mA\r\nB",
+        "\x01",
+        "\x7f",
+        "\u202e",
+        "\ufffe",
+        "\uffff",
+        "a\tb",
+        "&amp;<c>",
+        "%41+b",
+        "'\"`$(x)",
+        " ",
+    ),
+    *("", "..", ".", "x" * 1017, "\U0001f41f" * 254),
+)
+"""Names of runs that a node may choose. The key of their record of fetched files is unusual, or too long for S3."""
+
+
+def test_runs_with_hostile_names_count_as_not_fetched_and_their_bucket_can_be_deleted(cloudformation):
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="hostile-runs")
+    for name in HOSTILE:
+        s3.put_object(Bucket="hostile-runs", Key=f"runs/{name}/x", Body=b"x")
+    assert cleanup.unfetched(s3, "hostile-runs", *RUNS.values()) == sorted(HOSTILE)
+    cloudformation.delete(Bucket="hostile-runs", **RUNS)
+    assert "hostile-runs" in buckets()
+    cloudformation.delete(Bucket="hostile-runs")
+    assert "hostile-runs" not in buckets()
+
+
 @given(st.lists(st.text(min_size=1, max_size=4)))
 def test_every_object_is_in_one_batch_and_a_batch_of_several_is_proper_xml(keys):
     made = list(cleanup.batches({"Key": key} for key in keys))

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bootstrap.agent.store import Bucket
 from bootstrap.aws import objects
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, head_or_none, place_of, put_new, read_from
+from corpus.reading.s3 import S3Path, head_or_none, place_of, put_new, read_from, read_text
 
 BUCKET = "pile"
 FOLDER = S3Path(BUCKET, "reviews/")
@@ -165,3 +166,9 @@ def test_small_objects_are_written_by_their_addresses(client):
     assert {address: stored(client, address) for address in contents} == contents
     assert head_or_none(client, S3Path(BUCKET, "tasks/00007"))
     assert head_or_none(client, S3Path(BUCKET, "tasks/0000")) is None
+
+
+@pytest.mark.parametrize("key", ["absent", "\x1babsent", "x" * 1025])
+def test_an_object_is_missing_whatever_its_key_is(client, key):
+    store, place = Bucket(BUCKET, client), S3Path(BUCKET, key)
+    assert (store.read(key), read_text(client, place), read_from(client, place, 0)) == (None, None, b"")

@@ -31,6 +31,7 @@ JOB_LOGS = "/aws/sagemaker/TrainingJobs"
 """Log group of all training jobs of an account. It has one stream for each host."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
+_ABSENT = ("404", "NoSuchKey", "NoSuchUpload", "NotFound", "KeyTooLongError")
 
 
 class UnfinishedError(Exception):
@@ -159,13 +160,22 @@ def is_partial(name: str) -> bool:
     return any(part.startswith(".") and part.endswith(".partial") for part in name.split("/"))
 
 
+def is_absent(error: ClientError) -> bool:
+    """Return whether S3 answers that an object or an upload does not exist.
+
+    S3's error document quotes the key. If XML cannot represent the key, botocore cannot parse the document, and the
+    code is the HTTP status. A key of more than 1,024 bytes cannot exist.
+    """
+    return error.response["Error"]["Code"] in _ABSENT
+
+
 def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
     """Return the ETags that a run's objects had at the last fetch, by name. Return an empty dictionary if the record of
     the fetch at `key` is broken or missing."""
     try:
         found = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchKey":
+        if not is_absent(error):
             raise
         return {}
     except (ValueError, RecursionError):
@@ -187,7 +197,7 @@ def empty(s3: "S3Client", bucket: str, milliseconds_left: Callable[[], float]) -
                     raise UnfinishedError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")
         for key, upload in unfinished_uploads(s3, bucket):
             _require_time(milliseconds_left, f"{bucket} still contains unfinished uploads")
-            s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+            abort(s3, bucket, key, upload)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
@@ -220,6 +230,15 @@ def delete(s3: "S3Client", bucket: str, batch: "list[ObjectIdentifierTypeDef]") 
         s3.delete_object(Bucket=bucket, **named)  # this request has the key in its URL, percent-encoded
         return ()
     return s3.delete_objects(Bucket=bucket, Delete={"Objects": batch, "Quiet": True}).get("Errors", ())
+
+
+def abort(s3: "S3Client", bucket: str, key: str, upload: str) -> None:
+    """Abort an unfinished upload. Do nothing if it was completed or aborted since it was listed."""
+    try:
+        s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+    except ClientError as error:
+        if not is_absent(error):
+            raise
 
 
 def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]:

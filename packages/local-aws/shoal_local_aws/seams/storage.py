@@ -29,6 +29,12 @@ bucket_tags: dict[str, dict[str, str]] = _s3.take("_bucket_tags")
 delete_bucket: PatchPoint[Callable[[str], Answer]] = PatchPoint("_delete_bucket", _s3)
 """DeleteBucket. Argument: name of the bucket."""
 
+dispatch: PatchPoint[Callable[[str, str, str, Record, bytes, Record], Answer]] = PatchPoint("_dispatch", _s3)
+"""Any request to S3. Arguments: method, bucket, key, headers, body, query."""
+
+error: Callable[..., Answer] = _s3.take("_object_error")
+"""Returns an error document. Arguments: code, message, status, further elements by name."""
+
 put_object: Callable[[str, str, bytes, Record], Answer] = _s3.take("_put_object")
 """PutObject. Arguments: bucket, key, body, headers of the request."""
 

@@ -1,4 +1,4 @@
-"""Folders and metrics of EFS file systems, and encoded object names in S3's lists.
+"""Folders and metrics of EFS file systems, and names of S3 objects: their length, and their encoding in lists.
 
 A file system is a folder, to which the `mount` command of nodes creates links. When a file system is deleted, its
 folder is deleted, too. A metric shows the file system's written bytes. The name of an S3 object may contain characters
@@ -19,11 +19,12 @@ from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import cloudwatch, storage
 from shoal_local_aws.service import Answer, Record, parameter
 
+_MAX_KEY_BYTES = 1024
 _NAMES = re.compile("<(Key|KeyMarker|NextKeyMarker|Prefix|Delimiter)>([^<]*)<")
 
 
 def install(machines: Machines) -> None:
-    """Replace ministack's DeleteFileSystem, and wrap its lists of object versions and uploads."""
+    """Replace ministack's DeleteFileSystem, and wrap its lists of object versions and uploads, and all S3 requests."""
     delete = storage.delete_file_system.now
 
     def delete_with_its_files(identifier: str) -> Any:
@@ -44,6 +45,7 @@ def install(machines: Machines) -> None:
     storage.delete_file_system.put(delete_with_its_files)
     storage.list_versions.wrap(_encoding)
     storage.list_uploads.wrap(_encoding)
+    storage.dispatch.wrap(_refusing_long_keys)
 
 
 def _publish_bytes(identifier: str, folder: Path) -> None:
@@ -73,3 +75,20 @@ def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record
         return status, headers, body
 
     return encoding
+
+
+def _refusing_long_keys(dispatch: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Make every request for an object refuse a key of more than 1,024 bytes in UTF-8, as S3 does.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html for the limit, and
+    https://github.com/versity/versitygw/issues/2080 for the error document, both read 2026-11-30.
+    """
+
+    def dispatched(method: str, bucket: str, key: str, *rest: Any) -> Answer:
+        size = len(key.encode("utf-8", "surrogateescape"))
+        if size > _MAX_KEY_BYTES:
+            sizes = {"Size": str(size), "MaxSizeAllowed": str(_MAX_KEY_BYTES)}
+            return storage.error("KeyTooLongError", "Your key is too long", 400, **sizes)
+        return dispatch(method, bucket, key, *rest)
+
+    return dispatched

@@ -92,3 +92,9 @@ def test_parts_of_an_upload_fail_separately(aws, patient):
         patient.upload_fileobj(io.BytesIO(body), "pile", "large", Config=config)
         assert seen.count(500) == 2
     assert patient.get_object(Bucket="pile", Key="large")["Body"].read() == body
+
+
+def test_a_key_may_have_1024_bytes_and_no_more(s3):
+    s3.put_object(Bucket="pile", Key="é" * 512, Body=b"x")
+    with pytest.raises(ClientError, match="KeyTooLongError"):
+        s3.put_object(Bucket="pile", Key="é" * 512 + "x", Body=b"x")
