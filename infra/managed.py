@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 from shoal_guard.cleanup import Cleanup
 from shoal_guard.grants import READ, accept_pattern, allow, allow_objects, explain, region_in_rule
-from shoal_guard.handlers.cleanup import JOB_LOGS
+from shoal_guard.handlers.cleanup import JOB_LOGS, job_prefix
 
 from infra import libraries, topology
 from infra.managed_spec import REGISTRY, REPOSITORY, ManagedSpec, aws_image
@@ -65,7 +65,7 @@ class Managed(Stage):
         role, data = self.role, deployment.buckets.data
         allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.RUNS_PREFIX))
         allow_objects(role, data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
-        allow_objects(role, data, WRITE, under=(topology.MODELS_PREFIX,))
+        allow_objects(role, data, WRITE, under=(f"{topology.MODELS_PREFIX}{job_prefix(deployment.name)}-",))
         explain(
             role,
             ["s3:AbortMultipartUpload", "s3:DeleteObject"],

@@ -36,9 +36,9 @@ class Deployment:
 
     @property
     def runs(self) -> str:
-        """Prefix of this deployment's runs in the data bucket. An existing bucket can also contain runs of other
-        deployments."""
-        return f"{topology.RUNS_PREFIX}{self.name}."
+        """Prefix of this deployment's runs in the data bucket, as a pattern of IAM: the start time and four hexadecimal
+        digits follow the name. An existing bucket can also contain runs of other deployments, and other objects."""
+        return f"{topology.RUNS_PREFIX}{self.name}.????????T??????-????/"
 
     @property
     def trainer(self) -> tuple[str, ...]:

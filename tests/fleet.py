@@ -124,7 +124,11 @@ class Fleet:
             "UserData": base64.b64encode(script.encode()).decode(),
             "TagSpecifications": [{"ResourceType": each, "Tags": self._tags[:1]} for each in ("instance", "volume")],
         }
-        made = self.ec2.create_launch_template(LaunchTemplateName=f"{self.name}-{name}", LaunchTemplateData=data)
+        made = self.ec2.create_launch_template(
+            LaunchTemplateName=f"{self.name}-{name}",
+            LaunchTemplateData=data,
+            TagSpecifications=[{"ResourceType": "launch-template", "Tags": self._tags[:1]}],
+        )
         template = {"LaunchTemplateId": made["LaunchTemplate"]["LaunchTemplateId"], "Version": "1"}
         spot = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
         several = [{"InstanceType": name} for name in (kind, *others)] if others else []

@@ -47,7 +47,9 @@ Notes:
   update those that differ with `aws iam create-policy-version --set-as-default`. `shoal deploy` updates policies only
   when it prepares a region.
 - **Your own resources.** For buckets in `inputs` and `data: bucket:`, add `s3:GetObject` and `s3:ListBucket`. For your
-  KMS key, add `kms:Decrypt` and `kms:GenerateDataKey`. `make prices` needs `pricing:GetProducts`.
+  KMS key, add `kms:Decrypt` and `kms:GenerateDataKey`. So that nodes in your own `network` can change their market, or
+  use an image of another account, add `ec2:RunInstances` for the subnet or the image. `make prices` needs
+  `pricing:GetProducts`.
 """
 _TEXTS = {
     USER: f"""\
@@ -55,15 +57,18 @@ The policy reads names and states in the whole account. It changes only resource
 `shoal:deployment`. It allows assuming two roles of the CDK. Through one role, CloudFormation creates what `{_NAMED}`
 and `{_COMPUTE}` allow. The other role uploads files.
 
-`ec2:RunInstances` serves two dry runs. The preflight finds missing rights before the cluster costs money. Auto Scaling
-checks the caller's rights when nodes change their zone or market. IAM cannot limit the action to dry runs. The policy
-therefore allows instances without a role, and instances with a role `Shoal-*` and the tag `shoal:deployment`.
+If nodes change their zone or market, Auto Scaling tests a launch with the caller's rights. IAM cannot limit
+`ec2:RunInstances` to tests, so the policy limits it to what nodes of a deployment are: their role is `Shoal-*`, and
+their tag, subnet, security group and launch template name a deployment. Their image belongs to Amazon or the account.
+They have no disk from a snapshot, unless a deployment owns the snapshot. The same person may terminate them.
 
 | It can | It cannot |
 | --- | --- |
 | deploy, change and delete the stacks `Shoal-*` | change stacks with other names, also through the CDK's role |
+| start instances of any type, with a role and in a network of any deployment | start instances in another network |
 | have CloudFormation create roles `Shoal-*` within `{BOUNDARY}` | obtain another role, except two of the CDK |
-| read all buckets through such a role; use the account's keys | write to other accounts or outside Shoal's folders |
+| read all buckets through such a role; use the account's keys | write to other accounts |
+| write and delete objects in all buckets of the account through such a role, as below | write or delete other objects |
 | change the code of all deployments of the account | change the code of other CDK apps |""",
     _NAMED: """\
 The policy grants what CloudFormation's handlers need for the resource types in Shoal's templates, according to AWS's
@@ -73,9 +78,19 @@ The policy grants the same for resources that IAM identifies only by ID. It is a
 length of a policy.""",
     BOUNDARY: """\
 The boundary grants nothing by itself. A role of a deployment can do what both its own policies and the boundary allow.
-It can write only to buckets of its own account. `ReadBuckets` names all buckets, because `inputs` can be in any bucket.
+`ReadBuckets` names all buckets, because `inputs` can be in any bucket.
 An administrator can restrict it to buckets with reviews, `shoal-*`, `cdk-shoal-assets-*`, the data buckets, and the
-buckets that `infra/network.py` names for EMR, Amazon Linux and Systems Manager.""",
+buckets that `infra/network.py` names for EMR, Amazon Linux and Systems Manager.
+
+A role can write and delete only in buckets of its own account: everything in buckets `shoal-*`, and in all other
+buckets, because a topology can name its data bucket, these objects:
+
+| keys with | content |
+| --- | --- |
+| `runs/*.????????T??????-????/`, `models/shoal-` | runs of Shoal, models of SageMaker jobs |
+| `datasets/`, `work/`, `nodes/`, `requests/` | everything, also objects of other programs |
+
+If no topology names a data bucket, remove the statement `WriteIntoDataBuckets`. Otherwise name the buckets in it.""",
     TOOLKIT: """\
 The boundary grants nothing by itself. With it, a role of the CDK can change only Shoal's stacks. A stack of a
 different app has its own role, with which CloudFormation acts.""",

@@ -29,8 +29,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
-    ("error", account.may_not_start, "Whether GPU nodes can be started"),
-    ("error", account.root_device_differs, "Whether the images of GPU nodes have the root device of Amazon Linux"),
+    ("error", account.image_unusable, "Whether the images of GPU nodes can be used"),
     (
         "error",
         keys.key_unusable,

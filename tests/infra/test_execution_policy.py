@@ -25,7 +25,11 @@ def test_every_part_of_the_policy_is_needed_or_has_a_reason(handled):
 
 
 REFUSED = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
-POLICIES = {"boundary": [statements(policies.document(policies.BOUNDARY))], "execution": POLICY}
+POLICIES = {
+    "boundary": [statements(policies.document(policies.BOUNDARY))],
+    "execution": POLICY,
+    "user": [statements(policies.document(policies.USER))],
+}
 
 
 @pytest.mark.parametrize(("policy", "what"), [(policy, what) for policy in REFUSED for what in REFUSED[policy]])

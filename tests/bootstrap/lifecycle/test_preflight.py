@@ -121,10 +121,9 @@ def test_without_credentials_or_network_no_rule_runs(monkeypatch) -> None:
     [
         (FreePlan(), "error", "free_plan"),
         (Denied(service="freetier"), "warning", "free_plan"),
-        (Denied(service="ec2", operation="RunInstances"), "error", "may_not_start"),
         (Denied(service="servicequotas"), "warning", "quota_too_low"),
     ],
-    ids=["free plan", "unknown plan", "no permission to start", "unknown quotas"],
+    ids=["free plan", "unknown plan", "unknown quotas"],
 )
 def test_a_restricted_account_is_a_finding(fault, level, rule, aws, findings) -> None:
     parts = {"preprocessing": {"primary": PRIMARY}} if isinstance(fault, FreePlan) else {}

@@ -15,7 +15,7 @@ from shoal_local_aws.faults.capacity import NoCapacityError
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import activities, instances, launch_templates
 from shoal_local_aws.nodes.instances import InstanceRunner
-from shoal_local_aws.nodes.launch_templates import specified_tags
+from shoal_local_aws.permissions.launches import specified_tags
 from shoal_local_aws.seams import autoscaling, ec2, requests
 from shoal_local_aws.service import Record, RefusedError
 

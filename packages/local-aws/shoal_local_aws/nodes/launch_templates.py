@@ -5,12 +5,11 @@ check them, so this module refuses a missing launch template, version or image.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shoal_local_aws.permissions import identities
+from shoal_local_aws.permissions import launches, resources
 from shoal_local_aws.permissions.checks import refusal
-from shoal_local_aws.permissions.resources import Permission, reading_image
 from shoal_local_aws.seams import ec2, identity, requests, ssm
 from shoal_local_aws.service import Record, RefusedError, parameter
 
@@ -54,14 +53,7 @@ def data_of(reference: Mapping[str, Any]) -> Record:
     Raises:
         RefusedError: The launch template or its version does not exist.
     """
-    if not reference:
-        raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
-    name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
-    template = next(
-        (held for key, held in ec2.launch_templates.items() if name in (key, held["LaunchTemplateName"])), None
-    )
-    if template is None:
-        raise RefusedError("ValidationError", f"The specified launch template, {name}, does not exist.")
+    _, template = _template_of(reference)
     version = str(reference.get("Version", "$Default"))
     numbers = {"$Latest": template["LatestVersionNumber"], "$Default": template["DefaultVersionNumber"]}
     number = str(numbers.get(version, version))
@@ -69,7 +61,19 @@ def data_of(reference: Mapping[str, Any]) -> Record:
         if str(held["VersionNumber"]) == number:
             data: Record = held["LaunchTemplateData"]
             return data
+    name = template["LaunchTemplateName"]
     raise RefusedError("ValidationError", f"The launch template {name} has no version {version}.")
+
+
+def _template_of(reference: Mapping[str, Any]) -> tuple[str, Record]:
+    """Return the id and the record of a launch template."""
+    if not reference:
+        raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
+    name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
+    for identifier, held in ec2.launch_templates.items():
+        if name in (identifier, held["LaunchTemplateName"]):
+            return identifier, held
+    raise RefusedError("ValidationError", f"The specified launch template, {name}, does not exist.")
 
 
 def image(name: str) -> str:
@@ -94,42 +98,19 @@ def image(name: str) -> str:
     return str(stored["Value"])
 
 
-def require_permissions(reference: Mapping[str, Any]) -> None:
-    """Raise RefusedError if the caller lacks a permission that is required to start an instance from a launch template.
+def require_permissions(reference: Mapping[str, Any], subnets: Sequence[str]) -> None:
+    """Raise RefusedError if the caller lacks a permission that is required to start an instance from a launch template
+    in these subnets.
 
     Auto Scaling checks this before it creates or changes a group ("Control Amazon EC2 launch template usage in Auto
     Scaling groups", "Permissions validation for ec2:RunInstances and iam:PassRole", read on 2026-11-29).
     """
-    for action, arn, keys in _permissions_of_launch(data_of(reference)):
-        if reason := refusal(identity.verified_key.get(), action, arn, keys):
+    identifier, _ = _template_of(reference)
+    for action, arn, keys in launches.of_launch(data_of(reference), subnets, identifier):
+        context = {**keys, **resources.tags_of(arn, "ec2")}
+        if reason := refusal(identity.verified_key.get(), action, arn, context):
             name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
             raise RefusedError("AccessDenied", f"You are not authorized to use launch template: {name}. {reason}")
-
-
-def _permissions_of_launch(data: Record) -> Iterator[Permission]:
-    region, account = requests.region(), requests.account()
-    given = data.get("IamInstanceProfile") or {}
-    profile = str(given.get("Arn") or given.get("Name") or "").rpartition("/")[2]
-    keys = {"ec2:InstanceProfile": f"arn:aws:iam::{account}:instance-profile/{profile}"} if profile else {}
-    for kind, own in (("instance", keys), ("volume", {})):
-        arn, tags = f"arn:aws:ec2:{region}:{account}:{kind}/*", specified_tags(data, kind)
-        wanted = {f"aws:RequestTag/{tag['Key']}": tag["Value"] for tag in tags}
-        yield "ec2:RunInstances", arn, {**own, **wanted}
-        if tags:
-            yield "ec2:CreateTags", arn, {"ec2:CreateAction": "RunInstances", **wanted}
-    if role := identities.role_of_profile(profile):
-        yield "iam:PassRole", f"arn:aws:iam::{account}:role/{role}", {"iam:PassedToService": "ec2.amazonaws.com"}
-    yield from reading_image(str(data.get("ImageId", "")), region, account)
-
-
-def specified_tags(data: Record, kind: str) -> list[Record]:
-    """Return the tags that a launch template specifies for a new resource of type `instance` or `volume`."""
-    return [
-        {"Key": tag["Key"], "Value": tag["Value"]}
-        for specification in data.get("TagSpecifications") or []
-        if specification.get("ResourceType") == kind
-        for tag in specification["Tags"]
-    ]
 
 
 def placement_group(data: Mapping[str, Any]) -> str:

@@ -70,7 +70,7 @@ class _Operations:
         policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
         check_template(template)
-        launch_templates.require_permissions(template)
+        launch_templates.require_permissions(template, _subnets(parameters))
         answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
             group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
@@ -87,7 +87,8 @@ class _Operations:
         sizes = _sizes(group, parameters)
         # A change of sizes must not need ec2:RunInstances, because CloudFormation's delete handler for groups lacks it.
         if not parameters.keys() <= {*_SIZES, "Action", "AutoScalingGroupName", "Version"}:
-            launch_templates.require_permissions(template or group["LaunchTemplate"])
+            subnets = _subnets(parameters) or subnets_of(group)
+            launch_templates.require_permissions(template or group["LaunchTemplate"], subnets)
         if template:
             group["LaunchTemplate"] = cloudformation.template_of_group(template)
         group.update(sizes)
@@ -161,6 +162,10 @@ def _named(parameters: Record) -> Record:
 def _given_template(parameters: Record) -> Record:
     parts = {name: parameter(parameters, f"LaunchTemplate.{name}") for name in _TEMPLATE_PARTS}
     return {name: value for name, value in parts.items() if value}
+
+
+def _subnets(parameters: Record) -> list[str]:
+    return subnets_of({"VPCZoneIdentifier": parameter(parameters, "VPCZoneIdentifier")})
 
 
 def template_of_policy(policy: Mapping[str, Any]) -> Record:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from shoal_local_aws.permissions.resources import Permission
+from shoal_local_aws.permissions.launches import Permission
 from shoal_local_aws.seams.lookup import Record
 
 _FIELD = re.compile(r"\{([\w.]+)\}")

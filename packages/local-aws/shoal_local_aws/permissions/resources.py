@@ -1,19 +1,17 @@
 """Finds the resources of a request, their tags, and the additional permissions that the request needs.
 
 This module does what ministack does not. It reads lists of resources. It adds `iam:PassRole` for roles that are passed
-to a service, and `ssm:GetParameters` for a parameter that names an image.
+to a service, and all permissions of a launch.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from shoal_local_aws.permissions import identities
+from shoal_local_aws.permissions import identities, launches
+from shoal_local_aws.permissions.launches import Permission
 from shoal_local_aws.seams import autoscaling, ec2, emr, identity, requests, storage
 from shoal_local_aws.seams.lookup import Record
-
-Permission = tuple[str, str, Record]
-"""A permission that a request needs: action, resource and condition keys."""
 
 _PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "budgets": (("BudgetName",), "budgets::{account}:budget/{name}"),
@@ -99,16 +97,18 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
             named = [f"arn:aws:logs:{region}:{account}:log-group:{stream}"]
         if service == "ec2" and _ENDING.match(operation):
             named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
-        first, *rest = named or [arn]
-        others: list[Permission] = [("", each, {}) for each in rest]
+        others: list[Permission] = [("", each, {}) for each in named or [arn]]
+        if service == "ec2" and operation == "RunInstances":
+            others = list(launches.of_request(query))
+        (_, first, keys), *others = others
         found = Resource(first)
+        found.keys = keys
         tagging: list[Permission] = (
             [("sagemaker:AddTags", first, {})] if service == "sagemaker" and asked.get("Tags") else []
         )
         if namespace := asked.get("Namespace"):
             found.keys = {"cloudwatch:namespace": namespace}
-        image = reading_image(str(asked.get("ImageId", "")), region, account) if operation == "RunInstances" else ()
-        found.also = (*others, *_passed(operation, asked, account), *tagging, *image)
+        found.also = (*others, *_passed(operation, asked, account), *tagging)
         return found
 
     return completed
@@ -161,18 +161,6 @@ def _passed(operation: str, asked: Record, account: str) -> Iterator[Permission]
                 role = identities.role_of_profile(role)
             arn = role if role.startswith("arn:") else f"arn:aws:iam::{account}:role/{role}"
             yield "iam:PassRole", arn, {"iam:PassedToService": service}
-
-
-def reading_image(image: str, region: str, account: str) -> Iterator[Permission]:
-    """Yield the permission to read the parameter that `image` refers to, if any.
-
-    EC2 requires this permission from a caller that starts instances, even in a dry run
-    (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on 2026-11-29).
-    """
-    prefix, _, name = image.partition("resolve:ssm:")
-    if name and not prefix:
-        name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account
-        yield "ssm:GetParameters", f"arn:aws:ssm:{region}:{owner}:parameter/{name.lstrip('/')}", {}
 
 
 def _group_tags() -> Iterator[tuple[str, list[Record]]]:

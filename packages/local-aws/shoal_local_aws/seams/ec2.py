@@ -12,6 +12,8 @@ operations = Operations(_ec2, "_ACTION_MAP")
 # Records by id (placement groups by name)
 
 addresses: Table = _ec2.take("_addresses")
+images: Table = _ec2.take("_images")
+"""Images that the account has registered."""
 instances: Table = _ec2.take("_instances")
 internet_gateways: Table = _ec2.take("_internet_gateways")
 launch_templates: Table = _ec2.take("_launch_templates")

@@ -104,6 +104,37 @@ def test_an_image_by_parameter_needs_permission_to_read_it(image, arn):
     boto3.client("ssm").delete_parameter(Name="/golden")
 
 
+@pytest.mark.parametrize(
+    ("resource", "condition", "asked"),
+    [
+        ("instance/*", {"aws:RequestTag/ours": "yes"}, {}),
+        ("instance/*", {"ec2:InstanceProfile": f"arn:aws:iam::{ACCOUNT}:instance-profile/nodes"}, {}),
+        (":image/*", {"ec2:Owner": ACCOUNT}, {}),
+        ("subnet/*", {"aws:ResourceTag/ours": "yes"}, {}),
+        ("security-group/*", {"aws:ResourceTag/ours": "yes"}, {"SecurityGroupIds": ["sg-00000001"]}),
+        (
+            ":snapshot/*",
+            {"ec2:Owner": "amazon"},
+            {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"SnapshotId": "snap-1"}}]},
+        ),
+    ],
+)
+def test_each_resource_of_a_launch_needs_permission_with_the_condition_keys_of_its_type(resource, condition, asked):
+    place = f"arn:aws:ec2:{REGION}:" + (resource if resource.startswith(":") else f"{ACCOUNT}:{resource}")
+    every = {"Effect": "Allow", "Action": ["ec2:RunInstances"], "Resource": ["*"]}
+    unless = {
+        "Effect": "Deny",
+        "Action": ["ec2:RunInstances"],
+        "Resource": [place],
+        "Condition": {"StringNotEquals": condition},
+    }
+    request = {"DryRun": True, "ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, **asked}
+    for statements, answer in (([every], "DryRunOperation"), ([every, unless], "UnauthorizedOperation")):
+        ec2 = session_with({"Version": "2012-10-17", "Statement": statements}).client("ec2")
+        with pytest.raises(ClientError, match=answer):
+            ec2.run_instances(**request)
+
+
 def test_changing_more_than_a_groups_size_needs_the_permissions_of_a_launch():
     tags = [{"ResourceType": each, "Tags": [{"Key": "ours", "Value": "yes"}]} for each in ("instance", "volume")]
     data = {

@@ -1,0 +1,83 @@
+"""Lists the permissions that EC2 requires for a launch: one for each resource that the launch uses or creates.
+
+Each type of resource has its own condition keys. Source: "Actions, resources, and condition keys for Amazon EC2"
+(https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html, read on 2026-11-30).
+"""
+
+from collections.abc import Iterator, Sequence
+
+from shoal_local_aws.permissions import identities
+from shoal_local_aws.seams import ec2, requests
+from shoal_local_aws.seams.lookup import Record
+
+Permission = tuple[str, str, Record]
+"""A permission that a request needs: action, resource and condition keys."""
+_RUN = "ec2:RunInstances"
+_DATA = "LaunchTemplateData"
+
+
+def of_request(query: Record) -> Iterator[Permission]:
+    """Yield the permissions for a RunInstances request, from its parameters, which are named like a template's data."""
+    data = ec2.read_template.now({f"{_DATA}.{name}": value for name, value in query.items()}, _DATA)
+    subnets = query.get("SubnetId") or [each["SubnetId"] for each in data.get("NetworkInterfaces", ()) if each]
+    return of_launch(data, subnets or [ec2.default_subnet])
+
+
+def of_launch(data: Record, subnets: Sequence[str], template: str = "") -> Iterator[Permission]:
+    """Yield the permissions to start an instance.
+
+    Args:
+        data: Data of a launch template.
+        subnets: Ids of the subnets in which the instance may start.
+        template: Id of the launch template, if the launch names one.
+    """
+    region, account = requests.region(), requests.account()
+    place, image = f"arn:aws:ec2:{region}:{account}", str(data.get("ImageId", ""))
+    owner = account if image in ec2.images else "amazon"  # the emulator has no images of other accounts
+    yield _RUN, f"arn:aws:ec2:{region}::image/{image}", {"ec2:Owner": owner}
+    given = data.get("IamInstanceProfile") or {}
+    profile = str(given.get("Arn") or given.get("Name") or "").rpartition("/")[2]
+    keys = {"ec2:InstanceProfile": f"arn:aws:iam::{account}:instance-profile/{profile}"} if profile else {}
+    for kind, own in (("instance", keys), ("network-interface", {}), ("volume", {})):
+        arn, tags = f"{place}:{kind}/*", specified_tags(data, kind)
+        wanted = {f"aws:RequestTag/{tag['Key']}": tag["Value"] for tag in tags}
+        yield _RUN, arn, {**own, **wanted}
+        if tags:
+            yield "ec2:CreateTags", arn, {"ec2:CreateAction": "RunInstances", **wanted}
+    groups = [name for each in data.get("NetworkInterfaces") or () for name in each.get("Groups") or ()]
+    group = (data.get("Placement") or {}).get("GroupName")
+    for kind, names in (
+        ("launch-template", [template]),
+        ("placement-group", [group]),
+        ("security-group", [*(data.get("SecurityGroupIds") or ()), *groups]),
+        ("subnet", subnets),
+    ):
+        yield from ((_RUN, f"{place}:{kind}/{name}", {}) for name in names if name)
+    for mapping in data.get("BlockDeviceMappings") or ():
+        if snapshot := mapping.get("Ebs", {}).get("SnapshotId"):
+            yield _RUN, f"arn:aws:ec2:{region}::snapshot/{snapshot}", {}
+    if role := identities.role_of_profile(profile):
+        yield "iam:PassRole", f"arn:aws:iam::{account}:role/{role}", {"iam:PassedToService": "ec2.amazonaws.com"}
+    yield from _reading_image(image, region, account)
+
+
+def specified_tags(data: Record, kind: str) -> list[Record]:
+    """Return the tags that a launch template specifies for a new resource, such as `instance` or `volume`."""
+    return [
+        {"Key": tag["Key"], "Value": tag["Value"]}
+        for specification in data.get("TagSpecifications") or []
+        if specification.get("ResourceType") == kind
+        for tag in specification["Tags"]
+    ]
+
+
+def _reading_image(image: str, region: str, account: str) -> Iterator[Permission]:
+    """Yield the permission to read the parameter that `image` refers to, if any.
+
+    EC2 requires this permission from a caller that starts instances, even in a dry run
+    (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on 2026-11-29).
+    """
+    prefix, _, name = image.partition("resolve:ssm:")
+    if name and not prefix:
+        name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account
+        yield "ssm:GetParameters", f"arn:aws:ssm:{region}:{owner}:parameter/{name.lstrip('/')}", {}
