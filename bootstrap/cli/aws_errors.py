@@ -4,8 +4,16 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConfigParseError,
     CredentialRetrievalError,
     HTTPClientError,
+    InvalidChecksumConfigError,
+    InvalidConfigError,
+    InvalidDefaultsMode,
+    InvalidRegionError,
+    InvalidRetryConfigurationError,
+    InvalidS3AddressingStyleError,
+    InvalidSTSRegionalEndpointsConfigError,
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
@@ -22,6 +30,16 @@ from bootstrap.aws.retry import CREDENTIAL_ERRORS, THROTTLED
 
 AwsError = BotoCoreError | ClientError | Boto3Error
 
+_SETTINGS = (
+    ConfigParseError,
+    InvalidChecksumConfigError,
+    InvalidConfigError,
+    InvalidDefaultsMode,
+    InvalidRegionError,
+    InvalidRetryConfigurationError,
+    InvalidS3AddressingStyleError,
+    InvalidSTSRegionalEndpointsConfigError,
+)
 _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
 
 
@@ -32,6 +50,13 @@ def sentence(error: AwsError) -> str:
             f"no usable AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE. Without "
             "an AWS account, use the emulator: shoal embedded"
         )
+    if isinstance(error, _SETTINGS):
+        return (
+            f"a setting for AWS is not valid ({_words(error)}); correct the environment variable AWS_..., or the entry "
+            "in ~/.aws/config"
+        )
+    if "Invalid header value" in str(error):  # do not quote the value, which may be a secret
+        return "your AWS credentials contain a line break or another character that they cannot have; set them again"
     if isinstance(error, SSOError | TokenRetrievalError):
         return f"your AWS login has expired ({_words(error)}); run: aws sso login"
     if isinstance(error, SSLError):
@@ -43,18 +68,24 @@ def sentence(error: AwsError) -> str:
         return f"cannot reach AWS ({_words(error)}); {loopback.START}"
     if isinstance(error, NoConnectionError | HTTPClientError):
         return f"cannot reach AWS ({_words(error)}); check the network, and the proxy if there is one"
-    if isinstance(error, ClientError):
-        code = error.response["Error"].get("Code", "")
-        if code in CREDENTIAL_ERRORS:
-            return f"AWS rejected your credentials ({_words(error)}); renew them, or change AWS_PROFILE"
-        if code in _NOT_ALLOWED:
-            return (
-                f"your AWS credentials do not allow this request ({_words(error)}); ask your administrator for "
-                f"the permission, or use different credentials"
-            )
-        if code in THROTTLED:
-            return f"AWS is throttling requests ({_words(error)}); run the command again in a minute"
+    if isinstance(error, ClientError) and (words := _refusal(error)):
+        return words
     return f"AWS failed: {_words(error)}"
+
+
+def _refusal(error: ClientError) -> str | None:
+    """Return the message for a request that AWS refused, or None for an error without a known cause."""
+    code = error.response["Error"].get("Code", "")
+    if code in CREDENTIAL_ERRORS:
+        return f"AWS rejected your credentials ({_words(error)}); renew them, or change AWS_PROFILE"
+    if code in _NOT_ALLOWED:
+        return (
+            f"your AWS credentials do not allow this request ({_words(error)}); ask your administrator for "
+            f"the permission, or use different credentials"
+        )
+    if code in THROTTLED:
+        return f"AWS is throttling requests ({_words(error)}); run the command again in a minute"
+    return None
 
 
 def _words(error: AwsError) -> str:

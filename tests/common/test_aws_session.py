@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import CredentialRetrievalError
+from botocore.exceptions import CredentialRetrievalError, InvalidConfigError
 
 from common.aws_session import core_session
 
@@ -76,3 +76,28 @@ def test_valid_credentials_of_a_process_are_used(uses: Any, tmp_path: Path) -> N
     for more in ({}, {"Expiration": "2100-01-01T00:00:00+00:00"}):
         uses(printing(tmp_path, json.dumps({**VALID, **more})))
         assert frozen().secret_key == "secret"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("AWS_ENDPOINT_URL", url)
+            for url in ("file:///x", "x", "http://[::1", "http://h:99999", "ftp://h", "http://h h")
+        ),
+        ("AWS_ENDPOINT_URL_S3", "s3.local"),
+        ("AWS_MAX_ATTEMPTS", "x"),
+        ("AWS_METADATA_SERVICE_TIMEOUT", "x"),
+        ("endpoint_url", "file:///x"),
+        ("max_attempts", "x"),
+    ],
+)
+def test_a_setting_that_botocore_cannot_read_is_named(name, value, tmp_path, monkeypatch, messages) -> None:
+    (tmp_path / "config").write_text("[default]\n" + (f"{name} = {value}\n" if name.islower() else ""))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    if name.isupper():
+        monkeypatch.setenv(name, value)
+    with messages.raises(InvalidConfigError) as error:
+        core_session()
+    assert name in str(error.value)

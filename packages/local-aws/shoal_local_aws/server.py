@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from shoal_local_aws import origin_check
+from shoal_local_aws import nesting, origin_check
 from shoal_local_aws.cloudformation import dependencies, registry, resources, stacks
 from shoal_local_aws.emr import api, metrics
 from shoal_local_aws.faults import account, requests
@@ -30,6 +30,7 @@ def main() -> None:
     machines = Machines(folder)
     identities.add_user(folder / USER_FILE)
     identities.add_managed_policies()
+    nesting.install()
     checks.install(folder)
     faults = Faults(folder)
     requests.install(faults)

@@ -142,6 +142,12 @@ def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
         if asked not in operations:
             message = f"The embedded AWS does not support {asked} of {name}."
             return requests.json_error("UnknownOperationException", message)
-        return operations[asked](json.loads(body or b"{}"))
+        try:
+            fields = json.loads(body or b"{}")
+        except ValueError:
+            fields = None
+        if not isinstance(fields, dict):
+            return requests.json_error("SerializationException", "Invalid JSON")
+        return operations[asked](fields)
 
     return handle

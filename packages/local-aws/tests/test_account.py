@@ -139,3 +139,22 @@ def test_only_a_cluster_without_work_is_idle(client):
     until(lambda: state() == "TERMINATED")
     assert idle(client, cluster, 2) == []
     assert emr.list_instances(ClusterId=cluster, InstanceStates=["RUNNING"])["Instances"] == []
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments"),
+    [
+        ("ssm", "get_parameters", {"Names": ["x"]}),
+        ("emr", "list_clusters", {}),
+        ("sagemaker", "list_training_jobs", {}),
+    ],
+)
+def test_json_that_is_nested_too_deeply_is_refused(service, operation, arguments, client):
+    asking = client(service)
+    asking.meta.events.register(
+        f"before-call.{service}", lambda params, **_: params.update(body=b"[" * 100_000), "deep"
+    )
+    with pytest.raises(ClientError, match="SerializationException") as refusal:
+        getattr(asking, operation)(**arguments)
+    asking.meta.events.unregister(f"before-call.{service}", unique_id="deep")
+    assert refusal.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
