@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import boto3
 from botocore.config import Config
 from botocore.credentials import EnvProvider
+from botocore.exceptions import BotoCoreError, ClientError
 from shoal_guard.sweep import account
 
 from common.aws_session import core_session
@@ -59,3 +60,11 @@ class Account(account.Account):
 
     def __init__(self, session: boto3.Session | None = None) -> None:
         super().__init__(session or connect())
+
+
+def name_of(checked: account.Account) -> str:
+    """Return the number and the region of an account, for messages."""
+    try:
+        return f"account {checked.number()} in {checked.region}"
+    except (BotoCoreError, ClientError):
+        return f"your account in {checked.region}"

@@ -14,16 +14,19 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from string import Formatter
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from bootstrap.cli import figures
 from bootstrap.terminal import columns, wrapped
 from common.display import plural, printable, printable_lines
+
+if TYPE_CHECKING:
+    from bootstrap.aws.account import Account
 
 JSON = "shoal.json"
 """Key in the `meta` of a Click context: true if --json was given."""
@@ -72,6 +75,22 @@ class Result:
     """Messages for standard error. They are not printed with --json, because `content` contains them."""
     failures: Sequence[str] = ()
     """Messages for standard error. They are also printed with --json."""
+
+
+def with_unanswered(result: Result, account: "Account", unanswered: Sequence[str]) -> Result:
+    """Return the result of a command, with exit status 1 and a message if AWS did not answer some requests.
+
+    `unanswered` says what is unknown for this reason.
+    """
+    if not unanswered:
+        return result
+    from bootstrap.aws.account import name_of
+
+    failure = (
+        f"AWS did not answer every request for {name_of(account)}: {'; '.join(dict.fromkeys(unanswered))}. Use "
+        "credentials with the missing permissions, and run the command again"
+    )
+    return replace(result, status=1, failures=[*result.failures, failure])
 
 
 def print_result(result: Result, stream: TextIO | None = None) -> int:

@@ -25,6 +25,8 @@ class Bill:
     since: str
     services: Mapping[str, float]
     why: str = ""
+    is_denied: bool = False
+    """True if the user is not allowed to query Cost Explorer."""
 
     @property
     def total(self) -> float | None:
@@ -46,7 +48,8 @@ def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
         )
     except ClientError as error:
         message = error.response["Error"].get("Message") or error.response["Error"].get("Code")
-        return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {message}")
+        denied = "AccessDenied" in error.response["Error"].get("Code", "")
+        return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {message}", is_denied=denied)
     except BotoCoreError as error:
         return Bill(since=start, services={}, why=f"Shoal cannot reach Cost Explorer: {error}")
     services: dict[str, float] = {}

@@ -5,7 +5,7 @@ from typing import Any
 
 from bootstrap.cli.command import command
 from bootstrap.cli.figures import dollars, kept_content, spent
-from bootstrap.cli.output import Result
+from bootstrap.cli.output import Result, with_unanswered
 from bootstrap.cli.target import Target, target_options
 
 _PAST = timedelta(days=30)
@@ -27,12 +27,14 @@ def run(target: Target) -> Result:
     name, account = target.name, target.account
     now = datetime.now(UTC)
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
-    staying, kept_rows = kept_content(*kept.find_kept(name, account))
+    buckets, unanswered = kept.find_kept(name, account)
+    staying, kept_rows = kept_content(buckets, unanswered)
     if stack is None and not kept_rows and not was_deleted(name, account):
         raise no_such_deployment(name, account)
     current = None if stack is None else status.read_status(name, account)
     created = current.stack["CreationTime"].astimezone(UTC) if current else now - _PAST
     billed = bill.fetch_bill(account, name, created)
+    unanswered += [billed.why] * billed.is_denied
     content: dict[str, Any] = {
         "deployment": name,
         "billed": billed.total,
@@ -46,7 +48,8 @@ def run(target: Target) -> Result:
         *kept_rows,
     ]
     if current is None:
-        return Result(content, [[("deployment", f"{name}: no stack in {account.region}"), *bills]])
+        result = Result(content, [[("deployment", f"{name}: no stack in {account.region}"), *bills]])
+        return with_unanswered(result, account, unanswered)
     hours = (now - created) / timedelta(hours=1)
     guard, most = current.guard, current.most
     content |= {
@@ -65,4 +68,4 @@ def run(target: Target) -> Result:
         ("at most", f"{dollars(content['estimate'])}, if everything had run all the time"),
         *bills,
     ]
-    return Result(content, [rows])
+    return with_unanswered(Result(content, [rows]), account, unanswered)

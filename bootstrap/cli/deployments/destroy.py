@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, kept_text, spent
-from bootstrap.cli.output import Part, Result, Table, confirm, say
+from bootstrap.cli.output import Part, Result, Table, confirm, say, with_unanswered
 from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
 from common.display import plural
@@ -35,13 +35,11 @@ _THINGS = Table(
 
 
 @command(
-    help="Delete a deployment. The command shows what will be deleted and what will be kept, asks for "
-    "confirmation, and "
-    "deletes the stack. Then it queries every AWS service for resources of the deployment, and deletes what is left. "
-    "The command works in every state of the stack: half created, half deleted, or deleted by hand. The exit "
-    "status is 1 if "
-    "something that costs money is left, or if AWS does not answer. Data that the topology keeps, and a data bucket "
-    "with runs that were not fetched, do not count as left.",
+    help="Delete a deployment. The command shows what will be deleted and what will be kept, asks for confirmation, "
+    "and deletes the stack. Then it queries every AWS service for resources of the deployment, and deletes what is left. "
+    "The command works in every state of the stack: half created, half deleted, or deleted by hand. The exit status is "
+    "1 if something that costs money is left, or if AWS does not answer, also with --dry-run. Data that the topology "
+    "keeps, and a data bucket with runs that were not fetched, do not count as left.",
     epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo",
 )
 @target_options
@@ -59,6 +57,8 @@ def run(
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask for confirmation; check with --dry-run, then destroy with --yes")
+    from shoal_guard.sweep.sweeping import UNVERIFIED
+
     from bootstrap.aws.deployment import no_such_deployment
     from bootstrap.removal import teardown
 
@@ -75,7 +75,8 @@ def run(
         nothing = f"nothing of '{name}' is left to destroy{_but_kept(len(before.kept))}"
         return Result({**content, "destroyed": True}, [nothing])
     if dry_run:
-        return Result(content, [_THINGS])
+        unknown = [f"{thing.kind}: {thing.why}" for thing in before.things if thing.outcome == UNVERIFIED]
+        return with_unanswered(Result(content, [_THINGS]), account, [*unknown, *before.notes])
     if yes and before.trains != [] and not stop_runs:
         trains = f"{', '.join(before.trains)} is running" if before.trains else "a training run might be active"
         raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or first run: shoal stop {name}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command
 from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
-from bootstrap.cli.output import Result, Table
+from bootstrap.cli.output import Result, Table, with_unanswered
 from bootstrap.cli.target import Target, target_options
 from common.display import plural
 from common.errors import ShoalError
@@ -49,14 +49,20 @@ def run(target: Target) -> Result:
 
     name, account = target.name, target.account
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
-    staying, kept_rows = kept_content(*kept.find_kept(name, account))
+    buckets, unanswered = kept.find_kept(name, account)
+    staying, kept_rows = kept_content(buckets, unanswered)
     if stack is None and kept_rows:
         rows = [("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
-        return Result({"deployment": name, "state": None, "kept": staying}, [rows])
+        return with_unanswered(
+            Result({"deployment": name, "state": None, "kept": staying}, [rows]), account, unanswered
+        )
     now = status.read_status(name, account)
     runs, run_rows = _runs(now, account)
     content = {**_content(now), "runs": runs, "kept": staying}
-    return Result(content, [[*_rows(now, account.region), *run_rows, *kept_rows]])
+    result = Result(content, [[*_rows(now, account.region), *run_rows, *kept_rows]])
+    unanswered += [f"the reports of the nodes '{group.name}'" for group in now.groups if group.ready is None]
+    unanswered += [f"the runs ({row[1]})" for row in run_rows if runs is None]
+    return with_unanswered(result, account, unanswered)
 
 
 def _all(target: Target) -> Result:
@@ -85,7 +91,9 @@ def _all(target: Target) -> Result:
     nowhere = "" if target.region else " or any other region"
     text = _ALL if listed else f"no deployment in {account.region}{nowhere}"
     note = f"note: Shoal could not check these regions: {unchecked}" if unchecked else ""
-    return Result({"deployments": listed, "unchecked": unchecked}, [text, note])
+    unanswered = [f"{each['deployment']} in {each['region']}: {each['error']}" for each in listed if each["error"]]
+    result = Result({"deployments": listed, "unchecked": unchecked}, [text, note])
+    return with_unanswered(result, account, [*unanswered, *filter(None, [unchecked])])
 
 
 def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | None, list[tuple[str, str]]]:

@@ -16,6 +16,7 @@ from bootstrap.removal.ownership import KINDS, Ownership
 from bootstrap.removal.sweep import find_resources, sweep
 from common.errors import ShoalError
 from infra import topology
+from tests.bootstrap.cli.command import shoal_here
 from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter, command, make_bucket, make_stack
 
 SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem", "resourcegroupstaggingapi": "tagging"}
@@ -95,6 +96,16 @@ def test_a_denied_list_is_not_an_empty_one(account, aws):
         things = find_resources("never-was", account)
     assert {thing.outcome for thing in things} == {UNVERIFIED}
     assert len({thing.kind for thing in things}) >= len(LISTS)
+
+
+@pytest.mark.parametrize("called", [("destroy", "--dry-run"), ("costs",), ("status",)], ids=lambda called: called[0])
+def test_what_aws_does_not_answer_is_an_error_that_names_call_account_and_region(called, account, aws, messages):
+    name = f"unread-{called[0]}"
+    make_stack(topology.stack_name(name), {"Topic": {"Type": "AWS::SNS::Topic"}})
+    with aws.faults.during(denied("s3 ListBuckets"), denied("ec2 DescribeVpcs")):
+        done = shoal_here(called[0], name, *called[1:])
+    assert (done.returncode, "ListBuckets" in done.stderr) == (1, True)
+    messages.check(done.stderr.strip().splitlines()[-1])
 
 
 def destroy(deployment):

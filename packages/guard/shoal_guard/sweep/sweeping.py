@@ -119,7 +119,8 @@ def of_kind(owner: Owner, name: str) -> Iterator[FoundResource]:
             seen.add(identifier)
             yield from _if_owned(owner, name, identifier, record)
     except (BotoCoreError, ClientError) as error:
-        why = f"AWS did not list it ({reason_of(error)}); try again with other credentials"
+        call = f"{error.operation_name}: " if isinstance(error, ClientError) else ""
+        why = f"AWS did not list it ({call}{reason_of(error)}); try again with other credentials"
         yield FoundResource(kind=name, identifier=ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
         for named in {kind.identifier_in(arn) for arn in owner.arns} - seen - {None}:
             yield from _if_owned(owner, name, str(named), {})
