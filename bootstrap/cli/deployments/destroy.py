@@ -36,10 +36,10 @@ _THINGS = Table(
 
 @command(
     help="Delete a deployment. The command shows what will be deleted and what will be kept, asks for confirmation, "
-    "and deletes the stack. Then it queries every AWS service for resources of the deployment, and deletes what is left. "
-    "The command works in every state of the stack: half created, half deleted, or deleted by hand. The exit status is "
-    "1 if something that costs money is left, or if AWS does not answer, also with --dry-run. Data that the topology "
-    "keeps, and a data bucket with runs that were not fetched, do not count as left.",
+    "and deletes the stack. Then it queries every AWS service for resources of the deployment, and deletes what is "
+    "left. The command works in every state of the stack: half created, half deleted, or deleted by hand. The exit "
+    "status is 1 if something that costs money is left, or if AWS does not answer, also with --dry-run. Data that the "
+    "topology keeps, and a data bucket with runs that were not fetched, do not count as left.",
     epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo",
 )
 @target_options

@@ -1,5 +1,6 @@
 """CloudFormation types of EC2 that ministack lacks."""
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 
 from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType, call_service
@@ -16,6 +17,8 @@ _SOURCES = {  # property of a rule in a template: path in EC2's format
     "SourceSecurityGroupName": ("UserIdGroupPairs", "GroupName"),
     "SourceSecurityGroupOwnerId": ("UserIdGroupPairs", "UserId"),
 }
+_QUICK = {"Delay": 1, "MaxAttempts": 300}
+"""Pause in seconds, and number of requests, while an instance starts or terminates."""
 
 
 def _tagged(properties: Record, kind: str) -> Record:
@@ -124,6 +127,32 @@ def _created_by(operation: str, answer: str, identifier: str, kind: str) -> Call
     return create
 
 
+def _create_instance(logical: str, properties: Record, stack: str) -> Created:
+    del logical, stack
+    values = {name: value for name, value in properties.items() if name != TAGS}
+    if profile := values.get("IamInstanceProfile"):
+        values["IamInstanceProfile"] = {"Name": profile}
+    if zone := values.pop("AvailabilityZone", None):
+        values["Placement"] = {"AvailabilityZone": zone}
+    if data := values.get("UserData"):
+        values["UserData"] = b64decode(data)  # botocore encodes it again
+    answer = call_service(
+        "ec2", "run_instances", {**values, "MinCount": 1, "MaxCount": 1, **_tagged(properties, "instance")}
+    )
+    identifier = answer["Instances"][0]["InstanceId"]
+    client("ec2").get_waiter("instance_running").wait(InstanceIds=[identifier], WaiterConfig=_QUICK)
+    (reservation,) = client("ec2").describe_instances(InstanceIds=[identifier])["Reservations"]
+    made = reservation["Instances"][0]
+    attributes = {"InstanceId": identifier, "PrivateIp": made["PrivateIpAddress"]}
+    return identifier, {**attributes, "PrivateDnsName": made["PrivateDnsName"]}
+
+
+def _delete_instance(identifier: str, properties: Record) -> None:
+    del properties
+    client("ec2").terminate_instances(InstanceIds=[identifier])
+    client("ec2").get_waiter("instance_terminated").wait(InstanceIds=[identifier], WaiterConfig=_QUICK)
+
+
 def _create_placement_group(logical: str, properties: Record, stack: str) -> Created:
     name = generated_name(stack, logical)
     values = {key: value for key, value in properties.items() if key != TAGS}
@@ -171,6 +200,13 @@ TYPES: Mapping[str, ResourceType] = {
         create=_created_by("create_volume", "", "VolumeId", "volume"),
         delete=lambda identifier, _: client("ec2").delete_volume(VolumeId=identifier),
         gone=("InvalidVolume.NotFound",),
+        change=_change_ec2_tags,
+        changeable=(TAGS,),
+    ),
+    "AWS::EC2::Instance": ResourceType(
+        create=_create_instance,
+        delete=_delete_instance,
+        gone=("InvalidInstanceID.NotFound",),
         change=_change_ec2_tags,
         changeable=(TAGS,),
     ),

@@ -69,9 +69,27 @@ def install() -> None:
         return also or replacing(name, old, new)
 
     cloudformation.replaces.put(replaces)
+    cloudformation.check_template.wrap(_naming_itself)
     _make_types_stricter()
     _name_zones()
     cloudformation.conditions.wrap(_joining)
+
+
+def _naming_itself(check: Callable[..., None]) -> Callable[..., None]:
+    """Make the refusal of an unknown type say that the emulator lacks it, because AWS may have the type."""
+
+    def checked(*template: Any, **more: Any) -> None:
+        try:
+            check(*template, **more)
+        except ValueError as error:
+            _, unknown, types = str(error).partition("Unrecognized resource types: ")
+            if unknown:
+                raise ValueError(
+                    f"The embedded AWS does not have the resource types {types}, which AWS may have"
+                ) from None
+            raise
+
+    return checked
 
 
 def _name_zones() -> None:

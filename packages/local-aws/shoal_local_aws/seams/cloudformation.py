@@ -48,6 +48,11 @@ conditions: PatchPoint[Callable[[Record, Record], dict[str, bool]]] = PatchPoint
 )
 """Returns the values of a template's conditions. Arguments: the template, its parameters (each with a `Value`)."""
 
+check_template: PatchPoint[Callable[..., None]] = PatchPoint(
+    "validate_template_support", _engine, _handlers, _changesets
+)
+"""Raises ValueError for a template with unknown resource types, and for other wrong templates."""
+
 # Resources
 
 create_resource: PatchPoint[Callable[[str, str, Record, str], Any]] = PatchPoint("_provision_resource", _stacks)

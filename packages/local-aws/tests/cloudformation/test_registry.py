@@ -1,3 +1,7 @@
+import base64
+import re
+from pathlib import Path
+
 import pytest
 from botocore.exceptions import ClientError
 from tests.local_aws.resources import GROUP, KINDS, NETWORK, ONE_NODE, RESOURCES, VPC, cluster, of_kind
@@ -17,7 +21,7 @@ def listed(client, kind):
 
 def test_an_unknown_type_is_refused_before_any_resource_is_created(stacks, client):
     before = client("s3").list_buckets()["Buckets"]
-    with pytest.raises(ClientError, match="AWS::Quantum::Computer"):
+    with pytest.raises(ClientError, match=r"The embedded AWS does not have .*AWS::Quantum::Computer"):
         stacks.create("unknown", {"A": {"Type": "AWS::S3::Bucket"}, "B": {"Type": "AWS::Quantum::Computer"}})
     assert client("s3").list_buckets()["Buckets"] == before
 
@@ -220,3 +224,27 @@ def test_a_terminated_cluster_is_replaced_only_under_another_logical_id(stacks, 
     second = stacks.physical("ended", "Cluster2")
     assert states(client, first, second) == ["TERMINATED", "WAITING"]
     stacks.delete("ended")
+
+
+def test_the_instance_of_the_guards_example_starts_and_ends_with_its_stack(stacks, client):
+    readme = (Path(__file__).parents[3] / "guard" / "README.md").read_text("utf-8")
+    kind, image = re.search(r'instance_type="([^"]+)", image_id="([^"]+)"', readme).groups()
+    data = base64.b64encode(b"#!/bin/sh\ntrue\n").decode()
+    machine = {
+        "Type": "AWS::EC2::Instance",
+        "Properties": {"InstanceType": kind, "ImageId": image, "UserData": data, "AvailabilityZone": "us-east-1a"},
+    }
+    outputs = {"Address": {"Value": {"Fn::GetAtt": ["Machine", "PrivateIp"]}}}
+    assert stacks.create("web-shop", {"Machine": machine}, outputs=outputs) == "CREATE_COMPLETE", stacks.reasons(
+        "web-shop"
+    )
+    asked = {"InstanceIds": [stacks.physical("web-shop", "Machine")]}
+
+    def instance():
+        return client("ec2").describe_instances(**asked)["Reservations"][0]["Instances"][0]
+
+    (output,) = client("cloudformation").describe_stacks(StackName="web-shop")["Stacks"][0]["Outputs"]
+    assert (instance()["State"]["Name"], instance()["InstanceType"]) == ("running", kind)
+    assert output["OutputValue"] == instance()["PrivateIpAddress"]
+    assert stacks.delete("web-shop") == "DELETE_COMPLETE"
+    assert instance()["State"]["Name"] == "terminated"
