@@ -14,6 +14,7 @@ from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import MALFORMED_REASONS
+from corpus.reading.tally import other_labels
 from corpus.text import load_stopwords
 
 LENGTH_BINS = tuple(1 << power for power in range(14))
@@ -61,6 +62,8 @@ def final_counts(
             for when, found in codes.items()
         },
     }
+    if found_labels := other_labels(count):
+        counts["other_labels"] = found_labels
     positives = () if labels else ("positive_train", "positive_test")
     for name in ("wordless", "train", "test", *positives, "tokens", "unknown_tokens"):
         counts[name] = count[name]

@@ -18,7 +18,7 @@ RATING_STEPS = (1, 2, 10)
 """Allowed numbers of rating steps per star: 1 for whole stars, 2 for half stars, 10 for tenths."""
 
 _ROW_LENGTH = 100
-_ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes")
+_ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes", "negative_labels")
 """Settings that files of layout version 2 do not have."""
 
 
@@ -50,6 +50,11 @@ class Settings:
     """Whether the input has labels instead of ratings. If so, `rating_range` and `positive_from` have no effect."""
     positive_label: str | None = None
     """Label of the positive class; all other labels are negative. None if the labels are one of the known pairs."""
+    negative_labels: tuple[str, ...] = ()
+    """Labels in the sample of the input that are not the positive label, as `formats.label_key` returns them.
+
+    Further labels are negative, too, but if many texts have them, the input is refused.
+    """
     test_share: float = 0.10
     """Share of the texts that become the test set: at least 0, and below 1."""
     test_input: bool = False

@@ -73,7 +73,9 @@ def require_counts(found: dict[str, Any]) -> None:
         both = found.get(name)
         histograms += [both.get(when) for when in ("before", "after")] if isinstance(both, dict) else [None]
     words = found.get("frequent_words")
+    others = found.get("other_labels", {})
     right = all(map(_is_histogram, histograms)) and isinstance(words, list) and all(map(_is_counted_word, words))
+    right = right and isinstance(others, dict) and all(map(_is_count, others.values()))
     if not right or not _is_by_label(found["labels"]["before"], found["labels"]["after"]):
         raise DataError("its counts are not in the form of a dataset's counts")
 

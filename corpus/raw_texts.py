@@ -85,7 +85,7 @@ def encode_texts(
         tally = Tally()
         for source in sources:
             texts.read(source, tally, report)
-        check_input(tally, max_malformed)
+        check_input(tally, max_malformed, settings)
         texts.require_rows()
         require_classes(texts.training_texts, settings, sources)
         return _write(texts, tally.counts, settings, output, place)

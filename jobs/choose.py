@@ -62,7 +62,7 @@ def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed
     best: list[tuple[bytes, int]] = []
     for part in list_files(words):  # one file at a time, to keep only this file and the best words so far in memory
         best = most_frequent(chain(best, _candidates(part, tally)), settings.vocabulary_size)
-    check_input(tally, max_malformed)
+    check_input(tally, max_malformed, settings)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
         raise DataError(f"no text in the {lines} of the input has a word; give input with words")

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -117,7 +116,7 @@ def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "aut
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
-        return replace(read_merge_result(plan.summary), warnings=list(prepared.warnings))
+        return prepared.with_warnings(read_merge_result(plan.summary))
 
 
 @contextmanager

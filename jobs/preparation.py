@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
 import corpus
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, label_notes
 from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.ranges import cut_into_tasks, task_line
 from corpus.reading.s3 import is_s3
@@ -24,6 +25,9 @@ from corpus.reading.sources import Inputs, Source
 from corpus.text import STOPWORD_LISTS
 from jobs.job_settings import read_stopwords
 from jobs.steps import Plan
+
+if TYPE_CHECKING:
+    from jobs.merge import MergeResult
 
 RATE, RATE_OF_WHOLE_TEXTS = 60.0, 35.0
 """Throughput after the start, in MB of decompressed input per second and core: for fixed rows, and for ragged rows.
@@ -76,6 +80,11 @@ class PreparedWork:
         address = f"{folder}stopwords.txt"
         moved = replace(self, settings=replace(self.settings, stopwords=address))
         return moved, {address: "\n".join(sorted(self.stopwords)).encode()}
+
+    def with_warnings(self, result: "MergeResult") -> "MergeResult":
+        """Return the result of this work with the warnings about the input and about its labels."""
+        labels = label_notes(result.counts.get("other_labels", {}), self.settings)
+        return replace(result, warnings=[*self.warnings, *labels])
 
     def plan(self, *, work: str, output: str, tasks: int) -> Plan:
         """Return the plan of the work, with intermediate files in the folder `work`. The first job has `tasks` tasks,

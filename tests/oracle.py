@@ -89,6 +89,7 @@ def dataset(
     stopwords = nltk_words | EXTRA_STOPWORDS if nltk_words is not None else set()
     clean = {"letters": cleaned_words, "tokens": tokens}[rules.words]
     ragged, duplicates = rules.ragged, rules.duplicates
+    rules.other_labels.clear()
     counts = Counter()
     reasons = Counter()
     before = Counter()
@@ -175,6 +176,7 @@ def dataset(
         vocabulary,
         {
             **{name: counts[name] for name in (*names, "tokens", "unknown_tokens")},
+            **({"other_labels": dict(rules.other_labels)} if rules.other_labels else {}),
             "malformed_by_reason": {reason: reasons[reason] for reason in reasons},
             "distinct": len(texts),
             "conflicting": 0 if duplicates else sum(len(tally) > 1 for tally in values.values()),

@@ -2,12 +2,13 @@
 malformed."""
 
 import json
-from dataclasses import dataclass
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass, field, replace
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
-PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("negative", "positive")]
-PAIRS += [("__label__0", "__label__1"), ("__label__1", "__label__2"), ("false", "true")]
+PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("negative", "positive"), ("false", "true")]
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Rules:
     ragged: bool = False
     words: str = "letters"
     duplicates: bool = False
+    other_labels: Counter = field(default_factory=Counter)
+    """Counts of the labels that are neither the positive label nor a class nor of a pair, filled by `outcomes`."""
 
 
 class Malformed(Exception):  # noqa: N818
@@ -142,25 +145,31 @@ def label_of(value, rules: Rules) -> str:
         # An integer beyond 64 bits is a double, as in most JSON parsers.
         value = value if -(2**63) <= value < 2**64 else float(value)
         label = str(int(value)) if value == int(value) else str(value)
-    elif type(value) is str and value.strip(" \t\r\n"):
-        label = value.strip(" \t\r\n")
+    elif type(value) is str and value.strip():
+        label = value.strip()
     else:
         raise Malformed("bad_label")
     if rules.positive_label is not None:
-        label, positive = (each.removeprefix("__label__") for each in (label, rules.positive_label))
-        return str(int(label == positive))
-    if rules.classes:
-        name = label[len("__label__") :] if label.startswith("__label__") else label
-        if name not in rules.classes:
-            raise Malformed("bad_label")
-        return name
-    if label.isalpha():
-        label = label.lower()
-    if label[0].isdigit() and label.endswith(".0"):
-        label = label[:-2]
-    if not any(label in pair for pair in PAIRS):
-        raise Malformed("bad_label")
-    return label
+        names = [rules.positive_label]
+    else:
+        names = rules.classes or [name for pair in PAIRS for name in pair]
+    for name in names:
+        if label_key(label) == label_key(name):
+            return "1" if rules.positive_label is not None else name
+    rules.other_labels[label_key(label)] += 1
+    if rules.positive_label is not None:
+        return "0"
+    raise Malformed("bad_label")
+
+
+def label_key(label: str) -> str:
+    """Return the same text for all spellings of a label."""
+    label = unicodedata.normalize("NFKC", label).casefold().strip()
+    label = label[len("__label__") :] if label.startswith("__label__") else label
+    number, point, zeros = label.partition(".")
+    if point and zeros and not zeros.strip("0"):
+        label = number if number.lstrip("+-").isdecimal() and number.isascii() else label
+    return label[1:] if label[:1] == "+" and label[1:].isdecimal() else label
 
 
 def meaning(value, rules: Rules):
@@ -300,7 +309,8 @@ def csv_outcomes(lines: list[bytes], file: File, rules: Rules, names: list[str] 
             if isinstance(fields, str):
                 raise Malformed("not_csv" if fields == "unended" else fields)
             if file.value is not None and taken > 5:
-                inner = csv_outcomes([b"", *lines[first + 1 : at]], file, rules, names, 1)
+                tried = replace(rules, other_labels=Counter())
+                inner = csv_outcomes([b"", *lines[first + 1 : at]], file, tried, names, 1)
                 if sum(not isinstance(each, str) for _, each in inner) >= 0.9 * (taken - 1):
                     at = first + 1
                     raise Malformed("not_csv")

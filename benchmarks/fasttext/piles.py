@@ -81,7 +81,7 @@ def read_pile(options: str) -> Pile:
         for batch in read_batches(whole, LabelEncoder(settings), tally):
             texts = (" ".join(tokens(text)) for text in batch.texts)
             found += [(text, code, source.test) for text, code in zip(texts, batch.codes, strict=True) if text]
-    check_input(tally, DEFAULT_MAX_MALFORMED)
+    check_input(tally, DEFAULT_MAX_MALFORMED, settings)
     first = first_positive_code(Counter(code for _, code, _ in found), settings)
     learned, test = (
         [Example(text, int(code >= first)) for text, code, of_test in found if of_test == wanted]

@@ -104,7 +104,7 @@ def preprocess_on_deployment(
     datasets = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.DATASETS_PREFIX)
     if not launch.force and (existing := _existing_result(s3, datasets, prepared)):
         say("nothing to do: the dataset of this input and these settings exists; to create it again, add --force")
-        return existing
+        return prepared.with_warnings(existing)
     folder = S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/")
     prepared, extra_files = prepared.with_stopwords_at(str(folder))
     plan = prepared.plan(
@@ -162,7 +162,7 @@ def preprocess_on_deployment(
             f"{error}; the finished steps are kept for a day, and the same command continues after them"
         ) from error
     _remove_work_files(work.finish, say)
-    return result
+    return prepared.with_warnings(result)
 
 
 def _existing_result(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> MergeResult | None:

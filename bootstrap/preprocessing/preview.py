@@ -8,10 +8,12 @@ from bootstrap.preprocessing.dataset_warnings import threshold_warnings, too_few
 from common.cores import cores
 from common.errors import DataError
 from corpus.dataset_settings import Settings
+from corpus.reading.acceptance import check_input, label_notes
 from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.reading.storage import join
+from corpus.reading.tally import other_labels
 from jobs.preparation import Estimate, estimate_work, settings_for_input
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class PreprocessingPreview:
         return [
             *self.inspection.warnings_for(self.settings.words),
             *self.inspection.sample.tally.damage_reports(),
+            *label_notes(other_labels(self.inspection.sample.tally.counts), self.settings),
             *([] if self.settings.labelled else threshold_warnings(self.settings)),
             *([] if self.settings.test_input else too_few_warnings(rows - test, test, self.settings)),
         ]
@@ -99,10 +102,8 @@ def _preview(
 
 def check_preview(preview: PreprocessingPreview, *, max_malformed: float) -> None:
     """Raise DataError if the run would fail, assuming that all input is like the sample."""
-    from corpus.reading.acceptance import check_input
-
     preview.inspection.check_values(preview.settings, max_malformed)
     try:
-        check_input(preview.inspection.sample.tally, max_malformed, dry_run=True)
+        check_input(preview.inspection.sample.tally, max_malformed, preview.settings, dry_run=True)
     except DataError as error:
         raise DataError(f"if all input is like the sample, the run will fail: {error}") from error

@@ -1,5 +1,6 @@
 """Checks input after it was read: malformed lines, damaged files and missing classes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from common.display import plural
@@ -7,15 +8,15 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import LABEL_PAIRS, LABELS
 from corpus.reading.sources import Source
-from corpus.reading.tally import Tally
+from corpus.reading.tally import Tally, list_values, other_labels
 
 DEFAULT_MAX_MALFORMED = 0.05
 _PLACES_SHOWN = 3
 _DRY_RUN = "`shoal preprocess --local --dry-run`"
 
 
-def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) -> None:
-    """Raise DataError if the input is damaged, has no lines, or has too many malformed lines.
+def check_input(tally: Tally, max_malformed: float, settings: Settings, *, dry_run: bool = False) -> None:
+    """Raise DataError if the input is damaged, has no lines, or has too many malformed lines or unexpected labels.
 
     `max_malformed`: the maximum share of malformed lines. If `dry_run` is true, the message does not suggest a dry run.
     """
@@ -32,11 +33,53 @@ def check_input(tally: Tally, max_malformed: float, *, dry_run: bool = False) ->
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
         if any(each.reason == "not_csv" and '\\"' in each.begins for each in tally.malformed_lines()):
             quoting += "double the quotes, because Shoal does not support quotes escaped by backslashes, "
+        if labels := Counter(other_labels(counts)):
+            listed += f"; labels that are {'not in --classes' if settings.classes else 'of no known pair'}: "
+            listed += list_values(labels)
         look = "" if dry_run else f"check how Shoal reads the input with {_DRY_RUN}, or "
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
             f"{quoting}{look}raise --max-malformed"
         )
+    check_negative_labels(tally, max_malformed, settings, "to read them as negative, raise --max-malformed")
+
+
+def check_negative_labels(tally: Tally, max_malformed: float, settings: Settings, otherwise: str) -> None:
+    """Raise DataError if more than a share `max_malformed` of the lines has a label that the sample does not show.
+
+    `otherwise` says what to do if the labels are correct.
+    """
+    late, lines = _late_labels(other_labels(tally.counts), settings), tally.counts["lines"]
+    if late and late.total() / lines > max_malformed:
+        raise DataError(
+            f"{late.total():,} of {lines:,} lines have a label that is neither {settings.positive_label!r} nor in the "
+            f"sample of the input, more than {max_malformed:.0%}: {list_values(late)}; correct them, or {otherwise}"
+        )
+
+
+def label_notes(labels: Mapping[str, int], settings: Settings) -> list[str]:
+    """Return a note about labels that are neither the positive label nor a class. `labels`: `tally.other_labels`."""
+    if not labels or not settings.labelled:
+        return []
+    listed = list_values(Counter(labels))
+    if settings.positive_label is None:
+        return [f"texts with other labels were left out: {listed}"]
+    late = _late_labels(labels, settings)
+    doubt = f"; check {list_values(late)}, which the sample of the input does not show" if late else ""
+    if len(labels) < 2 and not late:
+        return []
+    return [f"all labels except {settings.positive_label!r} are negative: {listed}{doubt}"]
+
+
+def _late_labels(labels: Mapping[str, int], settings: Settings) -> Counter[str]:
+    """Return the negative labels that the sample does not show.
+
+    If it shows only the positive label, the most frequent other label is the one of the negative class.
+    """
+    if settings.positive_label is None:
+        return Counter()
+    known = settings.negative_labels or tuple(labels)[:1]
+    return Counter({label: number for label, number in labels.items() if label not in known})
 
 
 def _places(tally: Tally) -> str:

@@ -165,6 +165,9 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, encoder: LabelE
                     raise TypeError
                 if code is None or value.__class__ is bool:
                     code = encode(value)
+            except MalformedLineError as error:  # do not count the label a second time
+                malformed(error.reason, number + 1, line)
+                continue
             except (ValueError, KeyError, TypeError):
                 some, some_codes, _ = exact([line], number, malformed)
                 texts += some

@@ -133,7 +133,7 @@ def record_batches(
     DamagedArchiveError after all complete records before the damage.
     """
     form = part.format
-    parse = fields_parser(form, encoder, part.code)
+    parse, attempt = (fields_parser(form, each, part.code) for each in (encoder, encoder.twin()))
     csv.field_size_limit(MAX_LINE_BYTES + 1)
     lines = _Lines(split_lines(blocks), part.path)
     header = form.header
@@ -147,11 +147,15 @@ def record_batches(
                 header = not isinstance(fields, MalformedLineError) and not any(fields)
             elif isinstance(fields, MalformedLineError) or not is_blank(lines.lines[0]):
                 try:
-                    review = _review(fields, lines, parse, form)
+                    review = _review(fields, lines, parse, attempt, form)
                 except MalformedLineError as error:
                     malformed(error.reason, lines.first, lines.lines[0][:EXCERPT_BYTES])
                 else:
-                    if form.value is not None and len(lines.lines) > 1 and _could_be_records(lines.lines, parse, form):
+                    if (
+                        form.value is not None
+                        and len(lines.lines) > 1
+                        and _could_be_records(lines.lines, attempt, form)
+                    ):
                         malformed(HOLDS_RECORDS, lines.first, b"")
                     texts.append(review.text)
                     text_codes.append(review.code)
@@ -169,10 +173,12 @@ def record_batches(
 _Parse = Callable[[Sequence[str]], Review]
 
 
-def _review(fields: list[str] | MalformedLineError, lines: _Lines, parse: _Parse, form: Format) -> Review:
+def _review(
+    fields: list[str] | MalformedLineError, lines: _Lines, parse: _Parse, attempt: _Parse, form: Format
+) -> Review:
     if isinstance(fields, MalformedLineError):
         raise fields
-    if form.value is not None and _contains_records(lines.lines, parse, form):
+    if form.value is not None and _contains_records(lines.lines, attempt, form):
         lines.rewind_to_second_line()
         raise MalformedLineError("not_csv")
     if not lines.is_utf8:

@@ -1,11 +1,14 @@
 """Defines the format of an input file: its text fields, its rating or label field, and the integer codes of its values.
 
-In Python, True and 1.0 equal 1. In an input file, true is not a rating, and `1`, `1.0` and `"1"` are the same label.
+In Python, True and 1.0 equal 1. In an input file, true is not a rating. `label_key` says which labels are the same.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from unicodedata import normalize
 
 from common.errors import DataError, require_rules
 from corpus.dataset_settings import Settings
@@ -13,11 +16,8 @@ from corpus.dataset_settings import Settings
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 << 20
 
-LABELS = (
-    *("0", "1", "2", "neg", "pos", "__label__0", "__label__1", "__label__2", "negative", "positive"),
-    *("false", "true"),
-)
-LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (8, 9), (10, 11))
+LABELS = ("0", "1", "2", "neg", "pos", "negative", "positive", "false", "true")
+LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (7, 8))
 """Known pairs of labels, as indices into LABELS: the negative label, then the positive label."""
 
 KINDS = ("json", "array", "csv", "separated", "parquet", "fasttext", "text")
@@ -55,6 +55,7 @@ FASTTEXT_PREFIX = "__label__"
 
 _DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]{1,2})", re.ASCII)
 _OUT_OF = re.compile(r"(\S+?) *(?:/|out of) *([0-9]{1,9})(?:[.,]0)?", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"\+?(-?[0-9]+)(?:\.0+)?", re.ASCII)
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -152,6 +153,12 @@ class LabelEncoder:
     classes, the code is the index of the class. If `others` is true, a missing or invalid value has the code OTHER.
     """
 
+    other_labels: Counter[str]
+    """Counts of the labels, as `label_key` returns them, that are neither the positive label nor a class nor in LABELS.
+
+    The reader of a range moves these counts to its tally.
+    """
+
     known_codes: dict[object, int]
     """Codes of the usual values, with the types that the JSON parser returns, for fast lookup.
 
@@ -160,7 +167,8 @@ class LabelEncoder:
 
     def __init__(self, settings: Settings, *, others: bool = False) -> None:
         self._missing_reason = "no_label" if settings.labelled else "no_rating"
-        self._others = others
+        self._settings, self._others = settings, others
+        self.other_labels = Counter()
         if not settings.labelled:
             low, high = settings.rating_range
             self._encode: Callable[[object], int] = self._encode_rating
@@ -170,20 +178,23 @@ class LabelEncoder:
             # In Python, 3 and 3.0 are the same key of a dictionary.
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
-        elif settings.classes:
-            self._encode = self._encode_class
-            codes = self._classes = {name: code for code, name in enumerate(settings.classes)}
-            usual = [each for name in codes for each in (name, FASTTEXT_PREFIX + name) if class_name(each) == name]
-            self.known_codes = {each: codes[class_name(each)] for each in usual}
-            self.known_codes.update({n: codes[str(n)] for n in range(len(codes) + 1) if str(n) in codes})
-        elif settings.positive_label is None:
-            self._encode = self._encode_label
-            self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
         else:
-            self._encode = self._encode_positive
-            self._positive = class_name(settings.positive_label)
-            self.known_codes = {self._positive: 1}
+            self._encode = self._encode_label
+            positive = settings.positive_label
+            codes = {name: code for code, name in enumerate(settings.classes or LABELS)}
+            codes = codes if positive is None else {positive: 1}
+            self._codes = {label_key(name): code for name, code in codes.items()}
+            self._code_of_others = None if positive is None else 0
+            usual = [
+                each for name in codes for each in (name, FASTTEXT_PREFIX + name) if label_key(each) in self._codes
+            ]
+            self.known_codes = {each: self._codes[label_key(each)] for each in usual}
+            self.known_codes |= {n: self._codes[str(n)] for n in range(len(codes) + 1) if str(n) in self._codes}
         self.encode: Callable[[object], int] = self._encode_or_other if others else self._encode
+
+    def twin(self) -> "LabelEncoder":
+        """Return an encoder with the same codes, for values that are only tried. It has its own `other_labels`."""
+        return LabelEncoder(self._settings, others=self._others)
 
     def encode_missing(self) -> int:
         """Return the code of a missing value, OTHER. Raises MalformedLineError unless `others` is true."""
@@ -212,19 +223,14 @@ class LabelEncoder:
         return int(steps)
 
     def _encode_label(self, value: object) -> int:
-        label = usual_label(label_text(value))
-        if label not in LABELS:
-            raise MalformedLineError("bad_label")
-        return LABELS.index(label)
-
-    def _encode_class(self, value: object) -> int:
-        code = self._classes.get(class_name(label_text(value)))
+        label = label_key(label_text(value))
+        code = self._codes.get(label)
+        if code is None:
+            self.other_labels[label] += 1
+            code = self._code_of_others
         if code is None:
             raise MalformedLineError("bad_label")
         return code
-
-    def _encode_positive(self, value: object) -> int:
-        return int(class_name(label_text(value)) == self._positive)
 
 
 def rating_text(text: str) -> tuple[float | None, float | None]:
@@ -244,14 +250,20 @@ def rating_text(text: str) -> tuple[float | None, float | None]:
     return (float(number), out_of) if JSON_NUMBER.fullmatch(number) else (None, None)
 
 
-def usual_label(label: str) -> str:
-    """Convert a label to its form in LABELS: words in lower case, and numbers without `.0`."""
-    return label.lower() if label.isalpha() else label.removesuffix(".0") if label[:1].isdigit() else label
+@lru_cache(1 << 12)
+def label_key(label: str) -> str:
+    """Return the form in which labels are compared. Two labels are the same if their forms are equal.
+
+    Case, white space at the ends and fastText's `__label__` do not matter. Neither does the form of a letter in Unicode:
+    NFKC also makes a no-break space a space. A whole number may have a `+` or end in `.0`.
+    """
+    key = class_name(normalize("NFKC", label).casefold())
+    return number[1] if (number := _WHOLE_NUMBER.fullmatch(key)) else key
 
 
 def class_name(label: str) -> str:
     """Return the class name of a label: the label without surrounding white space and fastText's `__label__`."""
-    return label.strip(" \t\r\n").removeprefix(FASTTEXT_PREFIX)
+    return label.strip().removeprefix(FASTTEXT_PREFIX)
 
 
 def _spellings(rating: float) -> tuple[str, ...]:
@@ -270,6 +282,6 @@ def label_text(value: object) -> str:
         return str(int(value))
     if isinstance(value, int) or (isinstance(value, float) and value - value == 0):
         return str(value)
-    if isinstance(value, str) and (label := value.strip(" \t\r\n")):
+    if isinstance(value, str) and (label := value.strip()):
         return label
     raise MalformedLineError("bad_label")

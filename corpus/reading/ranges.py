@@ -128,6 +128,8 @@ def read_batches(
     try:
         for batch, lines in batches:  # noqa: B007
             tally.counts["lines"] += len(batch.texts)
+            tally.add_labels(encoder.other_labels)
+            encoder.other_labels.clear()
             if batch.texts:
                 yield batch
     except DamagedArchiveError:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from common.errors import require_rules
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import compression
-from corpus.reading.formats import Format, class_name
+from corpus.reading.formats import Format, class_name, label_key
 
 EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
 """Usual ratio of decompressed size to compressed size, by file suffix."""
@@ -100,6 +100,10 @@ class ReadingOptions:
             ),
         )
         if self.classes:
+            same = len(set(map(label_key, self.classes))) < len(self.classes)
+            require_rules(
+                (not same, f"two of the --classes {', '.join(self.classes)} are the same label; leave one out")
+            )
             Settings(ragged=True, labelled=True, classes=self.class_names)  # raises DataError for invalid names
 
     @property

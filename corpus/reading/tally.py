@@ -8,7 +8,7 @@ which `malformed_lines` computes the line numbers in the file.
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from common.display import plural, printable
@@ -22,9 +22,16 @@ DAMAGE_KEY = b":damage"
 KEYS = (COUNTS_KEY, PLACES_KEY, LINES_KEY, DAMAGE_KEY)
 
 PLACES_KEPT = 3
+MAX_LABELS = 1_000
+"""Maximum number of different labels that are counted one by one."""
+MANY_LABELS = f"\u2026 more than {MAX_LABELS:,} labels"
+"""Name for all labels together if there are more. NFKC replaces this letter, so no label has this name."""
 EXCERPT_CHARACTERS = 80
 # A character has at most four bytes in UTF-8.
 EXCERPT_BYTES = 4 * EXCERPT_CHARACTERS
+
+_LABELS = "other_labels."
+_LABELS_SHOWN, _LABEL_LETTERS = 8, 40
 
 _Found = tuple[str, int, int, str]
 
@@ -57,6 +64,7 @@ class Tally:
         self._found: dict[str, list[_Found]] = {}
         self._lines: dict[str, dict[int, int]] = {}
         self._damaged: set[str] = set()
+        self._labels = 0
 
     def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         """Count a malformed line.
@@ -69,6 +77,15 @@ class Tally:
         found = self._found.setdefault(reason, [])
         if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
+
+    def add_labels(self, labels: Mapping[str, int]) -> None:
+        """Count the labels that `LabelEncoder.other_labels` has. Further labels after MAX_LABELS share one count."""
+        for label, number in labels.items():
+            name = f"{_LABELS}{label[:EXCERPT_CHARACTERS]}"
+            if name not in self.counts:
+                name = name if self._labels <= MAX_LABELS else _LABELS + MANY_LABELS
+                self._labels += 1
+            self.counts[name] += number
 
     def add_range(self, address: str, start: int, lines: int, *, damaged: bool = False) -> None:
         """Record the number of lines, including blank lines, of the range of `address` that begins at byte `start`.
@@ -127,6 +144,23 @@ class Tally:
 
     def _lines_before(self, address: str, start: int) -> int:
         return sum(lines for at, lines in self._lines.get(address, {}).items() if at < start)
+
+
+def other_labels(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the labels in `Tally.counts` with their counts, the most frequent first.
+
+    If there are more than MAX_LABELS labels, the result has only their sum, as the count of MANY_LABELS.
+    """
+    found = {name.removeprefix(_LABELS): number for name, number in counts.items() if name.startswith(_LABELS)}
+    # Which labels are counted one by one depends on how the input was cut into ranges. The sum does not.
+    found = found if len(found) <= MAX_LABELS else {MANY_LABELS: sum(found.values())}
+    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
+
+
+def list_values(values: Counter[str]) -> str:
+    """Return a list of the most frequent labels or ratings with their counts, for a message."""
+    listed = ", ".join(f"{value[:_LABEL_LETTERS]!r} ({count})" for value, count in values.most_common(_LABELS_SHOWN))
+    return listed + (", ..." if len(values) > _LABELS_SHOWN else "")
 
 
 def is_tally_key(key: bytes) -> bool:

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,13 @@ import pytest
 import yaml
 
 from common.errors import DataError
+from corpus.reading.acceptance import check_negative_labels, label_notes
 from corpus.reading.formats import LABELS
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import Inputs, ReadingOptions
+from corpus.reading.tally import other_labels
 from tests.corpus.reading.cuts import read
 from tests.corpus.reading.inputs.beginnings import tuples, written
 
@@ -37,13 +38,16 @@ def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     options = ReadingOptions(**tuples(row.get("options", {})))
     try:
         inspected = inspect_inputs(Inputs(**{use: (str(folder),)}, options=options))
-        options = replace(options, positive_label=inspected.positive_label)
-        settings = reading_settings(inspected.labelled, options)
+        settings = inspected.settings(reading_settings(inspected.labelled, options))
         reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)
+        check_negative_labels(tally, 0.05, settings, "")
     except DataError as error:
         messages.check(error)
         return {"refused": True}
-    for note in inspected.warnings_for(row.get("words", "tokens")):
+    for note in (
+        *inspected.warnings_for(row.get("words", "tokens")),
+        *label_notes(other_labels(tally.counts), settings),
+    ):
         messages.check(note)
     usual = inspected.labelled and not options.classes and options.positive_label is None and use == "files"
     shown = {

@@ -56,8 +56,8 @@ def malformed_text(counts: Mapping[str, Any]) -> str:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Return the settings of a dataset as text, without the class names, because there can be many."""
-    shown = {name: value for name, value in settings.items() if name != "classes"}
+    """Return the settings of a dataset as text, without lists of labels, because they can be long."""
+    shown = {name: value for name, value in settings.items() if name not in ("classes", "negative_labels")}
     return "settings: " + ", ".join(
         f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
     )

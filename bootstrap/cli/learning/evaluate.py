@@ -13,11 +13,11 @@ from bootstrap.cli.input_options import NOTES, READING, reading_options, require
 from bootstrap.cli.learning.neighbours import open_vectors
 from bootstrap.cli.learning.predict import find_files, require_files_for, require_no_option_of_two_classes
 from bootstrap.cli.learning.training_result import score_rows
-from bootstrap.cli.output import Part, Result, Table
+from bootstrap.cli.output import Part, Result, Table, print_warning
 from bootstrap.prediction.model import open_model
 from bootstrap.progress import Bars
 from common.errors import DataError, UsageError
-from corpus.reading.inputs.values import list_values
+from corpus.reading.tally import list_values
 from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
     """Evaluate a classifier on files. Raises DataError for files without ratings or labels."""
     from bootstrap.prediction.scores import ScoredAnswers
     from bootstrap.prediction.texts import label_text_files
-    from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
-    from corpus.reading.tally import Tally
+    from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_negative_labels, label_notes
+    from corpus.reading.tally import Tally, other_labels
 
     loaded = open_model(model)
     if loaded.classes:
@@ -151,6 +151,9 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
         )
     if not answers.counts:
         raise DataError(f"{model} knows no word of the input; give texts in the language of its training texts")
+    check_negative_labels(tally, DEFAULT_MAX_MALFORMED, text_files.settings, "evaluate other files")
+    for note in label_notes(other_labels(tally.counts), text_files.settings):
+        print_warning(note)
     scores = answers.scores(text_files.settings, loaded.class_names)
     left_out = {"unknown": answers.unknown, "other_labels": answers.others, "malformed": tally.counts["malformed"]}
     texts = answers.counts.total()

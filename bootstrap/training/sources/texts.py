@@ -18,6 +18,7 @@ from common.private_folders import temporary_folder
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.layout import DATASET_NAME
+from corpus.reading.acceptance import label_notes
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
@@ -128,6 +129,8 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
                 (folder / DATASET_NAME).replace(path)
         for sentence in describe_skipped_lines(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
             bars.note(f"{sentence}; shoal dataset info {shlex.quote(str(path))}")
+        for sentence in label_notes(counts.get("other_labels", {}), request.settings):
+            bars.note(sentence)
     return path
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.csv_records import csv_rows
-from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, Format, MalformedLineError, label_text
+from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, MISSING, Format, MalformedLineError, label_text
 from corpus.reading.inputs.fields import choose_columns, choose_fields, have_value_column
 from corpus.reading.inputs.json_files import (
     array_elements,
@@ -336,7 +336,8 @@ def _detect_columns(
         separator=separator,
         columns=tuple(columns),
     )
-    values = count_values([] if choice.value is None else [record.get(choice.value) for record in records])
+    found = [] if choice.value is None else [str(record[choice.value]) for record in records]
+    values = count_values([value for value in found if value.strip(" \t\r\n").lower() not in MISSING])
     return DetectedFormat(form, choice.labelled, values, notes=choice.notes)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import LabelEncoder, MalformedLineError, class_name
+from corpus.reading.formats import LabelEncoder, MalformedLineError, label_key
 from corpus.reading.inputs.layouts import candidates, is_guess, is_labelled
 from corpus.reading.inputs.values import are_pair
 from corpus.reading.sources import ReadingOptions
@@ -168,7 +168,7 @@ def _value_share(cells: Sequence[str], options: ReadingOptions) -> float:
 
 def _is_value(cell: str, options: ReadingOptions) -> bool:
     if options.classes:
-        return class_name(cell) in options.class_names
+        return label_key(cell) in map(label_key, options.class_names)
     return are_pair(Counter([cell])) or _is_rating(cell, reading_settings(False, options))
 
 

@@ -16,20 +16,22 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
-from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES
+from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, label_key
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
-from corpus.reading.inputs.values import check_classes, check_labels, check_scales, list_values
+from corpus.reading.inputs.values import check_classes, check_labels, check_scales
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_range
+from corpus.reading.tally import list_values, other_labels
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
+_MAX_NEGATIVE_LABELS = 256
 # A plain-text file with one review hardly ever has more lines.
 _MAX_REVIEW_LINES = 200
 
@@ -42,6 +44,8 @@ class InputInspection:
     labelled: bool
     """Whether the input has labels instead of ratings."""
     positive_label: str | None
+    negative_labels: tuple[str, ...]
+    """Other labels in the sample if there is a positive label, the most frequent first."""
     classes: tuple[str, ...]
     """Names of the classes if there are more than two, otherwise empty."""
     test_input: bool
@@ -66,6 +70,7 @@ class InputInspection:
             chosen,
             labelled=self.labelled,
             positive_label=self.positive_label,
+            negative_labels=self.negative_labels,
             classes=self.classes,
             test_input=self.test_input,
         )
@@ -112,8 +117,11 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
             f"no text of the sample has the label {listed}: the labels are {list_values(values)}; check "
             "--positive-label or --classes"
         )
-    if positive is not None and len(values) > 2:
-        notes.append(f"the labels are {list_values(values)}: all but {positive!r} are negative")
+    negative: Counter[str] = Counter()
+    if positive is not None:
+        keys = {label_key(value): count for value, count in values.items()}
+        negative = Counter(keys | other_labels(sample.tally.counts))  # the sample has only some of the files
+        del negative[label_key(positive)]
     notes += _line_notes(sample, inspected)
     if doubtful := sample.tally.counts[HOLDS_RECORDS]:
         notes.append(
@@ -133,6 +141,7 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
         sources=tuple(inspected),
         labelled=labelled,
         positive_label=positive,
+        negative_labels=tuple(label for label, _ in negative.most_common(_MAX_NEGATIVE_LABELS)),
         classes=options.class_names,
         test_input=bool(inputs.test),
         warnings=(*listing.warnings, *notes),

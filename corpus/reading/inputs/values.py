@@ -17,15 +17,15 @@ from corpus.reading.formats import (
     LabelEncoder,
     MalformedLineError,
     class_name,
+    label_key,
     rating_text,
-    usual_label,
 )
 from corpus.reading.sources import ReadingOptions
+from corpus.reading.tally import list_values
 
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
 _MIN_KNOWN_SHARE = 0.95
 _SHOWN_LETTERS = 40
-_SHOWN_LABELS = 8
 _MAX_LABEL_NUMBER = 2
 """If labels are integers and one is larger than this number, they are probably ratings."""
 _MAX_LISTED_CLASSES = 32
@@ -49,7 +49,8 @@ def check_labels(learned: Counter[str], tested: Counter[str], options: ReadingOp
         return
     if are_pair(values) and (not tested or are_pair(tested)):
         return
-    names = sorted(filter(None, {class_name(value) for value in values}), key=_name_order)
+    by_key = {label_key(value): class_name(value) for value in sorted(values, reverse=True)}
+    names = sorted(filter(None, by_key.values()), key=_name_order)
     several = ""
     if (
         all(value.isdecimal() and len(value) < _SHOWN_LETTERS for value in values)
@@ -66,14 +67,15 @@ def check_labels(learned: Counter[str], tested: Counter[str], options: ReadingOp
 
 def are_pair(values: Counter[str]) -> bool:
     """Return whether nearly all labels, by their counts, belong to the same known pair."""
-    known = Counter({value: count for value, count in values.items() if usual_label(value) in LABELS})
-    found = set(map(usual_label, known))
+    known = Counter({value: count for value, count in values.items() if label_key(value) in LABELS})
+    found = set(map(label_key, known))
     return bool(found) and any(found <= pair for pair in _PAIRS) and known.total() >= _MIN_KNOWN_SHARE * values.total()
 
 
 def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: float) -> None:
     """Raise DataError if more than a share `max_malformed` of the labels is not in `classes`."""
-    others = Counter({value: count for value, count in values.items() if class_name(value) not in classes})
+    keys = set(map(label_key, classes))
+    others = Counter({value: count for value, count in values.items() if label_key(value) not in keys})
     if others and others.total() / values.total() > max_malformed:
         raise DataError(
             f"{others.total():,} of the first {values.total():,} labels are not in --classes: {list_values(others)}; "
@@ -119,12 +121,6 @@ def _check_scale(values: Counter[str], settings: Settings, max_malformed: float,
         f"{list_values(bad)}; give their scale with --rating-range LOW HIGH and --positive-from (--rating-step for "
         "halves, --rating-fraction for 4/5), or name another field with --rating-field, or labels with --label-field"
     )
-
-
-def list_values(values: Counter[str]) -> str:
-    """Return a list of the most frequent labels or ratings with their counts, for a message."""
-    listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(_SHOWN_LABELS))
-    return listed + (", ..." if len(values) > _SHOWN_LABELS else "")
 
 
 def _name_order(name: str) -> tuple[bool, int, str]:

@@ -9,10 +9,11 @@ import yaml
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.acceptance import check_input, require_classes
+from corpus.reading.acceptance import check_input, label_notes, require_classes
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
-from corpus.reading.tally import Tally
+from corpus.reading.tally import MAX_LABELS, Tally, other_labels
+from tests.corpus.reading.cuts import read, whole
 from tests.corpus.reading.inputs.beginnings import tuples
 
 ROWS = yaml.safe_load(Path(__file__).with_name("acceptance.yaml").read_text())
@@ -24,6 +25,47 @@ TEST = replace(FILE, address="/test.csv", test=True)
 def test_texts_of_one_class_are_refused(row, messages) -> None:
     with messages.raises(DataError) if row["refused"] else nullcontext():
         require_classes(row["codes"], Settings(**tuples(row["settings"])), [TEST, FILE])
+
+
+GOOD = Settings(labelled=True, positive_label="good", negative_labels=("bad", "fair"))
+LABELS = {
+    "labels of the sample": (GOOD, {"bad": 40, "fair": 8}, False),
+    "a few labels that the sample does not show": (GOOD, {"bad": 40, "goood": 5}, False),
+    "many labels that the sample does not show": (GOOD, {"bad": 40, "goood": 4, "great": 2}, True),
+    "one other label, which the sample does not show": (replace(GOOD, negative_labels=()), {"bad": 60}, False),
+    "several labels that the sample does not show": (
+        replace(GOOD, negative_labels=()),
+        {"goood": 10, "bad": 60},
+        True,
+    ),
+    "more labels than are counted": (GOOD, dict.fromkeys(map(str, range(MAX_LABELS + 1)), 1), True),
+    "labels of no pair": (Settings(labelled=True), {"maybe": 3}, False),
+    "labels of no class": (Settings(labelled=True, ragged=True, classes=("a", "b", "c")), {"d": 3, "e": 4}, False),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_all_other_labels_of_the_input_are_listed_and_many_unexpected_ones_are_refused(case, messages) -> None:
+    settings, labels, refused = LABELS[case]
+    every = Tally()
+    for number in (1, 2):  # two tasks
+        part = Tally()
+        part.counts["lines"] = 50 if len(labels) < 50 else 1_000
+        part.add_labels({label: count // 2 if number == 1 else -(-count // 2) for label, count in labels.items()})
+        for key, value in part.records():
+            every.add_records(key, [value])
+    with messages.raises(DataError) if refused else nullcontext():
+        check_input(every, 0.05, settings)
+    for note in label_notes(other_labels(every.counts), settings):
+        messages.check(note)
+
+
+def test_labels_are_counted_once_even_if_a_record_is_tried_twice(tmp_path) -> None:
+    lines = 'label,text\nbad,"a\nbad,b"\nbad,"a\nb\nc\nd\ne\nf"\nfair,c\n'
+    form = Format(kind="csv", text=("text",), value="label", header=True, columns=("label", "text"))
+    (tmp_path / "a.csv").write_text(lines)
+    _, tally = read([whole(tmp_path / "a.csv", form)], GOOD)
+    assert other_labels(tally.counts) == {"bad": 2, "fair": 1}
 
 
 LINES = {
@@ -39,4 +81,4 @@ def test_the_message_about_malformed_lines_proposes_an_option_for_their_quotes(k
     tally = Tally()
     tally.count_malformed(reason, "/in", 0, 7, begins)
     with messages.raises(DataError):
-        check_input(tally, 0.05)
+        check_input(tally, 0.05, Settings())

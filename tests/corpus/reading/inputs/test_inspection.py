@@ -124,7 +124,9 @@ def test_settings_get_the_values_of_the_input(tmp_path) -> None:
     train, test = (written(tmp_path, name, b"label,text\nyes,a\nno,b\n") for name in ("a.csv", "b.csv"))
     options = ReadingOptions(positive_label="yes")
     found = inspect_inputs(Inputs(files=(train,), test=(test,), options=options)).settings(Settings(row_length=7))
-    assert found == Settings(row_length=7, labelled=True, positive_label="yes", test_input=True)
+    assert found == Settings(
+        row_length=7, labelled=True, positive_label="yes", negative_labels=("no",), test_input=True
+    )
 
 
 TOPICS = content_of("topics")
