@@ -254,8 +254,8 @@ def rating_text(text: str) -> tuple[float | None, float | None]:
 def label_key(label: str) -> str:
     """Return the form in which labels are compared. Two labels are the same if their forms are equal.
 
-    Case, white space at the ends and fastText's `__label__` do not matter. Neither does the form of a letter in Unicode:
-    NFKC also makes a no-break space a space. A whole number may have a `+` or end in `.0`.
+    Case, white space at the ends and fastText's `__label__` do not matter. Neither does the form of a letter in
+    Unicode: NFKC also makes a no-break space a space. A whole number may have a `+` or end in `.0`.
     """
     key = class_name(normalize("NFKC", label).casefold())
     return number[1] if (number := _WHOLE_NUMBER.fullmatch(key)) else key

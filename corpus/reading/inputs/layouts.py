@@ -69,24 +69,27 @@ def _plain_fields(layout: Layout) -> tuple[tuple[str, ...], str]:
 
 
 _KNOWN = set(map(_plain_fields, (*LAYOUTS, _POLARITY)))
-_TEXTS = tuple(dict.fromkeys(_plain_fields(layout)[0] for layout in LAYOUTS))
+_TEXTS = (*dict.fromkeys(_plain_fields(layout)[0] for layout in LAYOUTS), ("fulltext",))
+"""Known text fields. In a tweet of more than 140 characters, `text` is cut, and `extended_tweet.full_text` is whole.
+
+Source: https://docs.tweepy.org/en/latest/extended_tweets.html (2026-11-30).
+"""
 _LABELLED = {_plain(layout.value): layout.labelled for layout in LAYOUTS}
-_FIRST, _SECOND = ("reviewtext",), ("text",)
 
 
 def candidates(names: Collection[str]) -> Candidates:
     """Return the fields that might be the text and the value.
 
-    A text and a value without a prefix are preferred. The second choice is a text and a value with the same prefix.
+    A text and a value with the same prefix are preferred, such as `text` and `stars` to `business.stars`. But a text
+    inside the same object might be the better text, so it is a candidate, too.
     """
     prefixes = dict.fromkeys(["", *(name.rpartition(".")[0] for name in names)])
-    found = [_among([name for name in names if name.rpartition(".")[0] == prefix]) for prefix in prefixes]
-    whole = [each for each in found if each.texts and each.values]
-    if whole and whole[0] is found[0]:
-        return found[0]
-    chosen = whole or found
+    found = {each: _among([name for name in names if name.rpartition(".")[0] == each]) for each in prefixes}
+    whole = [prefix for prefix, each in found.items() if each.texts and each.values] or list(found)
+    inside = [prefix for prefix in found if any(not of or f"{prefix}.".startswith(f"{of}.") for of in whole)]
     return Candidates(
-        [text for each in chosen for text in each.texts], [value for each in chosen for value in each.values]
+        [text for prefix in inside for text in found[prefix].texts],
+        [value for prefix in whole for value in found[prefix].values],
     )
 
 
@@ -99,8 +102,6 @@ def _among(names: Sequence[str]) -> Candidates:
     texts = [text for text in texts if not any(set(text) < set(other) for other in texts)]
     if len(names) == len(named) and set(named) == {*_POLARITY.text, _POLARITY.value}:
         texts = [_POLARITY.text]
-    elif set(texts) == {_FIRST, _SECOND}:  # prefer SNAP's field to a different kind of text
-        texts = [_FIRST]
     return Candidates(
         [fields for text in texts for fields in product(*(named[each] for each in text))],
         [name for name in names if _plain(name) in _LABELLED],
@@ -127,4 +128,4 @@ def are_field_names(names: Collection[str], code: int | None) -> bool:
     If the class of all texts is known (`code`), no value field is needed.
     """
     found = candidates(names)
-    return len(found.texts) == 1 and (code is not None or bool(found.values))
+    return len(found.texts) == 1 if code is not None else bool(found.texts and found.values)

@@ -48,6 +48,11 @@ def test_unknown_combinations_of_fields_are_reported_as_a_guess(messages) -> Non
 
 
 AMBIGUOUS = ("text rating label", "text review rating", "text Text rating", "a.text b.text a.rating b.rating")
+AMBIGUOUS += (
+    "text rating reviews.text reviews.rating",
+    "text label extended_tweet.full_text",
+    "reviewText text rating",
+)
 
 
 @pytest.mark.parametrize("fields", [*AMBIGUOUS, "text", "rating"])
