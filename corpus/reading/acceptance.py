@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import LABEL_PAIRS, LABELS
+from corpus.reading.formats import LABEL_PAIRS, LABELS, NO_JSON_NUMBER, WRITE_NULL
 from corpus.reading.sources import Source
 from corpus.reading.tally import Tally, list_values, other_labels
 
@@ -33,9 +33,12 @@ def check_input(tally: Tally, max_malformed: float, settings: Settings, *, dry_r
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
         if any(each.reason == "not_csv" and '\\"' in each.begins for each in tally.malformed_lines()):
             quoting += "double the quotes, because Shoal does not support quotes escaped by backslashes, "
-        if labels := Counter(other_labels(counts)):
-            listed += f"; labels that are {'not in --classes' if settings.classes else 'of no known pair'}: "
+        if any(NO_JSON_NUMBER.search(each.begins.encode()) for each in tally.malformed_lines()):
+            quoting += f"as JSON has no NaN and Infinity, {WRITE_NULL}, "
+        if settings.positive_label is None and (labels := Counter(other_labels(counts))):
+            listed += f"; labels {'not in --classes' if settings.classes else 'of no known pair'}: "
             listed += list_values(labels)
+            quoting += "add these labels to --classes, " if settings.classes else "name one with --positive-label, "
         look = "" if dry_run else f"check how Shoal reads the input with {_DRY_RUN}, or "
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "

@@ -58,6 +58,12 @@ _OUT_OF = re.compile(r"(\S+?) *(?:/|out of) *([0-9]{1,9})(?:[.,]0)?", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"\+?(-?[0-9]+)(?:\.0+)?", re.ASCII)
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
+NO_JSON_NUMBER = re.compile(rb"[:,\[] ?(NaN|-?Infinity) ?[,}\]]")
+WRITE_NULL = (
+    "write null instead: python3 -c 'import json, sys; [print(json.dumps(json.loads(line, parse_constant=lambda _: "
+    "None))) for line in sys.stdin]' < OLD > NEW"
+)
+
 
 class MalformedLineError(ValueError):
     """A record is not a review. `reason` is one of MALFORMED_REASONS, or BLANK."""

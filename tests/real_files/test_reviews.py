@@ -1,16 +1,21 @@
 """Common forms of review files, with invented content, give the listed rows, or are refused."""
 
+import io
 import re
+import shutil
 import subprocess
+import sys
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 import yaml
+from pyarrow import parquet
 
 from common.errors import DataError
-from corpus.reading.acceptance import check_negative_labels, label_notes
+from corpus.reading.acceptance import check_input, check_negative_labels, label_notes
 from corpus.reading.formats import LABELS
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.inspection import inspect_inputs
@@ -30,19 +35,65 @@ def content_of(content: Any) -> str:
     return content if isinstance(content, str) else content_of(content["of"]) * content["times"]
 
 
+FLAGS = {
+    "kind": "--format",
+    "text": "--text-field",
+    "rating": "--rating-field",
+    "label": "--label-field",
+    "positive_label": "--positive-label",
+    "quoting": "--quoting",
+    "max_malformed": "--max-malformed",
+}
+COMMAND = re.compile(r"\b(?:python3|tail|tr|jq) .*?(?:OLD > NEW(?:\.csv)?|\"NEW\"\)')")
+
+
+def advised(folder: Path, row: dict[str, Any], refusal: str, messages) -> None:
+    """Follow each advice of a refusal, and check the rows. The table must have all options and commands of the
+    message."""
+    commands = {each["run"] for each in row["advice"] if "run" in each}
+    flags = {FLAGS[name] for each in row["advice"] for name in (*each.get("options", {}), *each) if name in FLAGS}
+    assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", COMMAND.sub("", refusal))) == flags
+    assert set(COMMAND.findall(refusal)) == commands
+    (name,) = row["files"]
+    for number, each in enumerate(row["advice"]):
+        place = folder / str(number)
+        place.mkdir()
+        if "run" in each:
+            new = place / (f"{name}.csv" if "NEW.csv" in each["run"] else name)
+            line = each["run"].replace("NEW.csv", "NEW").replace("NEW", str(new)).replace("OLD", str(folder / name))
+            subprocess.run(line.replace("python3", sys.executable), shell=True, check=True)
+        else:
+            shutil.copy(folder / name, place)
+        options = {**row.get("options", {}), **each.get("options", {})}
+        found = {"use": row.get("use", "files"), "advice": [], "found": each, **each, "files": {}, "options": options}
+        assert found_in(place, found, messages) == {name: each[name] for name in ("rows", "malformed") if name in each}
+
+
+def bytes_of(content: Any, encoding: str) -> bytes:
+    """Return the bytes of a file: a Parquet table with the given columns, or the content that `content_of` returns."""
+    if isinstance(content, dict) and "parquet" in content:
+        parquet.write_table(pyarrow.table(content["parquet"]), table := io.BytesIO())
+        return table.getvalue()
+    return content_of(content).encode(encoding)
+
+
 def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     """Return the rows and malformed lines, and check the warnings, or the message that refuses the files."""
     use = row.get("use", "files")
     for name, content in row["files"].items():
-        written(folder, name, content_of(content).encode(row.get("encoding", "utf-8")))
+        written(folder, name, bytes_of(content, row.get("encoding", "utf-8")))
     options = ReadingOptions(**tuples(row.get("options", {})))
     try:
         inspected = inspect_inputs(Inputs(**{use: (str(folder),)}, options=options))
         settings = inspected.settings(reading_settings(inspected.labelled, options))
         reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)
         check_negative_labels(tally, 0.05, settings, "")
+        if "advice" in row:
+            check_input(tally, row.get("max_malformed", 0.05), settings, dry_run=True)
     except DataError as error:
         messages.check(error)
+        if "advice" in row:
+            advised(folder, row, str(error), messages)
         return {"refused": True}
     for note in (
         *inspected.warnings_for(row.get("words", "tokens")),

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import BinaryIO, NamedTuple
 
@@ -25,6 +24,16 @@ from corpus.reading.inputs.json_files import (
     not_json_lines,
 )
 from corpus.reading.inputs.layouts import are_field_names, candidates
+from corpus.reading.inputs.refusals import (
+    json_without_objects,
+    nested_columns,
+    nested_objects,
+    refuse_escaped_newlines,
+    refuse_labels_in_columns,
+    refuse_lines_before_header,
+    require_no_lists,
+    require_plain_columns,
+)
 from corpus.reading.inputs.unsupported import refuse_unsupported
 from corpus.reading.parquet import first_values, open_parquet
 from corpus.reading.parsing import is_blank, json_field, split_label
@@ -75,11 +84,13 @@ def detect_format(
     lines = data.split(b"\n", _MAX_LINES)
     if not whole or len(lines) > _MAX_LINES:
         lines.pop()
+    every_line = lines
     lines = [line for line in lines if not is_blank(line)]
     refuse_unsupported(name, data, lines)
     may_be_json = options.kind in (None, "json") and options.separator is None and not has_table_name(name)
     if may_be_json and (elements := array_elements(name, data, lines, options.fields)):
         return _detect_json(name, "array", elements, options, code)
+    refuse_lines_before_header(name, every_line, lambda some: _separator_of_header(some, options, code))
     if not lines:
         return None
     kind, separator = _detect_kind(name, lines, options, code)
@@ -119,12 +130,11 @@ def detect_parquet_format(
     if twice := [each for each, count in Counter(schema.names).items() if count > 1]:
         raise DataError(f"two columns of {name} are named {twice[0]!r}; rename one")
     columns = {column.name: str(column.type) for column in schema}
-    choice = choose_fields(name, columns, options, code)
-    for each in choice.text:
-        if "string" not in columns[each]:
-            raise DataError(
-                f"the column {each} of {name} has the type {columns[each]}, not text; name another with --text-field"
-            )
+    try:
+        choice = choose_fields(name, columns, options, code)
+        require_plain_columns(name, columns, choice.text, choice.value)
+    except DataError as error:
+        raise nested_columns(name, columns) or error from None
     values: list[object] = []
     if choice.value is not None:
         try:
@@ -178,10 +188,11 @@ def _kind_of_lines(name: str, lines: Sequence[bytes]) -> str | None:
     """Return `json` or `fasttext` if the lines have this format, otherwise None."""
     if len(json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json"
+    refuse_labels_in_columns(name, lines)
     if 2 * sum(map(bool, map(_LABEL.search, lines))) > len(lines):
         return "fasttext"
     if _suffix(name) in _JSON_NAMES or is_multiline(lines[0]):
-        raise not_json_lines(name, lines)
+        raise json_without_objects(name, lines) or not_json_lines(name, lines)
     return None
 
 
@@ -202,6 +213,8 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
 
     A header has known field names, or the field names in the options.
     """
+    if options.kind not in (None, "csv", "tsv"):
+        return None
     for separator in _SEPARATORS:
         names = [each.strip() for row in csv_rows(lines[:1], separator) for each in row]
         given = options.fields and set(options.fields) <= set(names)
@@ -270,14 +283,18 @@ def _detect_json(
     """Detect the fields of JSON lines (kind `json`), or of an array (`array`) with the first elements `lines`."""
     objects = json_objects(lines)
     if not objects:
-        raise not_json_lines(name, lines)
+        raise json_without_objects(name, lines) or not_json_lines(name, lines)
     fields = example_fields(objects)
     if not options.fields and {"label", "probability"} <= fields.keys():
         raise DataError(
             f"{name} contains predictions of shoal predict, not checked labels; leave it out, or name its fields with "
             "--text-field and --label-field"
         )
-    choice = choose_fields(name, fields, options, code)
+    try:
+        choice = choose_fields(name, fields, options, code)
+    except DataError as error:
+        raise nested_objects(name, objects) or error from None
+    require_no_lists(name, objects, choice.text, choice.value)
     return DetectedFormat(
         Format(kind=kind, text=choice.text, value=choice.value, keep=options.keep),
         choice.labelled,
@@ -306,7 +323,7 @@ def _detect_columns(
     named = named or not all(each.isdecimal() for each in options.fields)
     width = len(header) if named else Counter(map(len, rows)).most_common(1)[0][0]
     if kind == "separated":
-        _refuse_escaped_newlines(name, lines, separator.encode(), width)
+        refuse_escaped_newlines(name, lines, separator.encode(), width)
     whole = [row for row in rows if len(row) == width]
     if width < 2 and code is None:
         raise DataError(
@@ -339,18 +356,6 @@ def _detect_columns(
     found = [] if choice.value is None else [str(record[choice.value]) for record in records]
     values = count_values([value for value in found if value.strip(" \t\r\n").lower() not in MISSING])
     return DetectedFormat(form, choice.labelled, values, notes=choice.notes)
-
-
-def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, width: int) -> None:
-    """Raise DataError if a line ends with a backslash, and this line or the next line has too few columns."""
-    for line, following in pairwise(lines):
-        escaped = (len(line) - len(line.rstrip(b"\\"))) % 2
-        if escaped and min(line.count(separator), following.count(separator)) < width - 1:
-            # https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
-            raise DataError(
-                f"in {name} a newline is escaped by a backslash, as MySQL writes it, in the line that begins "
-                f"{begins([line])}; export the table as CSV with quoted values"
-            )
 
 
 def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:

@@ -59,6 +59,8 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
     texts, values = candidates(fields)
     if options.text:
         texts = [options.text]
+        of_same_object = [each for each in values if each.rpartition(".")[0] == options.text[0].rpartition(".")[0]]
+        values = of_same_object or values
     given = options.rating or options.label
     values = [given] if given else [each for each in values if len(texts) != 1 or each not in texts[0]]
     for what, found, option in (

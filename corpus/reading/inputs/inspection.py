@@ -32,6 +32,7 @@ _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
 _MAX_NEGATIVE_LABELS = 256
+_MAX_NAMED_FILES = 20
 # A plain-text file with one review hardly ever has more lines.
 _MAX_REVIEW_LINES = 200
 
@@ -250,7 +251,14 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
     except DataError as error:
         if found.named or len(files) == 1:
             raise
-        name = shlex.quote(found.address.rpartition("/")[2])
+        name = found.address.rpartition("/")[2]
+        suffix = f".{name.rpartition('.')[2]}"
+        alike = sum(each.address.endswith(suffix) for each in files)
+        if alike > _MAX_NAMED_FILES:
+            if 2 * alike > len(files):
+                raise  # these files are the input
+            name = f"*{suffix}"
+        name = shlex.quote(name)
         raise type(error)(f"{error}; if the file is not input, skip it with --exclude {name}") from error
 
 
