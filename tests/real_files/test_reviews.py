@@ -41,7 +41,9 @@ FLAGS = {
     "rating": "--rating-field",
     "label": "--label-field",
     "positive_label": "--positive-label",
+    "classes": "--classes",
     "quoting": "--quoting",
+    "separator": "--separator",
     "max_malformed": "--max-malformed",
 }
 COMMAND = re.compile(r"\b(?:python3|tail|tr|jq) .*?(?:OLD > NEW(?:\.csv)?|\"NEW\"\)')")
@@ -52,18 +54,21 @@ def advised(folder: Path, row: dict[str, Any], refusal: str, messages) -> None:
     message."""
     commands = {each["run"] for each in row["advice"] if "run" in each}
     flags = {FLAGS[name] for each in row["advice"] for name in (*each.get("options", {}), *each) if name in FLAGS}
+    if "--label-field" not in flags:  # the rating is the alternative that fits
+        refusal = refusal.replace(" or --label-field", "")
     assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", COMMAND.sub("", refusal))) == flags
     assert set(COMMAND.findall(refusal)) == commands
-    (name,) = row["files"]
     for number, each in enumerate(row["advice"]):
         place = folder / str(number)
         place.mkdir()
         if "run" in each:
+            (name,) = row["files"]
             new = place / (f"{name}.csv" if "NEW.csv" in each["run"] else name)
             line = each["run"].replace("NEW.csv", "NEW").replace("NEW", str(new)).replace("OLD", str(folder / name))
             subprocess.run(line.replace("python3", sys.executable), shell=True, check=True)
         else:
-            shutil.copy(folder / name, place)
+            for name in row["files"]:
+                shutil.copy(folder / name, place)
         options = {**row.get("options", {}), **each.get("options", {})}
         found = {"use": row.get("use", "files"), "advice": [], "found": each, **each, "files": {}, "options": options}
         assert found_in(place, found, messages) == {name: each[name] for name in ("rows", "malformed") if name in each}

@@ -63,16 +63,16 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
         values = of_same_object or values
     given = options.rating or options.label
     values = [given] if given else [each for each in values if len(texts) != 1 or each not in texts[0]]
-    for what, found, option in (
-        ("text", [" ".join(each) for each in texts], "--text-field"),
-        ("rating or label", ["the file's"] if code is not None else values, "--rating-field or --label-field"),
-    ):
-        if len(found) != 1:
-            which = printable(" or ".join(found))
-            raise DataError(
-                f"it is not clear which field of {name} is the {what}{which and f' ({which})'}; name it with {option}. "
-                f"Its fields: {list_with_examples(fields)}"
-            )
+    found = [("text", [" ".join(each) for each in texts], "--text-field")]
+    if code is None:
+        found += [("rating or label", list(values), "--rating-field or --label-field")]
+    if unclear := [each for each in found if len(each[1]) != 1]:
+        listed = " and the ".join(f"{what} ({' or '.join(names)})" if names else what for what, names, _ in unclear)
+        options_to_use = " and ".join(option for *_, option in unclear)
+        raise DataError(
+            f"it is not clear which field of {name} is the {printable(listed)}; give {options_to_use}. Its fields: "
+            f"{list_with_examples(fields)}"
+        )
     (text,) = texts
     if code is not None:
         return FieldChoice(text, None, True)
@@ -99,7 +99,8 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
     columns = {str(number): cell for number, cell in enumerate(rows[0], 1)}
     unclear = DataError(
         f"the columns of {name} are not clear; give their names, or their numbers if there is no header, with "
-        f"--text-field and --rating-field or --label-field; the first record is: {list_with_examples(columns)}"
+        f"--text-field{'' if code is not None else ' and --rating-field or --label-field'}; the first record is: "
+        f"{list_with_examples(columns)}"
     )
     _require_fields(name, columns, options)
     if code is not None:
