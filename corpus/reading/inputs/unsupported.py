@@ -74,7 +74,7 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
             f"{name} is a web page, XML, PDF or a Git LFS pointer, not reviews; download the file again, or {_READ}"
         )
     newlines = data.rstrip(b"\r\n").count(b"\n")
-    if data.count(b"\r") - data.count(b"\r\n") > 20 * newlines and b"\r" in data.rstrip(b"\r\n"):
+    if data.count(b"\r") - data.count(b"\r\n") > max(1, 20 * newlines):
         raise DataError(f"{name} ends its lines with carriage returns only; convert it: tr '\\r' '\\n' < OLD > NEW")
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 or any(b"\x1b$B" in line for line in lines):  # ISO-2022-JP: RFC 1468
