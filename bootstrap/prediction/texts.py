@@ -17,7 +17,7 @@ from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
 from corpus.reading.formats import MAX_LINE_BYTES, Format, LabelEncoder
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, UnclearFormatError, detect_format
-from corpus.reading.inputs.fields import reading_settings
+from corpus.reading.inputs.fields import UnclearFieldsError, reading_settings
 from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.inputs.unsupported import refuse_unsupported
 from corpus.reading.sources import UNLABELLED, Inputs, ReadingOptions
@@ -80,8 +80,8 @@ def _with_labels_or_without(inspect: Callable[[bool], Inspected], options: Readi
         try:
             return inspect(False)
         except DataError as second:
-            # Of an unclear format, the advice for texts without labels helps.
-            raise (second if isinstance(error, UnclearFormatError) else error) from None
+            # Of an unclear format or field, the advice for texts without labels helps.
+            raise (second if isinstance(error, UnclearFormatError | UnclearFieldsError) else error) from None
 
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:

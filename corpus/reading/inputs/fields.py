@@ -39,6 +39,10 @@ def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
     )
 
 
+class UnclearFieldsError(DataError):
+    """The fields of a file are unclear. Texts without labels may need fewer options."""
+
+
 class FieldChoice(NamedTuple):
     """Text fields, and the value field. A file in which all texts are of one class has no value field."""
 
@@ -69,7 +73,7 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
     if unclear := [each for each in found if len(each[1]) != 1]:
         listed = " and the ".join(f"{what} ({' or '.join(names)})" if names else what for what, names, _ in unclear)
         options_to_use = " and ".join(option for *_, option in unclear)
-        raise DataError(
+        raise UnclearFieldsError(
             f"it is not clear which field of {name} is the {printable(listed)}; give {options_to_use}. Its fields: "
             f"{list_with_examples(fields)}"
         )
