@@ -2,12 +2,15 @@
 malformed."""
 
 import json
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
+MISSING = ("", "nan", "null", "<na>", "\\n")
+MARKS_OF_NOTHING = ("nan", "NaN", "NULL", "null", "\\N", "None", "NA", "<NA>")
 PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("negative", "positive"), ("false", "true")]
 
 
@@ -178,6 +181,7 @@ def meaning(value, rules: Rules):
 
 
 def json_review(line: bytes, file: File, rules: Rules):
+    decoded(line)
     try:
         record = strict_json(line)
     except ValueError:
@@ -216,10 +220,22 @@ def columns_review(fields: list[str], names: list[str] | None, file: File, rules
     if names is not None and len(fields) > len(names):
         raise Malformed("too_many_columns")
     texts = [fields[place(name)] for name in file.text]
-    text = " ".join(each.replace("\\n", " ") for each in texts)
-    if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in ("", "nan", "\\n"):
+    texts = ["" if each in MARKS_OF_NOTHING else each for each in texts]
+    text = unescaped(" ".join(texts), "bfnrtv\\" if file.kind == "separated" else "n")
+    if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in MISSING:
         raise Malformed("no_label" if rules.labelled else "no_rating")
     return text, file.label if file.value is None else meaning(fields[place(file.value)], rules)
+
+
+def unescaped(text: str, letters: str) -> str:
+    """Replace each escape, a backslash and one of `letters`, by a space, or by a backslash if it is two of them."""
+    found = ""
+    while text:
+        if text[0] == "\\" and text[1:2] and text[1] in letters:
+            found, text = found + ("\\" if text[1] == "\\" else " "), text[2:]
+        else:
+            found, text = found + text[0], text[1:]
+    return found
 
 
 def fasttext_review(line: bytes, rules: Rules):
@@ -334,7 +350,9 @@ def _outcomes(file: File, rules: Rules):
             except Malformed as reason:
                 yield number, str(reason)
         return
-    lines = file.content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = [re.sub(b"^(\xef\xbb\xbf)+", b"", line) for line in file.content.split(b"\n")]
+    while lines[-1].endswith(b"\x1a"):
+        lines[-1] = lines[-1][:-1]
     if file.broken or not lines[-1]:
         lines.pop()
     if file.kind == "csv":

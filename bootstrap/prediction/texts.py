@@ -15,6 +15,7 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
+from corpus.reading.encodings import STANDARD_INPUT, EncodingError
 from corpus.reading.formats import MAX_LINE_BYTES, Format, LabelEncoder
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, UnclearFormatError, detect_format
 from corpus.reading.inputs.fields import UnclearFieldsError, reading_settings
@@ -33,7 +34,6 @@ Inspected = TypeVar("Inspected")
 _BLOCK_BYTES = 1 << 20
 _BEGINNING_BYTES = 64 << 10
 """Size of the beginning of standard input from which its format must be clear."""
-_STANDARD_INPUT = "standard input"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,8 @@ def _with_labels_or_without(inspect: Callable[[bool], Inspected], options: Readi
             raise
         try:
             return inspect(False)
+        except EncodingError:
+            raise
         except DataError as second:
             # Of an unclear format or field, the advice for texts without labels helps.
             raise (second if isinstance(error, UnclearFormatError | UnclearFieldsError) else error) from None
@@ -152,7 +154,7 @@ def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
     return TextStream(
         content=chain(pieces, content),
         format=known.format,
-        notes=tuple(f"in {_STANDARD_INPUT}, {note}" for note in known.notes),
+        notes=tuple(f"in {STANDARD_INPUT}, {note}" for note in known.notes),
         encoder=LabelEncoder(reading_settings(known.labelled, options), others=True),
         size=size,
     )
@@ -162,12 +164,14 @@ def _detect_stream(beginning: bytes, whole: bool, options: ReadingOptions) -> De
     lines = [line for line in beginning.split(b"\n") if line.strip()]
     try:
         if beginning.startswith(PARQUET):
-            raise DataError(f"{_STANDARD_INPUT} is Parquet")
-        refuse_unsupported(_STANDARD_INPUT, beginning, lines if whole else lines[:-1])
+            raise DataError(f"{STANDARD_INPUT} is Parquet")
+        refuse_unsupported(STANDARD_INPUT, beginning, lines if whole else lines[:-1])
+    except EncodingError:
+        raise
     except DataError as error:
         raise DataError(f"{error}; save the input to a file, and give the name of the file") from None
     known = _with_labels_or_without(
-        lambda labels: detect_format(_STANDARD_INPUT, beginning, whole, options, None if labels else UNLABELLED),
+        lambda labels: detect_format(STANDARD_INPUT, beginning, whole, options, None if labels else UNLABELLED),
         options,
     )
     return known or DetectedFormat(Format(kind="text"), False, Counter())
@@ -180,7 +184,7 @@ def label_text_stream(
     from trainer.classification.labelling import Labeller
 
     label = Labeller(model, threshold, expected=stream.size, threads=cores())
-    for batch in read_text_stream(stream.content, _STANDARD_INPUT, stream.format, stream.encoder, tally):
+    for batch in read_text_stream(stream.content, STANDARD_INPUT, stream.format, stream.encoder, tally):
         yield batch, label(batch.texts)
     _refuse_malformed(tally)
 

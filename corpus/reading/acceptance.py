@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
+from corpus.reading.encodings import check_encoding_of_malformed
 from corpus.reading.formats import LABEL_PAIRS, LABELS, NO_JSON_NUMBER, WRITE_NULL
 from corpus.reading.sources import Source
 from corpus.reading.tally import Tally, list_values, other_labels
@@ -16,7 +17,7 @@ _DRY_RUN = "`shoal preprocess --local --dry-run`"
 
 
 def check_input(tally: Tally, max_malformed: float, settings: Settings, *, dry_run: bool = False) -> None:
-    """Raise DataError if the input is damaged, has no lines, or has too many malformed lines or unexpected labels.
+    """Raise DataError if the input is damaged, has no lines, is not UTF-8, or has too many malformed lines or labels.
 
     `max_malformed`: the maximum share of malformed lines. If `dry_run` is true, the message does not suggest a dry run.
     """
@@ -26,6 +27,7 @@ def check_input(tally: Tally, max_malformed: float, settings: Settings, *, dry_r
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
         raise DataError("the input has no lines; give files with reviews")
+    check_encoding_of_malformed(tally)
     # Do not compare `malformed` with `max_malformed * lines`: in floating point, 0.29 * 100 is less than 29.
     if malformed / lines > max_malformed:
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
 from corpus.reading.json_arrays import ArrayFile, require_syntax
-from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_marks
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks, open_range
@@ -102,14 +102,14 @@ def _header_lines(lines: list[bytes], form: Format) -> int | None:
 
 
 def range_content(part: Range) -> Iterator[bytes]:
-    """Yield the decompressed bytes of the lines in a range, without the byte-order mark at the start of the file."""
+    """Yield the decompressed bytes of the lines in a range, without byte-order marks at the starts of lines."""
     if compression(part.path) or part.end < 0:
-        yield from without_byte_order_mark(open_blocks(part.path))
+        yield from without_byte_order_marks(open_blocks(part.path))
         return
     start = max(part.start - 1, 0)
     with open_range(part.path, start, part.end - start) as file:
         blocks = range_blocks(file, part.start, part.end)
-        yield from blocks if part.start else without_byte_order_mark(blocks)
+        yield from without_byte_order_marks(blocks)
 
 
 def _even_batch_size(lines: int) -> int:

@@ -48,8 +48,15 @@ BLANK = "blank"
 HOLDS_RECORDS = "holds_records"
 """Reason for a warning about a valid record of several lines: each line could also be a record by itself."""
 
-MISSING = ("", "nan", "\\n")
-r"""Values, in lower case, that mean a missing rating or label in tables. MySQL and Hive write `\N`."""
+MISSING = ("", "nan", "null", "<na>", "\\n")
+r"""Values, in lower case, that mean a missing rating or label in tables. Databases write `NULL` and `\N`."""
+MISSING_TEXTS = frozenset(("nan", "NaN", "NULL", "null", r"\N", "None", "NA", "<NA>"))
+r"""Cells of tables that mean a missing text, as programs write them.
+
+pandas reads them as missing (https://pandas.pydata.org/docs/reference/api/pandas.read_csv.html, 2026-11-30), and
+PostgreSQL writes `\N` (https://www.postgresql.org/docs/current/sql-copy.html, 2026-11-30). Words that people type, such
+as `none` and `n/a`, are texts. `None` and `NA` can also be names of classes, so they are labels.
+"""
 
 FASTTEXT_PREFIX = "__label__"
 

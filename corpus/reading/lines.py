@@ -4,7 +4,7 @@ A line ends only at `\n`. It belongs to the range in which it begins. Do not rem
 because a file without newlines would fill the memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from corpus.reading.compression import BLOCK_BYTES
@@ -45,16 +45,25 @@ def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
         yield block
 
 
-def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the blocks of a file without the byte-order mark at its start."""
-    first = b""
+def without_byte_order_marks(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield blocks without byte-order marks at the starts of lines. The first block begins a line.
+
+    Files that were joined by `cat` have such a mark in the middle.
+    """
+    marked = b"\n" + BYTE_ORDER_MARK
+    before, held = b"\n", b""
     for block in blocks:
-        first += block
-        if len(first) >= len(BYTE_ORDER_MARK):
-            break
-    if first := first.removeprefix(BYTE_ORDER_MARK):
-        yield first
-    yield from blocks
+        whole = before + held + block
+        while marked in whole:
+            whole = whole.replace(marked, b"\n")
+        # Hold back only a part of a mark, so that a typed line is read at once.
+        held = next((marked[1:size] for size in (3, 2) if whole.endswith(marked[:size])), b"")
+        ready = whole[: len(whole) - len(held)]
+        if ready[len(before) :]:
+            yield ready[len(before) :]
+        before = ready[-1:] if ready.endswith(b"\n") else b""
+    if held:
+        yield held
 
 
 def _long(line: bytes) -> LongLine:
@@ -65,7 +74,8 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
     """Split blocks of bytes into lines, and yield them in lists, without newlines.
 
     A line that is too long is yielded alone, as a LongLine. Blocks must be shorter than MAX_LINE_BYTES. If `blocks`
-    raises an exception, all complete lines before it are yielded first.
+    raises an exception, all complete lines before it are yielded first. The character that ends texts of DOS (Ctrl-Z)
+    is left out at the end.
     """
     carry = b""
     long: LongLine | None = None
@@ -89,5 +99,5 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
             long, carry = _long(carry), b""
     if long is not None:
         yield long
-    elif carry:
+    elif carry := carry.rstrip(b"\x1a"):
         yield [carry]

@@ -4,6 +4,7 @@ Reject a record with broken UTF-8, NaN or an overflowing number even in a field 
 whether they accept such a record, so the dataset would otherwise depend on the parser.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,12 +14,17 @@ from corpus.reading.formats import (
     FASTTEXT_PREFIX,
     MAX_LINE_BYTES,
     MISSING,
+    MISSING_TEXTS,
     Format,
     LabelEncoder,
     MalformedLineError,
 )
 
 _ABSENT = object()
+# https://www.postgresql.org/docs/current/sql-copy.html (2026-11-30), "Text Format"
+_ESCAPES = re.compile(r"\\([bfnrtv\\])")
+# A longer text is not hashed, which takes time.
+_MOST_MISSING = max(map(len, MISSING_TEXTS))
 _JSON_WHITESPACE = b" \t\r\n"
 
 
@@ -54,8 +60,8 @@ def line_parser(form: Format, encoder: LabelEncoder, code: int | None = None) ->
 def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[Sequence[str]], Review]:
     """Return a parser for the fields of a record of the kind `csv` or `separated`; see `line_parser`.
 
-    The parser replaces a backslash followed by `n` in a text by a space, because the polarity datasets write newlines
-    this way.
+    Escapes of white space in a text become spaces: `\\n` in the polarity datasets, and all of those that PostgreSQL and
+    MySQL write in a table without quotes.
     """
     texts = [form.position(name) for name in form.text]
     place = None if form.value is None else form.position(form.value)
@@ -71,7 +77,10 @@ def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) 
             raise MalformedLineError("too_few_columns")
         if most is not None and len(fields) > most:
             raise MalformedLineError("too_many_columns")
-        text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
+        cells = [fields[column] for column in texts]
+        text = " ".join(["" if len(cell) <= _MOST_MISSING and cell in MISSING_TEXTS else cell for cell in cells])
+        if "\\" in text:
+            text = _ESCAPES.sub(_unescaped, text) if form.kind == "separated" else text.replace("\\n", " ")
         kept = tuple([fields[column] for column in keep])
         if place is None:
             return Review(text, _required_code(code), kept)
@@ -81,6 +90,10 @@ def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) 
         return Review(text, encode(fields[place]) if found is None else found, kept)
 
     return parse
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return "\\" if escape[1] == "\\" else " "
 
 
 def row_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[Sequence[object]], Review]:
@@ -126,6 +139,7 @@ def _json_parser(form: Format, encoder: LabelEncoder, code: int | None) -> Calla
         try:
             value = loads(line)
         except JSONDecodeError:
+            _decoded(line)
             raise MalformedLineError("not_json") from None
         if not isinstance(value, dict):
             raise MalformedLineError("not_an_object")

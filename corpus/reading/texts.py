@@ -1,7 +1,7 @@
 """Reads all texts of some files in order, for prediction and for training on raw texts.
 
-Prediction returns a result for each line of plain text. So do not read plain text as preprocessing does, because
-preprocessing skips blank lines and lines that are not UTF-8.
+Prediction returns a result for each line of plain text, also for a blank line. So do not read plain text as
+preprocessing does, because preprocessing skips blank lines.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from common.errors import DataError
 from corpus.reading.batches import TextBatch
 from corpus.reading.compression import DamagedArchiveError
+from corpus.reading.encodings import check_encoding_of_malformed, is_utf8, refuse_other_encoding
 from corpus.reading.formats import Format, LabelEncoder
-from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, split_lines, without_byte_order_marks
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
 from corpus.reading.storage import open_blocks
@@ -24,7 +25,7 @@ def read_texts(sources: Sequence[Source], encoder: LabelEncoder, tally: Tally) -
     """Yield the texts of the files, in order.
 
     Counts lines and malformed lines in `tally`. If a file is damaged or unreadable, yields all texts before the damage,
-    then raises DataError.
+    then raises DataError. Also raises DataError at the end if malformed lines are in another encoding than UTF-8.
     """
     for source in sources:
         if source.format.kind == "text":
@@ -33,16 +34,17 @@ def read_texts(sources: Sequence[Source], encoder: LabelEncoder, tally: Tally) -
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, encoder, tally)
         _refuse_damage(tally)
+    check_encoding_of_malformed(tally)
 
 
 def read_text_stream(
     blocks: Iterator[bytes], name: str, form: Format, encoder: LabelEncoder, tally: Tally
 ) -> Iterator[TextBatch]:
     """Yield the texts of a stream as they arrive; see `read_texts`. The format must not be Parquet."""
-    content = without_byte_order_mark(blocks)
     if form.kind == "text":
-        yield from plain_texts(content, name, tally)
+        yield from plain_texts(blocks, name, tally)
     else:
+        content = without_byte_order_marks(blocks)
         yield from read_batches(Range(name, 0, WHOLE, form, UNLABELLED, False), encoder, tally, content)
     _refuse_damage(tally)
 
@@ -79,24 +81,37 @@ def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
 def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[TextBatch]:
     """Yield the lines of plain text as texts.
 
-    A line that is too long is skipped, and `tally` counts it as malformed.
+    A line that is too long or not UTF-8 is skipped, and `tally` counts it as malformed. Raises DataError if the first
+    lines that are not UTF-8 are in another encoding.
     """
     done = 0
-    for lines in split_lines(blocks):
+    accented: list[bytes] = []
+    for lines in split_lines(without_byte_order_marks(blocks)):
         if isinstance(lines, LongLine):
             done += 1
             tally.count_malformed("too_long", name, 0, done, lines.begins)
+            continue
+        whole = b"\n".join(lines)
+        if is_utf8(whole):
+            texts = [line.removesuffix("\r") for line in whole.decode().split("\n")]
         else:
-            done += len(lines)
-            tally.counts["lines"] += len(lines)
-            texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
-            yield TextBatch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
+            if not tally.counts["malformed_by_reason.not_utf8"]:
+                refuse_other_encoding(name, [accented, lines])
+            texts = [line.removesuffix(b"\r").decode() for line in lines if is_utf8(line)]
+            for number, line in enumerate(lines, done + 1):
+                if not is_utf8(line):
+                    tally.count_malformed("not_utf8", name, 0, number, line)
+        if not accented and not whole.isascii():
+            accented = [next(line for line in lines if not line.isascii())]
+        done += len(lines)
+        tally.counts["lines"] += len(texts)
+        yield TextBatch(texts, [UNLABELLED] * len(texts), len(whole) + 1)
 
 
 def _read_plain_text(source: Source, tally: Tally) -> Iterator[TextBatch]:
     before, damaged = tally.counts["lines"], False
     try:
-        yield from plain_texts(without_byte_order_mark(open_blocks(source.address)), source.address, tally)
+        yield from plain_texts(open_blocks(source.address), source.address, tally)
     except DamagedArchiveError:
         damaged = True
     tally.add_range(source.address, 0, tally.counts["lines"] - before, damaged=damaged)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
+from corpus.reading.encodings import refuse_other_encoding
 from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
 from corpus.reading.lines import LongLine
 from corpus.reading.parsing import Review, is_blank, line_parser
@@ -86,11 +87,12 @@ class MalformedLines:
         self._example: str | None = None
 
     def check(self, batch: Batch, text_lines: Sequence[int], malformed: int, lines: int) -> None:
-        """Raise DataError if too many lines are malformed.
+        """Raise DataError if too many lines are malformed, or the first of them are in another encoding than UTF-8.
 
         `malformed` and `lines` are the numbers up to the end of the batch.
         """
         if self._example is None and len(text_lines) < len(batch.lines):
+            refuse_other_encoding(batch.address, [batch.lines])
             self._example = _place(batch, text_lines)
         if self._example is not None and lines >= MIN_LINES and malformed / lines > self._most:
             raise DataError(

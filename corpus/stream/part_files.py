@@ -106,8 +106,8 @@ class SourceFiles:
                 if batch.ends[-1] > self._split_offset:  # the last line of the file has no newline
                     batch.sizes[-1] -= 1
                     batch.ends[-1] -= 1
-                if offset == 0 and not batch.too_long:
-                    batch.lines[0] = batch.lines[0].removeprefix(BYTE_ORDER_MARK)
+                if not batch.too_long:  # joined files have a mark in the middle
+                    batch.lines[:] = [line.removeprefix(BYTE_ORDER_MARK) for line in batch.lines]
                 self._offsets[file.address] = offset = batch.ends[-1]
                 yield batch._replace(identity=identity, first_line=None if number is None else number + 1)
                 number = None if number is None else number + len(batch.lines)

@@ -1,4 +1,7 @@
-"""Common forms of review files, with invented content, give the listed rows, or are refused."""
+"""Common forms of review files, with invented content, give the listed rows, or are refused.
+
+If a refusal shows a command that converts the file, the test runs the command, and the new file gives the listed rows.
+"""
 
 import io
 import re
@@ -16,16 +19,18 @@ from pyarrow import parquet
 
 from common.errors import DataError
 from corpus.reading.acceptance import check_input, check_negative_labels, label_notes
+from corpus.reading.encodings import check_encoding_of_malformed
 from corpus.reading.formats import LABELS
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import other_labels
-from tests.corpus.reading.cuts import read
+from tests.corpus.reading.cuts import PACKERS, read
 from tests.corpus.reading.inputs.beginnings import tuples, written
 
 TABLE: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("reviews.yaml").read_text())
+CONVERSION = re.compile(r"convert it with `([^`]+)`")
 
 
 def content_of(content: Any) -> str:
@@ -84,22 +89,36 @@ def bytes_of(content: Any, encoding: str) -> bytes:
 
 def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     """Return the rows and malformed lines, and check the warnings, or the message that refuses the files."""
-    use = row.get("use", "files")
     for name, content in row["files"].items():
-        written(folder, name, bytes_of(content, row.get("encoding", "utf-8")))
-    options = ReadingOptions(**tuples(row.get("options", {})))
+        pack = PACKERS[Path(name).suffix if Path(name).suffix in PACKERS else ""]
+        written(folder, name, pack(bytes_of(content, row.get("encoding", "utf-8"))))
     try:
-        inspected = inspect_inputs(Inputs(**{use: (str(folder),)}, options=options))
-        settings = inspected.settings(reading_settings(inspected.labelled, options))
-        reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)
-        check_negative_labels(tally, 0.05, settings, "")
-        if "advice" in row:
-            check_input(tally, row.get("max_malformed", 0.05), settings, dry_run=True)
+        return rows_of(folder, row, messages)
     except DataError as error:
         messages.check(error)
         if "advice" in row:
             advised(folder, row, str(error), messages)
-        return {"refused": True}
+        command = CONVERSION.search(str(error))
+        if command is None:
+            return {"refused": True}
+        old = [*folder.iterdir()]
+        subprocess.run(["bash", "-ec", command[1]], check=True)
+        for path in old:
+            path.unlink()
+        return {"refused": True, "converted": rows_of(folder, row, messages)["rows"]}
+
+
+def rows_of(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
+    """Return the rows and malformed lines, and check the warnings. Raises DataError for refused files."""
+    use = row.get("use", "files")
+    options = ReadingOptions(**tuples(row.get("options", {})))
+    inspected = inspect_inputs(Inputs(**{use: (str(folder),)}, options=options))
+    settings = inspected.settings(reading_settings(inspected.labelled, options))
+    reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)
+    check_encoding_of_malformed(tally)
+    check_negative_labels(tally, 0.05, settings, "")
+    if "advice" in row:
+        check_input(tally, row.get("max_malformed", 0.05), settings, dry_run=True)
     for note in (
         *inspected.warnings_for(row.get("words", "tokens")),
         *label_notes(other_labels(tally.counts), settings),
@@ -112,7 +131,8 @@ def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
         "damaged": [each.replace(f"{folder}/", "") for each in tally.damage_reports()],
     }
     if len(reviews) > 9:
-        shown["rows"] = {text: sum(text == each for each, _ in reviews) for text in row["found"]["rows"]}
+        expected = row["found"].get("rows", row["found"].get("converted"))
+        shown["rows"] = {text: sum(text == each for each, _ in reviews) for text in expected}
         shown["others"] = len(reviews) - sum(shown["rows"].values())
     if tally.counts["malformed"] != len(shown["malformed"]):
         shown["malformed"] = tally.counts["malformed"]

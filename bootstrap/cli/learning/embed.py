@@ -9,10 +9,11 @@ from bootstrap.cli.command import command, described_options, option, typed_opti
 from bootstrap.cli.input_options import INPUT, require_s3
 from bootstrap.cli.learning.training_result import training_result
 from bootstrap.cli.learning.training_run import config_of, place_of, run_training
-from bootstrap.cli.output import Result
+from bootstrap.cli.output import Result, print_warning
 from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
 from common.errors import DataError, TrainingError, UsageError
 from common.options import flag
+from corpus.reading.inputs.finding import check_sources
 from corpus.stream.records import text_fields
 from corpus.stream.stream_settings import TOKENISERS, StreamSettings, absolute
 from jobs.job_settings import LIMITS
@@ -120,6 +121,8 @@ def run(
     _check_before_reading(config, endless=source.endless)
     place = place_of(target, nodes, launch)
     if options["input"]:
+        for note in check_sources(source.settings.sources):
+            print_warning(note)
         source = source.of_text(text_fields(source.settings.sources, options["text_field"]))
     return training_result(run_training(ctx, source, config, place), config.output)
 

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.csv_records import csv_rows
-from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, MISSING, Format, MalformedLineError, label_text
+from corpus.reading.formats import FASTTEXT_PREFIX, MISSING, Format, MalformedLineError, label_text
 from corpus.reading.inputs.fields import choose_columns, choose_fields, have_value_column
 from corpus.reading.inputs.json_files import (
     array_elements,
@@ -35,6 +35,7 @@ from corpus.reading.inputs.refusals import (
     require_plain_columns,
 )
 from corpus.reading.inputs.unsupported import refuse_unsupported
+from corpus.reading.lines import without_byte_order_marks
 from corpus.reading.parquet import first_values, open_parquet
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
@@ -80,7 +81,7 @@ def detect_format(
     `whole` says whether `data` is the whole file. `code` is the class of all texts of the file, if it is known. Raises
     DataError if the file is unsupported or its format is ambiguous.
     """
-    data = data.removeprefix(BYTE_ORDER_MARK)
+    data = b"".join(without_byte_order_marks([data]))
     lines = data.split(b"\n", _MAX_LINES)
     if not whole or len(lines) > _MAX_LINES:
         lines.pop()

@@ -1,44 +1,37 @@
-"""Finds the input files at the paths, folders, patterns and s3:// addresses that the user gave.
+"""Finds the input files at the addresses that the user gave, and checks that none is read twice.
 
-Not every file in a folder is input: hidden files and results of an earlier command are skipped. Do not list S3 objects
-by a prefix without a slash at the end, because `reviews` would also match `reviews-old/`.
+The module `listing` lists the files at one address.
 """
 
 import glob
 import os
-import re
-import stat
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
+from common.display import plural
 from common.errors import DataError
-from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.compression import compression
-from corpus.reading.s3 import S3Path, is_s3
+from corpus.reading.inputs.listing import (
+    EMPTY,
+    PATTERN,
+    LeftOut,
+    absolute,
+    left_out_notes,
+    local_files,
+    refuse_table,
+    s3_entries,
+    s3_files,
+    walk,
+)
+from corpus.reading.s3 import is_s3
 from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
-
-Entry = tuple[str, int, str]
-"""Address of a file, its size in bytes, and a value that changes if its content changes."""
-
-_PATTERN = re.compile(r"[*?\[]")
-"""Character that is special in a pattern."""
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
 """For each name of a folder, the class of the texts in such a folder."""
-_SKIPPED_NAMES = re.compile(
-    r".+(~|\.(bak|old|orig|swp|part|partial|crdownload|tmp))|(readme|licen[cs]e|changelog)(\.\w+)?|desktop\.ini"
-    rf"|{re.escape(DATASET_NAME)}|{re.escape(COUNTS_NAME)}",
-    re.IGNORECASE,
-)
-"""Names of backups, of unfinished downloads, of files that describe a folder, and of results of an earlier command."""
-# https://github.com/delta-io/delta/blob/master/PROTOCOL.md, https://iceberg.apache.org/spec/#file-system-tables,
-# https://hudi.apache.org/tech-specs/
-_TABLE_LOG = re.compile(r"(.*)/(_delta_log|\.hoodie|metadata/[^/]*\.metadata\.json)(/|$)")
-"""Path of a log in a table format (Delta Lake, Hudi or Iceberg). The log says which files of the folder are valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +45,16 @@ class Listing:
 def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     """Return the input files at the addresses of `inputs`.
 
-    A folder stands for all files below it, except for hidden files (names that begin with `.` or `_`) and files below
-    `leave_out`, the folder for the results. Backups (`reviews.csv~`), unfinished downloads, files that describe a
-    folder (`README.md`), results of an earlier command, and files that match `inputs.exclude` are also skipped. An
-    address with special characters is a pattern only if no file has that name. Raises DataError if an address does not
-    exist, is unreadable or is given twice, or if all files are empty.
+    A folder stands for all files below it, also for those below linked folders, except for files below `leave_out`, the
+    folder for the results. Files that match `inputs.exclude` are left out. So are, in folders, hidden files (names that
+    begin with `.` or `_`), backups (`reviews.csv~`), unfinished downloads, files that describe a folder (`README.md`),
+    and results of an earlier command; the warnings name them. An address with special characters is a pattern only if
+    no file has that name. Raises DataError if an address does not exist, is unreadable or is given twice, if all files
+    are empty, or if a file also exists compressed.
     """
     found: list[InputFile] = []
     used: set[str] = set()
+    left_out: LeftOut = {}
     for addresses, test, code in (
         (inputs.files, False, None),
         (inputs.test, True, None),
@@ -68,13 +63,19 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         (inputs.unlabelled, False, UNLABELLED),
     ):
         for address in addresses:
-            listed = _s3_files(address, leave_out) if is_s3(address) else _local_files(address, leave_out)
-            whole = address if is_s3(address) else str(Path(address).resolve())
+            left: LeftOut = {}
+            listed = (s3_files if is_s3(address) else local_files)(address, leave_out, left)
+            whole = address if is_s3(address) else absolute(Path(address))
+            for reason, names in left.items():
+                for name in names:
+                    fitting = _matching_excludes(name, whole, inputs.exclude)
+                    used.update(fitting)
+                    left_out.setdefault(reason, []).extend([] if fitting else [name])
             for name, size, identity in listed:
                 if fitting := _matching_excludes(name, whole, inputs.exclude):
                     used.update(fitting)
                     continue
-                _refuse_table(name)
+                refuse_table(name)
                 named = name == whole
                 class_code = _class_of_folder(name) if code is None and not named else code
                 found.append(
@@ -88,15 +89,15 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     if not found:
         raise DataError("--exclude matches all files of the input; give fewer patterns")
     _check_duplicates(found)
-    found, notes = _without_skipped(found)
+    refuse_packed_twice([each.address for each in found])
     if not sum(each.size for each in found):
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
         raise DataError(f"{which} empty; download the input again, or give other files")
+    left_out[EMPTY] = [each.address for each in found if not each.size]
     return Listing(
         files=tuple(each for each in found if each.size),
         warnings=(
-            *notes,
-            *(f"{each.address} is empty and was skipped" for each in found if not each.size),
+            *left_out_notes(left_out),
             *(f"--exclude {each} matches no file" for each in inputs.exclude if each not in used),
         ),
     )
@@ -112,22 +113,32 @@ def _class_of_folder(address: str) -> int | None:
     return _CLASS_FOLDERS.get(path.parent.name) if is_text else None
 
 
-def current_files(address: str) -> list[InputFile]:
+def current_files(address: str, left_out: LeftOut | None = None) -> list[InputFile]:
     """Return the files that exist now at an address, which is a file, a folder or a prefix.
 
-    More files can be added later. The list can be empty. Raises DataError if a path or bucket does not exist or is
-    unreadable.
+    More files can be added later. The list can be empty. `left_out` receives the files that are left out. Raises
+    DataError if a path or bucket does not exist or is unreadable.
     """
+    left_out = {} if left_out is None else left_out
     if is_s3(address):
         with s3.explained_errors(address, "list"):
-            entries = _s3_entries(address, None)
+            entries = s3_entries(address, None, left_out)
     elif Path(address).is_dir():
-        # A file that disappeared after the folder was listed was a temporary file, which was renamed when it was
-        # complete.
-        entries = [entry for path in _walk(Path(address), None) for entry in _existing_entries(path)]
+        entries = walk(Path(address), None, left_out)
     else:
-        entries = _local_files(address, None)
+        entries = local_files(address, None, left_out)
     return [InputFile(address=name, size=size, identity=identity) for name, size, identity in entries]
+
+
+def check_sources(addresses: Iterable[str]) -> list[str]:
+    """Return notes about the files that a text stream leaves out now.
+
+    Raises DataError if a file also exists compressed, or if an address is unreadable.
+    """
+    left_out: LeftOut = {}
+    files = [file.address for address in addresses for file in current_files(address, left_out)]
+    refuse_packed_twice(files, "move one to another folder")
+    return left_out_notes(left_out)
 
 
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
@@ -136,178 +147,40 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
     `given` is the address that the user gave. Only folders below it count.
     """
     path = PurePosixPath(address)
-    root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
+    root = PurePosixPath(*takewhile(lambda part: not PATTERN.search(part), PurePosixPath(given).parts))
     inside = [path, *(folder for folder in path.parents if root in folder.parents)]
     return [each for each in patterns if any(place.match(each) for place in inside)]
-
-
-def _without_skipped(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """Return the files without those that are skipped because of their names, and a warning about each skipped file.
-
-    A file is never skipped if the user gave its own address.
-    """
-    skipped = [
-        each.address for each in found if not each.named and _SKIPPED_NAMES.fullmatch(each.address.rpartition("/")[2])
-    ]
-    notes = [f"{each} was skipped because of its name; give the path of the file itself to read it" for each in skipped]
-    if len(skipped) == len(found):
-        raise DataError(f"the input has no files to read: {notes[0]}")
-    return [each for each in found if each.address not in skipped], notes
-
-
-def _refuse_table(path: str) -> None:
-    """Raise DataError if a path lies in the log of a table format: files of such a table can contain deleted rows."""
-    if found := _TABLE_LOG.match(path):
-        raise DataError(
-            f"{found[1]} is a table of Delta Lake, Iceberg or Hudi, and its files may contain deleted rows; export "
-            "the current rows to another folder, for example with Spark, and give that folder"
-        )
-
-
-def _local_files(given: str, leave_out: str | None) -> list[Entry]:
-    """Return the local files at a path, below a folder, or for a pattern."""
-    if _PATTERN.search(given) and not os.path.lexists(given):
-        return _matching(given, leave_out)
-    path = Path(given)
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            return [_entry(each) for each in _files_below(path, leave_out)]
-        if not stat.S_ISREG(mode):
-            raise DataError(f"{given} is not a regular file; copy its content to a file, and give that file")
-        return [_entry(path)]
-    except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{given}: no such file; check the path") from None
-    except OSError as error:
-        raise _unreadable(given, error) from error
-
-
-def _unreadable(name: str, error: OSError) -> DataError:
-    return DataError(f"cannot read {name}: {error.strerror}; correct the cause, or leave the path out of the input")
-
-
-def _entry(path: Path) -> Entry:
-    try:
-        str(path).encode("utf-8")
-    except UnicodeEncodeError:
-        raise DataError(f"the name of {os.fsencode(path)!r} is not UTF-8; rename the file") from None
-    known = path.stat()
-    return str(path.resolve()), known.st_size, str(known.st_mtime_ns)
-
-
-def _existing_entries(path: Path) -> list[Entry]:
-    try:
-        return [_entry(path)]
-    except FileNotFoundError:
-        return []
-
-
-def _matching(pattern: str, leave_out: str | None) -> list[Entry]:
-    """Return the files that a pattern matches, and the files in folders that it matches.
-
-    Each file occurs once, and files in the folder of the results are left out.
-    """
-    results = _local_folder(leave_out)
-    entries: dict[str, Entry] = {}
-    for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
-        path = Path(name)
-        if results is None or results not in (path.resolve(), *path.resolve().parents):
-            inside = map(_entry, _walk(path, results)) if path.is_dir() else _local_files(name, leave_out)
-            entries.update((entry[0], entry) for entry in inside)
-    if not entries:
-        raise DataError(f"no file matches {pattern}; check the pattern")
-    return list(entries.values())
-
-
-def _files_below(folder: Path, leave_out: str | None) -> list[Path]:
-    results = _local_folder(leave_out)
-    if results is not None and results in (here := folder.resolve(), *here.parents):
-        raise DataError(f"--output {results} contains the input {folder}; choose another --output")
-    paths = _walk(folder, results)
-    if not paths:
-        raise DataError(f"the folder {folder} has no files; give a folder with review files")
-    return paths
-
-
-def _walk(folder: Path, results: Path | None) -> list[Path]:
-    def fail(error: OSError) -> None:
-        raise _unreadable(error.filename, error) from error
-
-    paths = []
-    for parent, folders, names in os.walk(folder, onerror=fail):
-        for name in folders:
-            _refuse_table(f"{parent}/{name}")
-        folders[:] = sorted(
-            name for name in folders if not _is_hidden(name) and (Path(parent) / name).resolve() != results
-        )
-        paths += [path for name in sorted(names) if not _is_hidden(name) and (path := Path(parent) / name).is_file()]
-    return paths
-
-
-def _local_folder(leave_out: str | None) -> Path | None:
-    return None if leave_out is None or is_s3(leave_out) else Path(leave_out).resolve()
 
 
 def _check_duplicates(found: Sequence[InputFile]) -> None:
     seen: set[str] = set()
     for each in found:
-        if each.address in seen:
+        real = each.address if is_s3(each.address) else os.path.realpath(each.address)
+        if real in seen:
             raise DataError(f"{each.address} is given twice; name each file once")
-        seen.add(each.address)
+        seen.add(real)
 
 
-def _is_hidden(name: str) -> bool:
-    """Return whether a file or folder with this name is skipped when it is found in a folder."""
-    return name.startswith((".", "_"))
+def refuse_packed_twice(addresses: Sequence[str], advice: str = "leave one out with --exclude {patterns}") -> None:
+    """Raise DataError if a file also exists compressed, because its texts would count twice.
 
-
-def _s3_files(given: str, leave_out: str | None) -> list[Entry]:
-    """Return the S3 objects at an address, below a prefix, or for a pattern."""
-    if not (found := _s3_entries(given, leave_out)):
-        what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
-        raise DataError(f"there is no object at {given}; check the {what}")
-    return found
-
-
-def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
-    bucket, key = s3.place_of(given)
-    exact = next(_list_s3(S3Path(bucket, key), 1), None) if key and not key.endswith("/") else None
-    if exact and exact[0] == f"s3://{bucket}/{key}":
-        return [exact]
-    if pattern := _PATTERN.search(key):
-        if "**" in key:
-            raise DataError(
-                f"Shoal does not support ** on S3, as in {given}; give the prefix before it, which includes all "
-                "objects below"
-            )
-        listed = _list_s3(S3Path(bucket, key[: pattern.start()]))
-        return [entry for entry in listed if _key_matches(entry[0].removeprefix(f"s3://{bucket}/"), key)]
-    prefix = f"{key.rstrip('/')}/" if key else ""
-    below = f"s3://{bucket}/{prefix}"
-    entries = []
-    for entry in _list_s3(S3Path(bucket, prefix)):
-        _refuse_table(entry[0])
-        if not entry[0].endswith("/") and not any(map(_is_hidden, entry[0].removeprefix(below).split("/"))):
-            entries.append(entry)
-    if leave_out is not None and is_s3(leave_out):
-        entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
-    return entries
-
-
-def _key_matches(key: str, pattern: str) -> bool:
-    """Return whether a key matches a pattern. The special characters `*`, `?` and `[...]` do not match a slash."""
-    parts, patterns = key.split("/"), pattern.split("/")
-    return bool(parts[-1]) and len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
-
-
-def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
-    """Yield the objects with keys that begin with the key of `place`, in key order, at most `at_most` of them."""
-    from botocore.exceptions import ClientError  # not at the top, because it is slow to load
-
-    try:
-        for each in s3.list_objects(s3.client(), place, at_most):
-            yield str(S3Path(place.bucket, each["Key"])), each["Size"], each["ETag"].strip('"')
-    except ClientError as error:
-        if error.response["Error"].get("Code") in ("NoSuchBucket", "404"):
-            raise DataError(f"there is no bucket {place.bucket}; check the address {place}") from error
-        raise
+    `advice` contains `{patterns}`, the place for the patterns of the compressed files.
+    """
+    by_name: dict[str, list[str]] = {}
+    for address in addresses:
+        suffix = compression(address) or ""
+        by_name.setdefault(address[: len(address) - len(suffix)], []).append(address)
+    twice = [sorted(each) for each in by_name.values() if len(each) > 1]
+    if not twice:
+        return
+    more = f" ({plural(len(twice) - 1, 'more pair')})" if twice[1:] else ""
+    packed = {address for each in twice for address in each[1:]}
+    suffixes = {PurePosixPath(address).suffix for address in packed}
+    if {address for address in addresses if PurePosixPath(address).suffix in suffixes} == packed:
+        patterns = [f"*{suffix}" for suffix in sorted(suffixes)]
+    else:
+        patterns = [glob.escape(address) for address in sorted(packed)]
+    raise DataError(
+        f"{twice[0][0]} and {twice[0][1]} may be the same file, plain and compressed, and count twice{more}; "
+        f"{advice.format(patterns=shlex.join(patterns))}, or rename one if they differ"
+    )

@@ -16,10 +16,12 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
+from corpus.reading.encodings import check_encoding_of_malformed
 from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, label_key
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.finding import find_files
+from corpus.reading.inputs.listing import LeftOut, left_out_notes
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
 from corpus.reading.inputs.values import check_classes, check_labels, check_scales
@@ -108,6 +110,7 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     positive = options.positive_label
     inspected = {Source(**vars(found), format=each.format): each for found, each in detected.items()}
     sample = take_sample(tuple(inspected), reading_settings(labelled, options))
+    check_encoding_of_malformed(sample.tally)
     wanted = {POSITIVE_NAME: positive} if positive is not None else {name: name for name in options.class_names}
     absent = (
         [] if options.others else [repr(wanted[name]) for name in wanted if sample.values and not sample.values[name]]
@@ -227,8 +230,11 @@ def _detect_all(
     detected = {each: known for each, known in seen.items() if isinstance(known, DetectedFormat)}
     if not detected:
         raise DataError("the input has no lines; give files with reviews")
-    others = [f"{each.address} {known} and was skipped" for each, known in seen.items() if isinstance(known, str)]
-    return detected, [*_choice_notes(detected), *others]
+    left_out: LeftOut = {}
+    for each, known in seen.items():
+        if isinstance(known, str):
+            left_out.setdefault(known, []).append(each.address)
+    return detected, [*_choice_notes(detected), *left_out_notes(left_out)]
 
 
 def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
@@ -263,7 +269,7 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
 
 
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
-    """Return the format of a file, or the reason for skipping the file, as a predicate for a message.
+    """Return the format of a file, or the reason for skipping the file.
 
     Raises DataError for a damaged file without a complete line.
     """
@@ -281,12 +287,12 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
         except BinaryFileError:
             if found.named:
                 raise
-            return "is an image or another binary file"
+            return "an image or another binary file"
     if known is None and not ends:
         raise DataError(
             f"{found.address} has no complete line at its beginning, so it may be damaged; download it again"
         )
-    return known or "has no lines"
+    return known or "no lines"
 
 
 def _require_consistent_headers(detected: Mapping[InputFile, DetectedFormat]) -> None:

@@ -3,12 +3,12 @@
 Without these checks, an image or a file in UTF-16 would count as millions of malformed lines.
 """
 
-import codecs
 import re
 from collections.abc import Sequence
 
 from common.errors import DataError
 from corpus.reading.compression import compression
+from corpus.reading.encodings import is_utf8, refuse_other_encoding, refuse_wide_or_escaped
 
 SIGNATURE_BYTES = 6
 """Number of bytes from the start of a file that `check_signature` needs."""
@@ -63,11 +63,10 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
     `data` is the decompressed beginning of the file, and `lines` has the complete lines in it.
     """
     begins = data[:1024]
-    if begins.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(f"{name} is in UTF-16 or UTF-32; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
     if data.startswith(_ARCHIVES) or data[_TAR_MAGIC] == b"ustar":
         raise DataError(f"{name} is an archive, or is compressed twice; unpack it once, and give the result")
-    if b"\0" in begins and (not _is_utf8(begins, whole=False) or 10 * begins.count(0) > len(begins)):
+    refuse_wide_or_escaped(name, data)
+    if b"\0" in begins and (not is_utf8(begins, whole=False) or 10 * begins.count(0) > len(begins)):
         raise BinaryFileError(f"{name} is an image or another binary file, not text; leave it out, or {_READ}")
     if _FOREIGN.match(begins) or _are_elements(lines):
         raise DataError(
@@ -76,24 +75,12 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
     newlines = data.rstrip(b"\r\n").count(b"\n")
     if data.count(b"\r") - data.count(b"\r\n") > max(1, 20 * newlines):
         raise DataError(f"{name} ends its lines with carriage returns only; convert it: tr '\\r' '\\n' < OLD > NEW")
-    broken = sum(not _is_utf8(line) for line in lines)
-    if broken > len(lines) / 2 or any(b"\x1b$B" in line for line in lines):  # ISO-2022-JP: RFC 1468
-        raise DataError(
-            f"{name} is not text in UTF-8; if it is text in another encoding, convert it: iconv -f ENCODING -t "
-            "UTF-8 OLD > NEW (ENCODING: CP1252, ISO-2022-JP, ...); otherwise leave it out"
-        )
+    refuse_other_encoding(name, [lines])
+    if sum(not is_utf8(line) for line in lines) > len(lines) / 2:
+        raise DataError(f"{name} is not text in UTF-8, nor in another common encoding; leave it out, or {_READ}")
 
 
 def _are_elements(lines: Sequence[bytes]) -> bool:
     """Return whether the first line is an opening tag, and a later line a closing tag, as in XML without a head."""
     tags = [found[1] for line in lines if (found := _TAG.fullmatch(line))]
     return tags[:1] == [b""] and _TAG.fullmatch(lines[0]) is not None and b"/" in tags
-
-
-def _is_utf8(data: bytes, *, whole: bool = True) -> bool:
-    """Return whether the bytes are UTF-8. If `whole` is false, the last character is allowed to be incomplete."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(data, whole)
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from corpus.reading import texts as reading
 from corpus.reading.batches import TextBatch
+from corpus.reading.encodings import STANDARD_INPUT, EncodingError
 from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches, plain_texts
@@ -55,6 +56,24 @@ def test_lines_that_are_too_long_are_counted_by_their_numbers(monkeypatch: pytes
     assert [text for batch in plain_texts(blocks, "/a", tally) for text in batch.texts] == ["one", "two"]
     assert tally.counts["lines"] == 5
     assert [(place.reason, place.line) for place in tally.malformed_lines()] == [("too_long", n) for n in (2, 4, 5)]
+
+
+def test_standard_input_is_read_as_a_file_is(messages) -> None:
+    tally = Tally()
+    blocks = [
+        b"\xef\xbb",
+        b"\xbfgood\n\xef",
+        b"\xbb\xbffine\n",
+        b"\xff\xff\xff\n",
+        "na\u00efve\n".encode(),
+        b"so\r\n\x1a",
+    ]
+    read = [text for batch in plain_texts(iter(blocks), STANDARD_INPUT, tally) for text in batch.texts]
+    assert read == ["good", "fine", "na\u00efve", "so"]
+    assert [(place.reason, place.line) for place in tally.malformed_lines()] == [("not_utf8", 3)]
+    for first in ("", "na\u00efve\n"):
+        with messages.raises(EncodingError):
+            list(plain_texts(iter([first.encode(), b"good\nmy caf\xe9 lamp\n"]), STANDARD_INPUT, Tally()))
 
 
 block = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\xff"]), max_size=7).map(b"".join)

@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
-from bootstrap.prediction.texts import blocks, bytes_to_come
+from bootstrap.prediction.texts import blocks, bytes_to_come, find_text_files
+from corpus.dataset_settings import Settings
+from corpus.reading.encodings import EncodingError
+from corpus.reading.sources import ReadingOptions
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.waiting import PATIENCE, until
 
@@ -199,3 +202,9 @@ def test_garbage_is_collected_again_after_the_model_is_loaded(predict, tmp_path)
     assert gc.isenabled()
     assert predict("--model", tmp_path / "absent").returncode == 1
     assert gc.isenabled()
+
+
+def test_a_plain_text_with_a_late_line_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"good lamp\n" * 9000 + b"my caf\xe9 lamp\n")
+    with pytest.raises(EncodingError, match="CP1252"):
+        find_text_files([str(tmp_path / "a.txt")], ReadingOptions(), Settings(), unlabelled=True)

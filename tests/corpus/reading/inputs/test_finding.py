@@ -1,6 +1,9 @@
 """Local addresses and S3 addresses stand for the files that `finding.yaml` lists."""
 
 import os
+import re
+import shlex
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 import yaml
 
 from common.errors import DataError
-from corpus.reading.inputs.finding import find_files
+from corpus.reading.inputs.finding import check_sources, find_files
 from corpus.reading.sources import Inputs
 
 TABLE = yaml.safe_load(Path(__file__).with_name("finding.yaml").read_text())
@@ -35,22 +38,30 @@ def build(folder: Path, tree: list[Any]) -> None:
 
 
 def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
-    """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message."""
+    """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message.
+
+    If the message proposes --exclude, the files are those that are found with it.
+    """
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
+    inputs = Inputs(files=tuple(f"{home}/{each}" for each in case["given"]), **addresses)
     try:
-        found = find_files(Inputs(files=tuple(f"{home}/{each}" for each in case["given"]), **addresses), leave_out)
+        page: dict[str, Any] = {}
+        found = find_files(inputs, leave_out)
     except DataError as error:
         messages.check(error)
-        return {"refused": True}
+        page = {"refused": True}
+        if (advice := re.search(r"--exclude (.*), or", str(error))) is None:
+            return page
+        found = find_files(replace(inputs, exclude=tuple(shlex.split(advice[1]))), leave_out)
     for note in found.warnings:
         messages.check(note)
-    page = {}
+    files = {}
     for each in found.files:
         use = "test" if each.test else each.code
         packed = [each.compression, each.plain_size] if each.compression else []
-        page[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *([use] if use is not None else [])]
-    return {"files": page} if page else {}
+        files[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *([use] if use is not None else [])]
+    return page | ({"files": files} if files else {})
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +90,15 @@ def test_a_missing_bucket_is_named(address, messages) -> None:
 def test_an_s3_address_of_an_object_gives_that_object() -> None:
     (found,) = find_files(Inputs(files=("s3://pile/alone.json",))).files
     assert found.identity == boto3.client("s3").head_object(Bucket="pile", Key="alone.json")["ETag"].strip('"')
+
+
+def test_a_text_stream_names_hidden_files_and_refuses_compressed_copies(tmp_path, messages) -> None:
+    build(tmp_path, ["a.txt", "_b.txt"])
+    (note,) = check_sources([str(tmp_path)])
+    messages.check(note)
+    build(tmp_path, ["a.txt.gz"])
+    with messages.raises(DataError):
+        check_sources([str(tmp_path)])
 
 
 def test_a_changed_file_has_another_identity(tmp_path) -> None:

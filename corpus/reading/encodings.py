@@ -1,0 +1,232 @@
+"""Recognises text in other encodings than UTF-8, and refuses it with the command that converts it.
+
+Lines that are not UTF-8 are mostly those with accents. If they were only left out, the rest would be a biased sample.
+An encoding is a guess, so a message shows how the first line reads in it.
+"""
+
+import codecs
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from common.display import printable
+from common.errors import DataError
+from corpus.reading.compression import compression
+from corpus.reading.formats import BYTE_ORDER_MARK
+from corpus.reading.lines import LongLine, split_lines
+from corpus.reading.s3 import is_s3
+from corpus.reading.storage import open_blocks
+from corpus.reading.tally import Tally
+
+STANDARD_INPUT = "standard input"
+
+# Names for iconv, by the names of Python's codecs. Of equally likely encodings, the first one is chosen, because
+# charset-normalizer often cannot tell short texts of neighbouring code pages apart.
+_ENCODINGS = {
+    "cp1252": "CP1252",
+    "cp1250": "CP1250",
+    "iso8859_2": "ISO-8859-2",
+    "cp1251": "CP1251",
+    "koi8_r": "KOI8-R",
+    "cp1253": "CP1253",
+    "cp1254": "CP1254",
+    "cp1255": "CP1255",
+    "cp1256": "CP1256",
+    "cp932": "CP932",
+    "euc_jp": "EUC-JP",
+    "gb18030": "GB18030",
+    "cp949": "CP949",
+    "big5": "BIG5",
+    "mac_roman": "MACINTOSH",
+    "cp866": "CP866",
+    "cp850": "CP850",
+}
+_MAX_MESS_ABOVE_LEAST = 0.11
+_PREFERENCE = 0.1
+"""Coherence that the most frequent encoding, CP1252, gets in addition."""
+_NEARLY_ALL = 0.9
+_SAMPLE_BYTES = 32 << 10
+_MIN_LETTERS = 3
+"""Number of different letters of a line that shows an encoding. Random bytes are letters in some encoding."""
+_MIN_WIDE = 8
+"""Number of characters up to which bytes with NUL show no encoding."""
+_SHOWN_BEFORE, _SHOWN_LETTERS = 20, 40
+_UNPACK = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+
+# Encodings with ASCII bytes only: RFC 1468, 1554, 1557, 1922 (ISO-2022), 1843 (HZ), 2152 (UTF-7),
+# https://www.rfc-editor.org/rfc/rfc1843 etc., 2026-11-30. Python has no codec for ISO-2022-CN.
+_ESCAPES = re.compile(rb"\x1b\$[@AB()*+]")
+_ISO_2022 = {
+    "iso2022_kr": "ISO-2022-KR",
+    "iso2022_jp": "ISO-2022-JP",
+    "iso2022_jp_2": "ISO-2022-JP-2",
+    "iso2022_jp_3": "ISO-2022-JP-3",
+}
+_HZ = re.compile(rb"~\{(?:[!-w][!-~])+~\}")
+# Digits alone are rather a number, as in "+100".
+_UTF_7 = re.compile(rb"\+(?![0-9]+\b)[A-Za-z0-9+/]{3,}")
+_MIN_UTF_7_SEQUENCES = 3
+
+
+class EncodingError(DataError):
+    """A text is in another encoding than UTF-8. The message has the command that converts it."""
+
+
+def refuse_wide_or_escaped(name: str, data: bytes) -> None:
+    """Raise EncodingError if the beginning of a file is in UTF-16, UTF-32, or an encoding with ASCII bytes only."""
+    if encoding := _wide_encoding(data) or _escaped_encoding(data):
+        raise EncodingError(f"{name} is in {encoding}, not UTF-8; {_conversion(name, encoding)}")
+
+
+def refuse_other_encoding(name: str, pieces: Iterable[Sequence[bytes] | LongLine]) -> None:
+    """Raise EncodingError if one encoding explains nearly all lines that are not UTF-8.
+
+    `pieces` has the lines of the file `name` in parts, such as those of `split_lines`.
+    """
+    broken: list[bytes] = []
+    room, mixed = _SAMPLE_BYTES, False
+    for lines in pieces:
+        if isinstance(lines, LongLine) or b"\n".join(lines).isascii():
+            continue
+        for line in lines:
+            if is_utf8(line):
+                mixed = mixed or not line.removeprefix(BYTE_ORDER_MARK).isascii()
+            elif len(line) <= room:
+                broken.append(line)
+                room -= len(line)
+    foreign = [line for line in broken if not _is_damaged_utf8(line)]
+    if not foreign or len(foreign) < _NEARLY_ALL * len(broken) or (codec := _codec_of(foreign)) is None:
+        return
+    shown = next(line.decode(codec) for line in foreign if _can_decode(line, codec))
+    first = max(next(place for place, letter in enumerate(shown) if not letter.isascii()) - _SHOWN_BEFORE, 0)
+    raise EncodingError(
+        f"{name} has lines that are not UTF-8, but probably {_ENCODINGS[codec]}, in which one reads "
+        f"{printable(shown[first : first + _SHOWN_LETTERS])!r}; {_conversion(name, _ENCODINGS[codec], mixed=mixed)}"
+    )
+
+
+def check_encoding_of_malformed(tally: Tally) -> None:
+    """Raise EncodingError if one encoding explains nearly all lines of a file that were malformed as not UTF-8.
+
+    The file with the first such line is read again.
+    """
+    place = next((each for each in tally.malformed_lines() if each.reason == "not_utf8"), None)
+    # Strings in Parquet declare themselves as UTF-8, so a file with others is damaged.
+    if place and not place.file.endswith(".parquet"):
+        refuse_other_encoding(place.file, split_lines(open_blocks(place.file)))
+
+
+def is_utf8(data: bytes, *, whole: bool = True) -> bool:
+    """Return whether the bytes are UTF-8. If `whole` is false, the last character may be incomplete."""
+    try:
+        codecs.utf_8_decode(data, "strict", whole)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _can_decode(data: bytes, codec: str, *, whole: bool = True) -> bool:
+    """Return whether a codec can decode the bytes. If `whole` is false, the last character may be incomplete."""
+    try:
+        codecs.getincrementaldecoder(codec)().decode(data, whole)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_damaged_utf8(line: bytes) -> bool:
+    """Return whether most characters outside ASCII are UTF-8, as in a text that was cut inside a character."""
+    text = line.decode("utf-8", "replace")
+    return sum(not letter.isascii() for letter in text) >= 2 * text.count("\ufffd")
+
+
+def _codec_of(foreign: Sequence[bytes]) -> str | None:
+    """Return the codec in which nearly all of these lines are most likely readable text, or None."""
+    from charset_normalizer import from_bytes  # not at the top, because it is slow to load
+
+    likely: dict[str, tuple[float, float]] = {}
+    for codec in _ENCODINGS:
+        lines = [line for line in foreign if _can_decode(line, codec)]
+        shown = any(sum(map(str.isalpha, {*line.decode(codec)})) >= _MIN_LETTERS for line in lines)
+        if shown and len(lines) >= _NEARLY_ALL * len(foreign):
+            found = from_bytes(b"\n".join(lines), cp_isolation=[codec]).best()
+            if found is not None:
+                likely[codec] = found.chaos, found.coherence + _PREFERENCE * (codec == "cp1252")
+    if not likely:
+        return None
+    most = min(mess for mess, _ in likely.values()) + _MAX_MESS_ABOVE_LEAST
+    return max((each for each in likely if likely[each][0] <= most), key=lambda codec: round(likely[codec][1], 2))
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """Return the name of UTF-16 or UTF-32, with or without a byte-order mark, or None."""
+    for mark, encoding in ((b"\xff\xfe\0\0", "UTF-32"), (b"\0\0\xfe\xff", "UTF-32")):
+        if data.startswith(mark):
+            return encoding
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    if b"\0" not in data:
+        return None
+    ascii_letters = {"": 0}
+    for encoding in ("UTF-32LE", "UTF-32BE", "UTF-16LE", "UTF-16BE"):
+        with suppress(UnicodeDecodeError):
+            text = codecs.getincrementaldecoder(encoding)().decode(data)
+            if text[_MIN_WIDE:] and all(
+                letter in "\t\r\n" or unicodedata.category(letter) not in ("Cc", "Cn", "Co") for letter in {*text}
+            ):
+                ascii_letters[encoding] = sum(map(str.isascii, text))
+    return max(ascii_letters, key=ascii_letters.__getitem__) or None
+
+
+def _escaped_encoding(data: bytes) -> str | None:
+    """Return the name of an encoding that writes all characters as ASCII, or None."""
+    if not data.isascii():
+        return None
+    if _ESCAPES.search(data):
+        return next((name for codec, name in _ISO_2022.items() if _can_decode(data, codec, whole=False)), "ISO-2022-CN")
+    if _HZ.search(data) and _can_decode(data, "hz", whole=False):
+        return "HZ"
+    # A UTF-7 encoder writes each plus sign as "+-", so other text is hardly ever UTF-7 in all places.
+    if len(_UTF_7.findall(data)) >= _MIN_UTF_7_SEQUENCES and _can_decode(data, "utf-7", whole=False):
+        return "UTF-7"
+    return None
+
+
+def _conversion(name: str, encoding: str, *, mixed: bool = False) -> str:
+    """Return a clause with the command that converts a file to UTF-8.
+
+    If the file is `mixed`, some of its lines are UTF-8 already, and iconv would garble them.
+    """
+    convert = f"iconv -f {encoding} -t UTF-8"
+    if mixed:
+        convert = _python(
+            'codecs.register_error("other", lambda error: (error.object[error.start:]'
+            f'.decode("{encoding}", "replace"), len(error.object)))',
+            'decode("utf-8", "other")',
+        )
+    elif encoding == "HZ":  # not in the iconv of glibc
+        convert = _python("", 'decode("hz")')
+    if name == STANDARD_INPUT:
+        return f"convert it in the pipe with `{convert}`"
+    packed = compression(name)
+    folder, slash, base = name.rpartition("/")
+    plain = PurePosixPath(base[: -len(packed)] if packed else base)
+    new = f"{folder}{slash}{plain.stem}.utf8{plain.suffix}"
+    steps = [convert]
+    if packed:
+        steps.insert(0, f"{_UNPACK[packed]} -dc")
+    if is_s3(name):
+        command = " | ".join([f"aws s3 cp {shlex.quote(name)} -", *steps, f"aws s3 cp - {shlex.quote(new)}"])
+    else:
+        steps[0] += f" < {shlex.quote(name)}"
+        command = f"{' | '.join(steps)} > {shlex.quote(new)}"
+    return f"convert it with `{command}`, and give the new file in place of this one"
+
+
+def _python(before: str, decode: str) -> str:
+    """Return a shell command that decodes each line of its input."""
+    code = f"import codecs, sys; {before + '; ' if before else ''}"
+    return f"python3 -c '{code}[sys.stdout.buffer.write(line.{decode}.encode()) for line in sys.stdin.buffer]'"
