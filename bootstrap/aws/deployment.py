@@ -5,7 +5,7 @@ Do not read the topology file here, because it might have changed since the depl
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -123,32 +123,45 @@ def find_deployment(name: str, account: Account | None = None) -> Deployment:
     )
 
 
+def list_stacks(account: Account) -> tuple[dict[str, list[Any]], str]:
+    """Return by region the stacks of deployments, with those that were deleted in the last 90 days, and a text that
+    names the regions that could not be checked. The account's region comes first."""
+    elsewhere, unchecked = ask_other_regions(account, _stacks)
+    return {account.region: _stacks(account.client("cloudformation")), **elsewhere}, unchecked
+
+
 def list_deployments(account: Account) -> tuple[list[tuple[str, str]], str]:
-    """Return the name and region of each deployment, and a text that names the regions that could not be checked.
-
-    The deployments of the account's region come first.
-    """
-    elsewhere, unchecked = ask_other_regions(account, _names)
-    by_region = {account.region: _names(account.client("cloudformation")), **elsewhere}
-    return [(name, region) for region, names in by_region.items() for name in names], unchecked
+    """Return the name and region of each deployment, and a text that names the regions that could not be checked."""
+    by_region, unchecked = list_stacks(account)
+    return [(name, region) for region, found in by_region.items() for name in existing_names(found)], unchecked
 
 
-def _names(cloudformation: Any, *, deleted: bool = False) -> list[str]:
-    """Return the names of the deployments in a region. With `deleted`, return the names of deployments that were
-    deleted in the last 90 days instead."""
-    pages = cloudformation.get_paginator("list_stacks").paginate()
-    names = {
-        each["StackName"].removeprefix(topology.STACK_PREFIX)
-        for page in pages
+def _stacks(cloudformation: Any) -> list[Any]:
+    return [
+        each
+        for page in cloudformation.get_paginator("list_stacks").paginate()
         for each in page["StackSummaries"]
-        if each["StackName"].startswith(topology.STACK_PREFIX) and (each["StackStatus"] == "DELETE_COMPLETE") == deleted
-    }
-    return sorted(name for name in names if parts.NAME.fullmatch(name))
+        if each["StackName"].startswith(topology.STACK_PREFIX) and parts.NAME.fullmatch(name_of(each))
+    ]
 
 
-def was_deleted(deployment: str, account: Account) -> bool:
-    """Return whether CloudFormation deleted a stack of this deployment in the last 90 days."""
-    return deployment in _names(account.client("cloudformation"), deleted=True)
+def name_of(stack: Mapping[str, Any]) -> str:
+    """Return the name of a stack's deployment."""
+    return str(stack["StackName"]).removeprefix(topology.STACK_PREFIX)
+
+
+def existing_names(found: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the deployments that are not deleted."""
+    return sorted({name_of(each) for each in found if each["StackStatus"] != "DELETE_COMPLETE"})
+
+
+def deleted_stacks(account: Account, deployment: str) -> list[Any]:
+    """Return the stacks of a deployment that CloudFormation deleted in the last 90 days."""
+    return [
+        each
+        for each in _stacks(account.client("cloudformation"))
+        if each["StackStatus"] == "DELETE_COMPLETE" and name_of(each) == deployment
+    ]
 
 
 def no_such_deployment(deployment: str, account: Account) -> ShoalError:
@@ -164,8 +177,14 @@ def no_such_deployment(deployment: str, account: Account) -> ShoalError:
     listed = ", ".join(name if region == account.region else f"{name} ({region})" for name, region in existing)
     return ShoalError(
         missing
-        + (f"; did you mean {similar[0]}?" if similar else ";")
-        + (f" Existing deployments: {listed}" if listed else " no deployment exists")
+        + (
+            f"; did you mean {similar[0]}? Existing"
+            if similar
+            else "; existing"
+            if listed
+            else "; no deployment exists"
+        )
+        + (f" deployments: {listed}" if listed else "")
         + (f"; Shoal could not check these regions: {unchecked}" if unchecked else "")
         + f"; `shoal deploy TOPOLOGY --deployment {deployment}` creates one"
     )

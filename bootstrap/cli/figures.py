@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from common.display import plural
 
 if TYPE_CHECKING:
+    from bootstrap.lifecycle.deletion import Deletion
     from bootstrap.lifecycle.guard import GuardReport
     from bootstrap.lifecycle.kept import KeptBucket
 
@@ -53,6 +54,22 @@ def spent(guard: "GuardReport") -> str:
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
     unpriced = f", without {guard.unpriced} (price unknown)" if guard.unpriced else ""
     return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}{unpriced}"
+
+
+def deletion_text(deletion: "Deletion") -> str:
+    """Return a sentence that says who deletes a deployment, when, and why."""
+    at, why = utc_time(deletion.at), f", because {deletion.reason}" if deletion.reason else ""
+    remedy = f"; {deletion.remedy[:1].lower()}{deletion.remedy[1:].rstrip('.')}" if deletion.remedy else ""
+    if deletion.state == "announced":
+        return f"its guard will delete it at about {at}{why}{remedy}"
+    if deletion.state == "started":
+        return f"{'its guard' if deletion.by_guard else 'CloudFormation'} started to delete it at {at}{why}"
+    return f"{'its guard deleted it' if deletion.by_guard else 'it was deleted'} at {at}{why}"
+
+
+def deletion_rows(deletion: "Deletion | None") -> list[tuple[str, str]]:
+    """Return the first rows about a deployment: its deletion, if there is one."""
+    return [("deletion", deletion_text(deletion))] if deletion else []
 
 
 def kept_text(kept: "KeptBucket") -> str:

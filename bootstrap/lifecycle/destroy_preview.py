@@ -15,7 +15,7 @@ from shoal_guard.sweep.sweeping import KEPT, UNVERIFIED, FoundResource
 
 from bootstrap.aws import fetched, stacks
 from bootstrap.aws.account import Account
-from bootstrap.aws.deployment import Deployment, was_deleted
+from bootstrap.aws.deployment import Deployment, deleted_stacks
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket, kept_bucket, measure_kept
@@ -98,7 +98,7 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
         unfetched=list(holding[bucket]) if bucket else [],
         bucket=bucket,
         unknown=gone
-        and bool(Ownership(account, deployment).elsewhere or not (things or was_deleted(deployment, account))),
+        and bool(Ownership(account, deployment).elsewhere or not (things or deleted_stacks(account, deployment))),
         notes=notes,
     )
 

@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
+from shoal_guard.deletion import AnnouncedDeletion, announced_deletion
+from shoal_guard.handlers.guard.observation import Observation
 from shoal_guard.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
 from shoal_guard.handlers.guard.parameters import read_account, read_extension
 from shoal_guard.handlers.guard.rules import GuardSettings, GuardState
@@ -47,6 +49,7 @@ class GuardReport:
     """Dollars per hour of one SageMaker training job."""
     unpriced: str = ""
     """Names of the items without a known price. Their price counts as 0."""
+    announced: AnnouncedDeletion | None = None
 
     @property
     def ends(self) -> datetime:
@@ -72,7 +75,8 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     guard_parameter, extension = topology.guard_parameter(deployment), topology.extension_parameter(deployment)
     delete = "aws ssm delete-parameter --name"
     again = f"delete it: {delete} {guard_parameter}; the guard writes it again within five minutes"
-    spending = _read(kept, guard_parameter, partial(read_account, now=datetime.now(UTC)), GuardState(), again)
+    now = datetime.now(UTC)
+    spending = _read(kept, guard_parameter, partial(read_account, now=now), GuardState(), again)
     again = (
         f"no hours count as added. Delete it, then add them again: {delete} {extension}; shoal extend {deployment} "
         "--hours H"
@@ -90,6 +94,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
         standing=settings.standing,
         job=settings.job,
         unpriced=settings.unpriced,
+        announced=announced_deletion(settings, now, spending, Observation(created=created, extension=added)),
     )
 
 

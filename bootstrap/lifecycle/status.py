@@ -6,6 +6,7 @@ groups, and the cluster's nodes from EMR.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -18,6 +19,7 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
+from bootstrap.lifecycle.deletion import Deletion, find_deletion
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report, fleet, scaling_group
 from bootstrap.training.places import managed_job
@@ -74,6 +76,12 @@ class Status:
     guard: GuardReport | None
     jobs: int = 0
     """Number of active SageMaker training jobs."""
+    deletion: Deletion | None = None
+
+    @property
+    def ends(self) -> datetime | None:
+        """Time of the announced or started deletion, else the end of life; None if neither is known."""
+        return self.deletion.at if self.deletion else self.guard.ends if self.guard else None
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -126,13 +134,15 @@ def read_status(deployment: str, account: Account, *, with_guard: bool = True) -
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     if stack is None:
         raise no_such_deployment(deployment, account)
+    report = guard.read(account, deployment, stack) if with_guard else None
     return Status(
         name=deployment,
         stack=stack,
         groups=read_groups(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
         cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
-        guard=guard.read(account, deployment, stack) if with_guard else None,
+        guard=report,
         jobs=managed_job.count_active_jobs(account, deployment, stacks.outputs(stack)),
+        deletion=find_deletion(account, stack, report),
     )
 
 

@@ -10,6 +10,7 @@ from shoal_guard.handlers.guard import main, observation
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 
 from bootstrap.aws.account import Account
+from bootstrap.lifecycle.deletion import last_deletion
 from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
 from bootstrap.lifecycle.kept import find_kept
 from bootstrap.nodes import scale_up
@@ -166,9 +167,11 @@ def test_a_spent_budget_deletes_the_stack(deploy):
     small.mails()
     small.after(1 + 3.8 / account["rate"])
     small.becomes("CREATE_COMPLETE")
-    assert f"Guard: {small.name} has nearly spent its budget" in small.mails()
+    assert f"Guard: {small.name} has spent its budget" in small.mails()
     small.after(6)
     small.becomes("DELETE_COMPLETE")
+    deletion = last_deletion(Account(), small.name)
+    assert (deletion.state, deletion.reason) == ("complete", "its budget of $4.00 is spent")
 
 
 def test_a_failed_deletion_is_repeated(deploy, aws):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bootstrap.cli.command import command
-from bootstrap.cli.figures import dollars, kept_content, spent
+from bootstrap.cli.figures import deletion_rows, dollars, kept_content, spent
 from bootstrap.cli.output import Result, with_unanswered
 from bootstrap.cli.target import Target, target_options
 
@@ -20,8 +20,8 @@ _PAST = timedelta(days=30)
 @target_options
 def run(target: Target) -> Result:
     from bootstrap.aws import stacks
-    from bootstrap.aws.deployment import no_such_deployment, was_deleted
-    from bootstrap.lifecycle import bill, kept, status
+    from bootstrap.aws.deployment import no_such_deployment
+    from bootstrap.lifecycle import bill, deletion, kept, status
     from infra import topology
 
     name, account = target.name, target.account
@@ -29,14 +29,16 @@ def run(target: Target) -> Result:
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
     buckets, unanswered = kept.find_kept(name, account)
     staying, kept_rows = kept_content(buckets, unanswered)
-    if stack is None and not kept_rows and not was_deleted(name, account):
-        raise no_such_deployment(name, account)
     current = None if stack is None else status.read_status(name, account)
+    deleted = current.deletion if current else deletion.last_deletion(account, name)
+    if current is None and deleted is None and not kept_rows:
+        raise no_such_deployment(name, account)
     created = current.stack["CreationTime"].astimezone(UTC) if current else now - _PAST
     billed = bill.fetch_bill(account, name, created)
     unanswered += [billed.why] * billed.is_denied
     content: dict[str, Any] = {
         "deployment": name,
+        "deletion": deleted and vars(deleted),
         "billed": billed.total,
         "services": billed.services,
         "kept": staying,
@@ -48,8 +50,8 @@ def run(target: Target) -> Result:
         *kept_rows,
     ]
     if current is None:
-        result = Result(content, [[("deployment", f"{name}: no stack in {account.region}"), *bills]])
-        return with_unanswered(result, account, unanswered)
+        rows = [*deletion_rows(deleted), ("deployment", f"{name}: no stack in {account.region}"), *bills]
+        return with_unanswered(Result(content, [rows]), account, unanswered)
     hours = (now - created) / timedelta(hours=1)
     guard, most = current.guard, current.most
     content |= {
@@ -62,6 +64,7 @@ def run(target: Target) -> Result:
         "why_not_billed": billed.why,
     }
     rows = [
+        *deletion_rows(deleted),
         ("deployment", f"{name}, {hours:,.1f} hours old"),
         ("spent, by the guard", spent(guard) if guard else "not counted: the deployment has no guard"),
         ("costs now", dollars(current.rate, " per hour")),

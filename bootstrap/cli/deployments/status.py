@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command
-from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
+from bootstrap.cli.figures import deletion_rows, deletion_text, dollars, duration, kept_content, spent, utc_time
 from bootstrap.cli.output import Result, Table, with_unanswered
 from bootstrap.cli.target import Target, target_options
 from common.display import plural
@@ -14,6 +14,7 @@ from common.errors import ShoalError
 if TYPE_CHECKING:
     from bootstrap.agent.node_documents import NodeStatus
     from bootstrap.aws.account import Account
+    from bootstrap.lifecycle.deletion import Deletion
     from bootstrap.lifecycle.status import GroupStatus, Status
     from bootstrap.training.outlook import Outlook
 
@@ -44,18 +45,17 @@ def run(target: Target) -> Result:
     if not target.typed:
         return _all(target)
     from bootstrap.aws import stacks
-    from bootstrap.lifecycle import kept, status
+    from bootstrap.lifecycle import deletion, kept, status
     from infra import topology
 
     name, account = target.name, target.account
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
     buckets, unanswered = kept.find_kept(name, account)
     staying, kept_rows = kept_content(buckets, unanswered)
-    if stack is None and kept_rows:
-        rows = [("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
-        return with_unanswered(
-            Result({"deployment": name, "state": None, "kept": staying}, [rows]), account, unanswered
-        )
+    if stack is None and ((deleted := deletion.last_deletion(account, name)) or kept_rows):
+        rows = [*deletion_rows(deleted), ("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
+        content = {"deployment": name, "state": None, "deletion": deleted and vars(deleted), "kept": staying}
+        return with_unanswered(Result(content, [rows]), account, unanswered)
     now = status.read_status(name, account)
     runs, run_rows = _runs(now, account)
     content = {**_content(now), "runs": runs, "kept": staying}
@@ -70,29 +70,38 @@ def _all(target: Target) -> Result:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from bootstrap.aws.account import Account
-    from bootstrap.aws.deployment import list_deployments
+    from bootstrap.aws.deployment import existing_names, list_stacks
     from bootstrap.cli.target import connect_account
-    from bootstrap.lifecycle import status
+    from bootstrap.lifecycle import deletion, status
 
     account = target.account
-    deployments, unchecked = list_deployments(account)
+    by_region, unchecked = list_stacks(account)
     if target.region:
-        deployments, unchecked = [each for each in deployments if each[1] == account.region], ""
-    listed = list[dict[str, Any]]()
-    for name, region in deployments:
-        one: dict[str, Any] = dict.fromkeys(("state", "owner", "topology", "dollars_an_hour", "ends"))
+        by_region, unchecked = {account.region: by_region[account.region]}, ""
+    listed, deletions = list[dict[str, Any]](), dict[str, "Deletion"]()
+    for region, found in by_region.items():
         here: Account = account if region == account.region else connect_account(region)
-        try:
-            content = _content(status.read_status(name, here))
-            one, error = {key: content[key] for key in one}, None
-        except (BotoCoreError, ClientError, ShoalError) as failure:
-            error = str(failure)
-        listed.append({"deployment": name, "region": region, **one, "error": error})
+        for name in existing_names(found):
+            one: dict[str, Any] = dict.fromkeys(("state", "owner", "topology", "dollars_an_hour", "ends", "deletion"))
+            try:
+                content = _content(now := status.read_status(name, here))
+                one, error = {key: content[key] for key in one}, None
+                deletions |= {name: now.deletion} if now.deletion else {}
+            except (BotoCoreError, ClientError, ShoalError) as failure:
+                error = str(failure)
+            listed.append({"deployment": name, "region": region, **one, "error": error})
+        deletions |= deletion.recent_deletions(here, found)
     nowhere = "" if target.region else " or any other region"
     text = _ALL if listed else f"no deployment in {account.region}{nowhere}"
     note = f"note: Shoal could not check these regions: {unchecked}" if unchecked else ""
     unanswered = [f"{each['deployment']} in {each['region']}: {each['error']}" for each in listed if each["error"]]
-    result = Result({"deployments": listed, "unchecked": unchecked}, [text, note])
+    content = {
+        "deletions": {name: vars(each) for name, each in deletions.items()},
+        "deployments": listed,
+        "unchecked": unchecked,
+    }
+    first = "\n".join(f"{name}: {deletion_text(each)}" for name, each in deletions.items())
+    result = Result(content, [first, text, note])
     return with_unanswered(result, account, [*unanswered, *filter(None, [unchecked])])
 
 
@@ -149,6 +158,7 @@ def _content(now: "Status") -> dict[str, Any]:
         "deployment": now.name,
         "stack": now.stack["StackName"],
         "state": now.stack["StackStatus"],
+        "deletion": now.deletion and vars(now.deletion),
         "owner": now.owner,
         "topology": now.topology,
         "outputs": now.outputs,
@@ -157,7 +167,7 @@ def _content(now: "Status") -> dict[str, Any]:
         "dollars_an_hour": now.rate,
         "dollars_an_hour_at_most": now.most,
         "created": now.stack["CreationTime"],
-        "ends": guard.ends if guard else None,
+        "ends": now.ends,
         "spent": guard.spent if guard else None,
         "as_of": guard.as_of if guard else None,
         "budget": guard.budget if guard else None,
@@ -168,6 +178,7 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     guard, cluster = now.guard, now.cluster
     reason = now.stack.get("StackStatusReason")
     rows = [
+        *deletion_rows(now.deletion),
         ("deployment", f"{now.name} ({now.stack['StackName']}, {region})"),
         ("state", now.stack["StackStatus"] + (f": {reason}" if reason else "")),
         ("owner, topology", f"{now.owner}, {now.topology}"),
@@ -184,10 +195,13 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     )
     if guard:
         rows.append(("spent", spent(guard)))
-        rows.append(("end of life", f"{utc_time(guard.ends)}; to extend: shoal extend {now.name} --hours H"))
+    if now.deletion:
+        return rows
+    if guard:
+        end = f"{utc_time(guard.ends)}; to extend: shoal extend {now.name} --hours H"
     else:
-        rows.append(("end of life", f"none, because it has no guard; to delete it: shoal destroy {now.name}"))
-    return rows
+        end = f"none, because it has no guard; to delete it: shoal destroy {now.name}"
+    return [*rows, ("end of life", end)]
 
 
 def describe_status(status: "NodeStatus | str") -> str:

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_guard.deletion import announced_deletion, reason_of_deletion
 from shoal_guard.handlers.guard.observation import (
     Observation,
     ObservedCluster,
@@ -94,6 +95,35 @@ def test_each_round_of_the_table(case):
     assert list(rounds(case)) == [{name: each[name] for name in ("account", "does")} for each in case["rounds"]]
 
 
+@pytest.mark.parametrize(
+    ("budget", "warned", "extension", "at", "reason"),
+    [
+        (2, 216, 0, 240, "its budget of $2.00 will then be spent"),
+        (2, 300, 0, 310, "its budget of $2.00 is spent"),
+        (None, 690, 0, 720, "its life ends at 2026-11-20 20:00 UTC"),
+        (None, 900, 0, 910, "its life ended at 2026-11-20 20:00 UTC"),
+        (2, 210, 0, None, None),
+        (None, 690, 4, None, None),
+    ],
+)
+def test_an_announced_deletion_has_its_earliest_time_and_its_reason(budget, warned, extension, at, reason):
+    using, now = replace(SETTINGS, budget=budget), CREATED + timedelta(minutes=warned)
+    account, actions = decide(using, now, GuardState(), NOTHING)
+    announced = announced_deletion(using, now, account, replace(NOTHING, extension=extension))
+    assert (announced and (announced.at, announced.reason)) == (at and (CREATED + timedelta(minutes=at), reason))
+    if warned == 300:
+        assert (actions[0].subject, "When" not in actions[0].text) == ("Guard: mine has spent its budget", True)
+
+
+@pytest.mark.parametrize(("budget", "reason"), [(1234.5, "its budget of $1,234.50 is spent"), (None, "its life ended")])
+def test_the_token_of_a_deletion_says_that_the_guard_deletes_and_why(budget, reason):
+    using, account = replace(SETTINGS, budget=budget), GuardState()
+    for hours in (2_990, 3_000):
+        account, actions = decide(using, CREATED + timedelta(hours=hours), account, NOTHING)
+    assert reason_of_deletion(f"{actions[-1].text}-0a1b2c3d") == reason
+    assert reason_of_deletion("Console-DeleteStack-0a1b2c3d") is None
+
+
 @given(settings, st.lists(st.tuples(times, observations), max_size=30))
 def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(using, given_rounds):
     account = GuardState()
@@ -103,7 +133,7 @@ def test_every_deletion_follows_a_warning_about_its_limit_by_ten_minutes(using, 
         end = CREATED + timedelta(hours=using.max_hours + seen.extension)
         subjects = {action.subject for action in actions}
         warned += [(now, end)] if "Guard: mine ends soon" in subjects else []
-        warned += [(now, "budget")] if "Guard: mine has nearly spent its budget" in subjects else []
+        warned += [(now, "budget")] if any(each.endswith("spent its budget") for each in subjects) else []
         reached = [end] if now >= end else []
         reached += ["budget"] if using.budget is not None and account.spent >= using.budget else []
         if "delete" in [each.kind for each in actions]:

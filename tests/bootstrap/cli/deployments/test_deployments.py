@@ -60,6 +60,24 @@ def test_destroy_reports_a_deleted_deployment_and_one_in_another_region(messages
     messages.check(far.stderr.rstrip())
 
 
+def test_status_of_a_deleted_deployment_says_when_it_was_deleted_and_the_list_if_its_guard_did_it(aws) -> None:
+    by_guard = "ended"
+    make_stack(topology.stack_name(by_guard), {"Topic": {"Type": "AWS::SNS::Topic"}}, "us-east-1", Tags=TAGS)
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.delete_stack(
+        StackName=topology.stack_name(by_guard), ClientRequestToken="guard-budget-0-50-0a1b2c3d"
+    )
+    cloudformation.get_waiter("stack_delete_complete").wait(
+        StackName=topology.stack_name(by_guard), WaiterConfig={"Delay": 1}
+    )
+    assert shoal_here("status", by_guard).stdout.startswith("deletion    its guard deleted it at ")
+    assert "it was deleted at" in shoal_here("status", "gone").stdout
+    listed = shoal_here("status")
+    assert listed.stdout.startswith("ended: its guard deleted it at ")
+    assert "because its budget of $0.50 is spent" in listed.stdout
+    assert list(json.loads(shoal_here("status", "--json").stdout)["deletions"]) == [by_guard]
+
+
 def test_the_bill_of_a_deleted_deployment_covers_30_days(monkeypatch) -> None:
     fetch_bill = Mock(return_value=Bill(since="2026-01-02", services={}))
     monkeypatch.setattr("bootstrap.lifecycle.bill.fetch_bill", fetch_bill)
@@ -128,7 +146,7 @@ def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch)
 def test_status_without_a_name_lists_the_deployments_of_all_regions(aws) -> None:
     listed = json.loads(shoal_here("status", "--json").stdout)
     state = {"state": "CREATE_COMPLETE", "owner": "ada", "topology": "starter"}
-    unknown = {"dollars_an_hour": None, "ends": None, "error": None}
+    unknown = {"dollars_an_hour": None, "ends": None, "deletion": None, "error": None}
     assert listed["deployments"] == [
         {"deployment": name, "region": region, **state, **unknown}
         for name, region in (("starter", "us-east-1"), ("far", "eu-west-1"))

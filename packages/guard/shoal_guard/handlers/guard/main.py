@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import boto3
 from botocore.config import Config
@@ -90,7 +91,7 @@ def handler(event: dict[str, Any], context: object) -> None:
     for action in actions:
         _logger.info("%s %s %s", action.kind, action.subject, action.text)
         if action.kind != "notify":
-            guard_round.attempt(partial(_ACTIONS[action.kind], action.subject), None)
+            guard_round.attempt(partial(_ACTIONS[action.kind], *filter(None, (action.subject, action.text))), None)
     if guard_round.failures:
         raise GuardRoundError("; ".join(guard_round.failures))
 
@@ -384,11 +385,14 @@ def _client(service: str) -> Any:
     return boto3.client(service, config=_CLIENT_CONFIG)  # type: ignore[call-overload]
 
 
-_ACTIONS: dict[str, Callable[[str], None]] = {
+_ACTIONS: dict[str, Callable[..., None]] = {
     "stop": _stop_runs,
     "stop job": _stop_job,
     "scale to zero": _scale_to_zero,
     "terminate": lambda cluster: _client("emr").terminate_job_flows(JobFlowIds=[cluster]),
-    # CloudFormation deletes with the role of the deployment, so the guard needs no permission to delete resources.
-    "delete": lambda stack: _client("cloudformation").delete_stack(StackName=stack),
+    # CloudFormation deletes with the role of the deployment, so the guard needs no permission to delete resources. The
+    # events of the deletion show its token. AWS ignores a repeated token, so each deletion has its own.
+    "delete": lambda stack, token: _client("cloudformation").delete_stack(
+        StackName=stack, ClientRequestToken=f"{token}-{uuid4().hex[:8]}"
+    ),
 }

@@ -139,7 +139,7 @@ class Action:
     """An action of the guard.
 
     `notify` sends `text` to the owner. `stop` asks all runs in the document `subject` to stop with a checkpoint. All
-    other kinds act on the resource `subject`.
+    other kinds act on the resource `subject`. The `text` of `delete` is the beginning of the deletion's token.
     """
 
     kind: Literal["notify", "stop", "stop job", "scale to zero", "terminate", "delete"]
@@ -151,16 +151,24 @@ class Action:
 class Limit:
     """A limit of the stack's life or budget. When it is `reached`, the guard deletes the stack.
 
-    If `value` has changed since the warning, a new warning is required.
+    If `value` has changed since the warning, a new warning is required. `due` is the expected time at which the limit
+    is reached; None if nothing is spent now.
     """
 
     name: str
     value: str
     near: bool
     reached: bool
+    due: datetime | None
     subject: str
     warning: str
     reason: str
+    remedy: str
+
+    @property
+    def token(self) -> str:
+        """Beginning of CloudFormation's token for the deletion, which `shoal_guard.deletion` reads."""
+        return f"guard-budget-{self.value.replace('.', '-')}" if self.name == "budget" else f"guard-{self.name}"
 
 
 def decide(
@@ -183,7 +191,7 @@ def decide(
     account = charged(settings, now, account, observed)
     actions: list[Action] = []
     reached = None
-    for limit in _limits(settings, now, account, observed):
+    for limit in limits(settings, now, account, observed):
         if not limit.near:  # forget the warning, because the limit needs a new one when it is near again
             kept = {name: notice for name, notice in account.notices.items() if name != limit.name}
             account = replace(account, notices=kept)
@@ -209,7 +217,7 @@ def decide(
     # during an update.
     ending = [Action(kind="scale to zero", subject=group) for group in observed.groups]
     ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in observed.clusters]
-    return account, [*actions, *messages, *ending, Action(kind="delete", subject=settings.stack)]
+    return account, [*actions, *messages, *ending, Action(kind="delete", subject=settings.stack, text=reached.token)]
 
 
 def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
@@ -257,34 +265,45 @@ def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedClu
     return cluster.state == "WAITING" and is_idle and now - cluster.idle_since >= settings.idle
 
 
-def _limits(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> Iterator[Limit]:
+def limits(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> Iterator[Limit]:
+    """Yield the limits of the stack. Of `observed`, only the creation time and the extension count."""
     name = settings.deployment
     end = observed.created + timedelta(hours=settings.max_hours + observed.extension)
+    remedy = f"To extend its life, run: {settings.extend_command}"
     yield Limit(
         name="end",
         value=end.isoformat(),
         near=now >= end - NOTICE,
         reached=now >= end,
+        due=end,
         subject=f"{name} ends soon",
         warning=f"The guard will terminate all nodes of {settings.title} and delete its stack at "
         f"{_clock(max(end, now + SHORTEST_NOTICE))}, {settings.max_hours + observed.extension:g} hours after it was "
-        f"{settings.age_event}.\nTo extend its life, run: {settings.extend_command}\n"
-        f"{_closing_lines(settings, account)}",
-        reason=f"its life ended at {_clock(end)}",
+        f"{settings.age_event}.\n{remedy}\n{_closing_lines(settings, account)}",
+        reason=f"its life {'ended' if now >= end else 'ends'} at {_clock(end)}",
+        remedy=remedy,
     )
     if settings.budget is not None:
+        left = settings.budget - account.spent
+        is_spent = left <= 0
+        due = (
+            now if is_spent else (account.as_of or now) + timedelta(hours=left / account.rate) if account.rate else None
+        )
+        remedy = f"To keep it, raise `budget` {settings.budget_place} and deploy again."
         yield Limit(
             name="budget",
             value=f"{settings.budget:.2f}",
             near=account.spent >= NEAR * settings.budget,
-            reached=account.spent >= settings.budget,
-            subject=f"{name} has nearly spent its budget",
+            reached=is_spent,
+            due=due,
+            subject=f"{name} has {'' if is_spent else 'nearly '}spent its budget",
             warning=f"T{settings.title[1:]} has spent about ${account.spent:,.2f} of its budget of "
-            f"${settings.budget:,.2f}, and now spends ${account.rate:,.2f} an hour. When the budget is spent, the "
-            "guard will terminate all its nodes and delete its stack, but not before "
-            f"{_clock(now + SHORTEST_NOTICE)}.\nTo keep it, raise `budget` {settings.budget_place} and deploy again.\n"
+            f"${settings.budget:,.2f}, and now spends ${account.rate:,.2f} an hour. "
+            f"{'The guard' if is_spent else 'When the budget is spent, the guard'} will terminate all its nodes and "
+            f"delete its stack, but not before {_clock(now + SHORTEST_NOTICE)}.\n{remedy}\n"
             f"{_closing_lines(settings, account)}",
-            reason=f"its budget of ${settings.budget:,.2f} is spent",
+            reason=f"its budget of ${settings.budget:,.2f} {'is' if is_spent else 'will then be'} spent",
+            remedy=remedy,
         )
 
 
