@@ -20,12 +20,14 @@ from typing import Any
 
 from bootstrap.aws import cdk, clusters, policies, stacks
 from bootstrap.aws.account import Account, connect
+from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.lifecycle import failure, guard
 from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.ownership import is_empty, why_kept
+from bootstrap.training.attaching import listed_trainings
 from common.errors import ShoalError
 from infra import libraries, topology
 from infra.policies import BOUNDARY, EXECUTION, TOOLKIT_STACK
@@ -97,7 +99,7 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
     before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
-    _refuse_during_training(request)
+    _refuse_during_training(request, before)
     _refuse_to_lose_data(request, before)
     generation, renewed = _generation(request, before)
     if renewed:
@@ -217,7 +219,7 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
         )
 
 
-def _refuse_during_training(request: DeployRequest) -> None:
+def _refuse_during_training(request: DeployRequest, stack: Stack | None) -> None:
     """Raise ShoalError if GPU nodes run, because CloudFormation would move a changed node group to its first zone and
     replace the nodes."""
     running = [
@@ -227,10 +229,29 @@ def _refuse_during_training(request: DeployRequest) -> None:
     ]
     if running:
         raise ShoalError(
-            f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), perhaps for a training run, and "
-            "this deployment could replace them; wait until the run ends, or stop it: shoal stop "
-            f"{request.deployment}"
+            f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), and this deployment could "
+            f"replace them; {_advice(request, stack)}"
         )
+
+
+def _advice(request: DeployRequest, stack: Stack | None) -> str:
+    """Return how the user can end the running GPU nodes."""
+    name = request.deployment
+    deployment = Deployment(
+        name=name,
+        topology=request.topology.name,
+        session=request.account.session,
+        outputs=stacks.outputs(stack) if stack else {},
+    )
+    try:
+        runs = listed_trainings(deployment)
+    except ShoalError as error:
+        return f"perhaps for a run ({error}); wait until it ends, or stop it: shoal stop {name}"
+    if active := [each.name for each in runs if not each.has_ended]:
+        return f"wait until the run {active[0]} ends, or stop it: shoal stop {name}"
+    if runs:
+        return f"the run {runs[-1].name} has ended; {runs[-1].collecting}"
+    return "no run uses them, so the guard terminates them when they have been idle for the topology's `idle_minutes`"
 
 
 def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]:

@@ -130,6 +130,8 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
             rows.append(
                 (f"  attempt {attempt.number}", f"{plural(len(attempt.members), 'node')}, step {attempt.step:,}{why}")
             )
+        if each.advice and any(group.desired for group in now.groups):
+            rows.append(("  next", each.advice))
         if each.outlook is not None:
             rows.append(("  expected", describe_outlook(each.outlook)))
     return [asdict(each) for each in overviews], rows

@@ -53,6 +53,8 @@ class RunOverview:
     """Attempts of the latest launch."""
     outlook: Outlook | None
     """Prediction for the run; None after the run has ended."""
+    advice: str = ""
+    """Advice if nodes still run after the run has ended."""
 
 
 class TrainingHandle(ABC):
@@ -69,6 +71,8 @@ class TrainingHandle(ABC):
         self.deployment, self.name = deployment, name
         self.results = f"shoal fetch {deployment.name} --run {name} --output results"
         """Command that copies the results."""
+        self.collecting = f"to copy its results and terminate its nodes: shoal attach {deployment.name} {name}"
+        """Advice after the end of a run without the command that started it."""
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from bootstrap.agent.documents import RunRequest
@@ -150,6 +151,8 @@ class _NodesTraining(TrainingHandle):
         self.is_stopping = request.stop
         self._launch = NodeLaunch(deployment, request.run)
         self._launch.follow(request)
+        if request.keep:
+            self.collecting += " (--keep: when they are idle)"
 
     @property
     def options(self) -> Mapping[str, tuple[str, ...]]:
@@ -162,7 +165,8 @@ class _NodesTraining(TrainingHandle):
     def status(self, reports: Reports) -> RunOverview:
         launch, attempts = self._launch, self._launch.attempts()
         if end := self._end:
-            return RunOverview(run=self.name, state=end.outcome, error=end.error, attempts=attempts, outlook=None)
+            ended = RunOverview(run=self.name, state=end.outcome, error=end.error, attempts=attempts, outlook=None)
+            return replace(ended, advice=self.collecting)
         state = "running" if launch.request.ready else "starting"
         return RunOverview(run=self.name, state=state, error="", attempts=attempts, outlook=self._outlook(reports))
 
@@ -177,12 +181,14 @@ class _NodesTraining(TrainingHandle):
         return outlook(launch.request, attempts, status, nodes if since else (), cost)
 
     def stop(self, bars: Bars) -> tuple[str, str]:
-        """Stop the run. Scale its nodes to zero, unless an option keeps them or another run needs them.
+        """Stop the run. Scale its nodes to zero, unless an option keeps them or another run needs them. The nodes can
+        still run after the run has ended, if the command that started it was killed.
 
         Returns the outcome of the run and, if the run failed, the reason.
         """
         launch, groups = self._launch, fleet.groups(self.deployment, readers=True)
         if (end := launch.end()) is not None:
+            fleet.scale_to_zero(self.deployment, groups, unless=launch.keeps_nodes)
             return end.outcome, end.error
         bars.stage("stop", 0)
         if not (launch.is_wanted() and launch.request.ready and any(group.desired for group in groups)):

@@ -175,6 +175,21 @@ def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, m
     assert changed.called == (empty or kept)
 
 
+@pytest.mark.parametrize("runs", [None, [], [True], [True, False]], ids=["unknown", "none", "ended", "active"])
+def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(runs, monkeypatch, messages) -> None:
+    group = {"AutoScalingGroupName": "g1", "DesiredCapacity": 1}
+    request = deploy.DeployRequest(topology=Mock(), source="pair", deployment="pair", owner="ada")
+    request.__dict__["account"] = Mock()
+    trainings = [Mock(has_ended=ended, collecting="COLLECT IT") for ended in runs or ()]
+    for number, each in enumerate(trainings):
+        each.name = f"pair.{number}"
+    found = ShoalError("no answer") if runs is None else None
+    monkeypatch.setattr(deploy, "listed_trainings", Mock(return_value=trainings, side_effect=found))
+    monkeypatch.setattr(deploy.fleet, "scaling_groups", lambda *_: [(group, {topology.TAG_START: "train"})])
+    with messages.raises(ShoalError):
+        deploy._refuse_during_training(request, None)
+
+
 MOVES = {
     "deploy": [None, "REVIEW_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"],
     "wait": ["CREATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "DELETE_IN_PROGRESS"],

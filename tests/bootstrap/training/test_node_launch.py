@@ -334,10 +334,13 @@ def end(launch, outcome="finished", error=""):
     assert launch.end() == made
 
 
-def test_an_ended_run_is_not_stopped(launch, monkeypatch, messages):
-    monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
+def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, messages):
+    monkeypatch.setattr(fleet, "groups", lambda *_, **__: ["group"])
+    scaled = []
+    monkeypatch.setattr(fleet, "scale_to_zero", lambda _, groups, **__: scaled.extend(groups))
     end(launch, "failed", "no disk")
     with Bars() as bars:
         assert find_training(launch.deployment, launch.run).stop(bars) == ("failed", "no disk")
+    assert scaled == ["group"]
     with messages.raises(ShoalError):
         find_training(launch.deployment, "x")
