@@ -18,10 +18,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from bootstrap.aws import cdk, clusters, policies, stacks
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.stacks import Event, Stack
+from bootstrap.interrupt import mark_handled
 from bootstrap.lifecycle import failure, guard
 from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
@@ -34,6 +37,7 @@ from infra.policies import BOUNDARY, EXECUTION, TOOLKIT_STACK
 from infra.topology import Topology
 
 _LAST_LOOKS = 3
+_UNKNOWN: Stack = {"StackStatus": "UNKNOWN"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +98,16 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     """Create or update the deployment, and wait until it is complete.
 
     Raises ShoalError if the deployment belongs to a different owner, or if it fails. For a failure, the message names
-    the failed resource and AWS's reason.
+    the failed resource and AWS's reason. After an interrupt, `say` gets the state of the stack and the next commands.
     """
+    try:
+        return _deploy(request, bars=bars, say=say)
+    except KeyboardInterrupt:
+        say(_interrupted_message(request, _stack_after_interrupt(request)))
+        raise
+
+
+def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
     before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
@@ -147,7 +159,6 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
         raise ShoalError(f"{why}. {become}") from None
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
-        say(_interrupted_message(request, _stack_after_interrupt(cloudformation, request.stack_name)))
         raise
     after = stacks.watch(cloudformation, request.stack_name)
     if after is None:
@@ -285,23 +296,37 @@ def _resources(template: Path) -> int:
         return 0
 
 
-def _stack_after_interrupt(cloudformation: Any, name: str) -> Stack | None:
-    """Return the stack, after waiting until the last request of the interrupted CDK can have taken effect."""
-    for _ in range(_LAST_LOOKS):
-        if stacks.owner_and_topology(stack := stacks.describe(cloudformation, name)):
-            break
-        time.sleep(1)
-    return stack
+def _stack_after_interrupt(request: DeployRequest) -> Stack | None:
+    """Return the stack, after waiting until the last request of the interrupted CDK can have taken effect.
+
+    If AWS does not answer, or after another interrupt, return a stack in the state UNKNOWN.
+    """
+    try:
+        cloudformation = request.account.client("cloudformation")
+        for _ in range(_LAST_LOOKS):
+            if stacks.owner_and_topology(stack := stacks.describe(cloudformation, request.stack_name)):
+                break
+            time.sleep(1)
+        return stack
+    except (BotoCoreError, ClientError):
+        return _UNKNOWN
+    except KeyboardInterrupt as interrupt:
+        mark_handled(interrupt)
+        return _UNKNOWN
 
 
 def _interrupted_message(request: DeployRequest, stack: Stack | None) -> str:
     again = shlex.join(
         ["shoal", "deploy", request.source, "--deployment", request.deployment, "--owner", request.owner]
     )
-    if stacks.owner_and_topology(stack) is None:
+    if stack is None or stacks.owner_and_topology(stack) is None:
         return f"nothing was created; to start again: {again}"
+    continues = "may continue" if stack is _UNKNOWN else "continues"
+    state = f"CloudFormation {continues} to work on {request.stack_name}"
+    if stack["StackStatus"].endswith("_COMPLETE"):
+        state = f"the state of {request.stack_name} is {stack['StackStatus']}"
     return (
-        f"CloudFormation continues to work on {request.stack_name}\n"
+        f"{state}\n"
         f"to see its state: shoal status {request.deployment}\n"
         f"to continue: {again}\n"
         f"to delete it: shoal destroy {request.deployment}"

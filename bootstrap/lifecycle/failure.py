@@ -65,9 +65,6 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
         return _remaining(deployment, stack, reason_of(error))
     except (ShoalError, SweepError) as error:
         return _remaining(deployment, stack, str(error))
-    except KeyboardInterrupt:
-        say(f"interrupted. {_remaining(deployment, stack)}")
-        raise
     if destroyed.proven:
         return "Shoal deleted all created resources; correct the cause and deploy again"
     if destroyed.costs:

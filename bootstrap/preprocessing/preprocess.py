@@ -135,12 +135,12 @@ def preprocess_on_deployment(
         record_result(s3, run, result)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
-            _remove_work_files(work.remove, say)
-            say(
-                f"Shoal cancelled the steps of run {run} and removed their files; the cluster costs money until "
+            say(  # before the files are removed, because the user may interrupt again
+                f"Shoal cancelled the steps of run {run}; the cluster costs money until "
                 f"it is terminated for being idle; `shoal status {deployment.name}` shows the cost, and `shoal "
                 f"destroy {deployment.name}` deletes the deployment"
             )
+            _remove_work_files(work.remove, say)
         else:
             origin = "" if own else ", which another command started,"
             say(

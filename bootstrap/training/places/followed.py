@@ -7,7 +7,7 @@ import signal
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import Abandoned, is_credentials_error
 from bootstrap.interrupt import Detached, mark_handled, name_of
-from bootstrap.progress import Bars
+from bootstrap.progress import Bars, note
 from bootstrap.training.places.launch import Launch, LaunchOptions
 from bootstrap.training.places.place import Run, RunResult
 from bootstrap.training.run_view import RecordView, RunView
@@ -203,8 +203,13 @@ class RemoteRun(Run):
             raise
         except BaseException:
             if not self.launch_options.detach_on_interrupt:
-                with suppress(BotoCoreError, ClientError, ShoalError):
+                try:
                     self.give_up()
+                except (BotoCoreError, ClientError, ShoalError, KeyboardInterrupt) as error:
+                    if isinstance(error, KeyboardInterrupt):
+                        mark_handled(error)
+                    if self.deployment is not None:
+                        note(f"the run {self.name} may continue; to stop it: shoal stop {self.deployment.name}")
             raise
 
     def detaches_on(self, interrupt: KeyboardInterrupt) -> bool:

@@ -15,6 +15,7 @@ from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.cdk import WHEELS
 from bootstrap.aws.stacks import next_action
+from bootstrap.interrupt import Interrupt
 from bootstrap.lifecycle import deploy, failure
 from bootstrap.lifecycle.deploy import _StackView
 from bootstrap.progress import Bars
@@ -188,6 +189,19 @@ def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(
     monkeypatch.setattr(deploy.fleet, "scaling_groups", lambda *_: [(group, {topology.TAG_START: "train"})])
     with messages.raises(ShoalError):
         deploy._refuse_during_training(request, None)
+
+
+@pytest.mark.parametrize("looks", ["CREATE_IN_PROGRESS", "UPDATE_COMPLETE", None, "interrupted"])
+def test_an_interrupt_says_what_continues_even_if_another_one_follows(looks, monkeypatch, messages) -> None:
+    request = deploy.DeployRequest(topology=Mock(), source="pair", deployment="pair", owner="ada")
+    request.__dict__["account"] = Mock()
+    stack = looks and {"StackName": "Shoal-pair", "StackStatus": looks}
+    second = Interrupt(signal.SIGINT) if looks == "interrupted" else None
+    monkeypatch.setattr(deploy.stacks, "describe", Mock(return_value=stack, side_effect=second))
+    monkeypatch.setattr(deploy.time, "sleep", lambda _: None)
+    monkeypatch.setattr(deploy, "_refuse_others", Mock(side_effect=Interrupt(signal.SIGINT)))
+    with pytest.raises(Interrupt):
+        deploy.deploy(request, bars=Mock(), say=messages.check)
 
 
 MOVES = {

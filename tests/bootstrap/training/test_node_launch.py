@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -344,3 +346,13 @@ def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, mess
     assert scaled == ["group"]
     with messages.raises(ShoalError):
         find_training(launch.deployment, "x")
+
+
+@pytest.mark.parametrize("again", [KeyboardInterrupt, ShoalError])
+def test_a_run_that_could_not_be_ended_after_an_interrupt_is_reported(again, monkeypatch, messages):
+    run = SimpleNamespace(
+        launch_options=DEFAULT, name="demo.1", deployment=SimpleNamespace(name="demo"), give_up=Mock(side_effect=again)
+    )
+    monkeypatch.setattr(followed, "note", messages.check)
+    with pytest.raises(KeyboardInterrupt, match="first"), followed.RemoteRun._ended_after_errors(run):
+        raise KeyboardInterrupt("first")
