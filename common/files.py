@@ -26,6 +26,16 @@ def require_regular(path: Path) -> Path:
     return path
 
 
+def require_replaceable(result: str, error: type[Exception], *, force: bool) -> None:
+    """Raise `error` unless `force`: a command replaces only its own result of the same input.
+
+    `result` is the beginning of the message, which names the result that would be replaced. The rule is the same for
+    datasets, models, exports and reports.
+    """
+    if not force:
+        raise error(f"{result}; add --force to replace it, or choose another --output")
+
+
 def files_below(folder: Path) -> list[Path]:
     """Return the files in a folder and its subfolders, sorted.
 

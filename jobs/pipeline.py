@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -23,9 +24,12 @@ from mrjob.step import StepFailedException
 
 from common.cores import cores
 from common.errors import DataError, JobError, explain_os_error, is_full_disk
+from common.files import require_replaceable
 from common.private_folders import temporary_folder
 from common.starter import ending_with_this_process
+from corpus.dataset import Dataset, open_dataset
 from corpus.dataset_settings import DEFAULT, Settings
+from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
@@ -75,22 +79,29 @@ def preprocess_locally(
     runner: str = "auto",
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     progress: Progress | None = None,
+    force: bool = False,
 ) -> MergeResult:
     """Convert raw files to `output`/dataset.h5 and `output`/counts.json. `output` is a folder or s3://...
 
     `runner` is `local`, `inline` or `auto`. `local` runs each task in a forked process, at most one per core. `inline`
     runs all tasks in this process. `auto` selects `inline` for jobs with little input, where starting processes would
     take longer, and `local` otherwise. Existing files with these names remain until the new dataset is complete. Raises
-    DataError for unusable input or a full disk, and JobError if a job fails for another reason.
+    DataError for unusable input, a full disk or, without `force`, a dataset of other data in `output`, and JobError if
+    a job fails for another reason.
     """
     # absolute, because each task runs in its own folder
     output = output if is_s3(output) else str(Path(output).resolve())
     check_writable(output)
     prepared = prepare_work(inputs, settings or DEFAULT, max_malformed=max_malformed, leave_out=output)
-    return run_prepared_work(prepared, output, runner=runner, progress=progress or _NoProgress())
+    if not is_s3(output):
+        is_same = partial(_has_settings, prepared=prepared)  # before the work, because it can take hours
+        _require_same(Path(output), is_same, "was made with other settings", force=force)
+    return run_prepared_work(prepared, output, runner=runner, progress=progress or _NoProgress(), force=force)
 
 
-def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress) -> MergeResult:
+def run_prepared_work(
+    prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress, force: bool = False
+) -> MergeResult:
     """Run the jobs of prepared work. `output` is an absolute path or s3://... Raises the errors of
     `preprocess_locally`."""
     with (
@@ -100,7 +111,9 @@ def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "aut
         TaskServer("jobs.warm_up", work) as server,
     ):
         _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
-        plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
+        # A dataset on S3 is in a folder of its own digest, so it replaces no other dataset.
+        target = output if is_s3(output) else str(work / "result")
+        plan = prepared.plan(work=str(work), output=target, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
             Path(made).mkdir()
         for address, content in plan.task_files().items():
@@ -116,7 +129,37 @@ def run_prepared_work(prepared: PreparedWork, output: str, *, runner: str = "aut
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
-        return prepared.with_warnings(read_merge_result(plan.summary))
+        merged = prepared.with_warnings(read_merge_result(plan.summary))
+        return merged if is_s3(output) else _publish(merged, Path(target), Path(output), force=force)
+
+
+def _publish(merged: MergeResult, made: Path, output: Path, *, force: bool) -> MergeResult:
+    """Move the files of a dataset to the output folder, counts.json first. Raises DataError if they would replace a
+    dataset of other data without `force`."""
+    _require_same(output, lambda existing: existing.digest == merged.digest, "has other data", force=force)
+    with explain_os_error(DataError, f"cannot write to {output}", "choose another --output"):
+        for name in (COUNTS_NAME, DATASET_NAME):
+            (made / name).replace(output / name)
+    return replace(merged, dataset=str(output / DATASET_NAME))
+
+
+def _has_settings(existing: Dataset, prepared: PreparedWork) -> bool:
+    chosen = replace(prepared.settings, stopwords=existing.settings.stopwords)  # the words themselves are compared
+    return (chosen, prepared.stopwords) == (existing.settings, existing.stopwords)
+
+
+def _require_same(output: Path, is_same: Callable[[Dataset], bool], difference: str, *, force: bool) -> None:
+    """Raise DataError if the output folder has a dataset for which `is_same` is false, and without `force`."""
+    path = output / DATASET_NAME
+    if force or not path.exists():
+        return
+    try:
+        with open_dataset(path) as existing:
+            difference = "" if is_same(existing) else difference
+    except DataError:
+        difference = "is not a dataset that this version can read"
+    if difference:
+        require_replaceable(f"{path} {difference}", DataError, force=force)
 
 
 @contextmanager

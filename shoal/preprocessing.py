@@ -26,6 +26,7 @@ def preprocess(
     exclude: Sequence[str] = (),
     settings: Settings | None = None,
     progress: Progress | None = None,
+    force: bool = False,
     **reading: Any,
 ) -> MergeResult:
     """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine.
@@ -38,6 +39,7 @@ def preprocess(
         settings: Settings of the dataset (default: `DEFAULT`), such as `replace(DEFAULT, test_share=0.2)`.
         progress: Object with two methods: `stage(name, total)` is called at the start of a stage, and `at(done)`
             during the stage.
+        force: Whether to replace a dataset of other data in `output`.
         reading: Options for files with a format that is not detected, such as `label="sentiment"`,
             `text=("title", "body")`, `kind="csv"`.
 
@@ -57,7 +59,7 @@ def preprocess(
         **reading,
     )
     inputs = Inputs(files=_addresses(files), test=_addresses(test_files), exclude=tuple(exclude), options=options)
-    return preprocess_locally(inputs, os.fspath(output), settings=settings, progress=progress)
+    return preprocess_locally(inputs, os.fspath(output), settings=settings, progress=progress, force=force)
 
 
 def _addresses(files: Files) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ from experiments.report.sections import sections
 from experiments.report.subjects import ReportContent, find_subjects
 from experiments.report.tables import Table, time_unit
 
+_TITLE = "Shoal: "
+_HEAD_BYTES = 2_000
+
 
 class Report(NamedTuple):
     """HTML page, and the figures and warnings that the command prints in the terminal."""
@@ -29,6 +32,12 @@ class Report(NamedTuple):
     """Headline figures as text, by name."""
     runs: Sequence[RunRow]
     warnings: Sequence[str]
+
+
+def is_report(path: Path) -> bool:
+    """Return whether a file is a report of any version."""
+    with path.open("rb") as file:
+        return f"<title>{_TITLE}".encode() in file.read(_HEAD_BYTES)
 
 
 def report(folders: Sequence[Path], *, now: float) -> Report:
@@ -43,7 +52,7 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     warned = [*warnings(runs), *(f"left out: {each}" for each in content.problems)]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(_text("page.html")).render(
-        title=f"Shoal: {_title(content)}",
+        title=f"{_TITLE}{_title(content)}",
         about=about_run(content),
         summary=list(figures.items()),
         sections=sections(content),

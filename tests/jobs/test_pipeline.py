@@ -148,3 +148,29 @@ def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_
     (tmp_path / "sound.json").write_bytes(PLAIN)
     with messages.raises(DataError):
         preprocess([tmp_path / name for name in ("a.json.gz", "b.json.gz", "sound.json")], tmp_path / "out")
+
+
+@pytest.mark.parametrize("different", ["nothing", "settings", "data", "file"])
+def test_a_dataset_is_replaced_only_by_the_same_dataset_or_by_force(different, tmp_path, messages):
+    def make(name, *texts, **chosen):
+        source = tmp_path / name
+        source.write_bytes(json_lines(*({"text": f"{each} song", "rating": 5} for each in texts)))
+        inputs = Inputs(files=(str(source),))
+        settings = Settings(**{"test_share": 0.0, **chosen.pop("settings", {})})
+        return preprocess_locally(inputs, str(tmp_path / "out"), settings=settings, runner="inline", **chosen)
+
+    first = make("a.json", "good", "bad", "fair")
+    before = (tmp_path / "out" / "dataset.h5").read_bytes()
+    if different == "nothing":
+        assert make("a.json", "good", "bad", "fair").digest == first.digest
+        return
+    other = {"settings": {"settings": {"ragged": True}}, "data": {}, "file": {}}[different]
+    texts = ("good", "bad", "nice") if different == "data" else ("good", "bad", "fair")
+    if different == "file":
+        before = b"mine"
+        (tmp_path / "out" / "dataset.h5").write_bytes(before)
+    with messages.raises(DataError):
+        make("b.json", *texts, **other)
+    assert (tmp_path / "out" / "dataset.h5").read_bytes() == before
+    assert make("b.json", *texts, **other, force=True).dataset == first.dataset
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"dataset.h5", "counts.json"}

@@ -57,10 +57,8 @@ def require_free_output(output: Path, *, force: bool) -> None:
             "folder, or choose another --output"
         )
     _require_replaceable(output / MODEL)
-    if not force and has_model(output):
-        raise TrainingError(
-            f"{output / MODEL} is a finished model; add --force to train one in its place, or choose another --output"
-        )
+    if has_model(output):
+        files.require_replaceable(f"{output / MODEL} is a finished model", TrainingError, force=force)
 
 
 def has_model(output: Path) -> bool:

@@ -38,11 +38,12 @@ Examples:
     help="also write the classifier as model.onnx, with predict.py, which labels texts with NumPy and ONNX Runtime "
     "alone; README.md in the same folder describes both",
 )
-def run(*, model: str, output: str, onnx: bool) -> Result:
+@option("--force", is_flag=True, help="replace another model in --output")
+def run(*, model: str, output: str, onnx: bool, force: bool) -> Result:
     require_s3(model, output)
     loaded = open_model(model)
     from bootstrap.prediction.export import export_model
 
     with sole_writer(output):
-        size = export_model(loaded, output, onnx=onnx)
+        size = export_model(loaded, output, onnx=onnx, force=force)
     return Result({"model": output, "bytes": size}, [{"model": "{model}", "size": "{bytes:size}"}])

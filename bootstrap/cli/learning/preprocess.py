@@ -107,7 +107,8 @@ _DETACHED: Rows = {
 @option(
     "--force",
     is_flag=True,
-    help="with --deployment: create the dataset again, even if a dataset with the same input and settings exists",
+    help="replace a dataset of other data in --output; with --deployment: create the dataset again, even if a dataset "
+    "with the same input and settings exists",
 )
 @described_options(LIMITS)
 @described_options((PRESET, *SETTINGS), group="Dataset settings")
@@ -121,8 +122,8 @@ def run(
     force: bool,
     **options: Any,
 ) -> Result:
-    if (detach or force) and target is None:
-        raise UsageError(f"{'--detach' if detach else '--force'} requires --deployment")
+    if detach and target is None:
+        raise UsageError("--detach requires --deployment")
     try:
         settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])), options["preset"])
         inputs = read_inputs(options, settings)
@@ -135,7 +136,7 @@ def run(
         return _preview(target, inputs, output, runner, **how)
     if target is None:
         assert output is not None
-        return result_of(_preprocess_here(inputs, output, runner, **how), settings)
+        return result_of(_preprocess_here(inputs, output, runner, force=force, **how), settings)
     try:
         return result_of(_preprocess_on(target, inputs, runner, detach=detach, force=force, **how), settings)
     except Detached as left:

@@ -28,13 +28,18 @@ Examples:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="file for the page; an existing file is replaced (default: report.html in the first DIR)",
+    help="file for the page; without an ending, .html is added (default: report.html in the first DIR)",
 )
-def run(*, folders: tuple[Path, ...], output: Path | None) -> Result:
-    from common.files import write_whole
-    from experiments.report.writing import report
+@option("--force", is_flag=True, help="replace an existing file that is not a report")
+def run(*, folders: tuple[Path, ...], output: Path | None, force: bool) -> Result:
+    from common.files import require_replaceable, write_whole
+    from experiments.report.writing import is_report, report
 
     output = output or folders[0] / "report.html"
+    if not output.suffix:
+        output = output.with_name(f"{output.name}.html")
+    if output.exists() and not is_report(output):
+        require_replaceable(f"{output} exists and is not a report", ShoalError, force=force)
     result = report(folders, now=time.time())
     content = result.page.encode()
     try:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from unittest.mock import Mock
 
 import numpy as np
@@ -13,6 +14,7 @@ from corpus.dataset import RowBlock, open_dataset, write_dataset
 from corpus.dataset_settings import Settings
 from experiments.report import drawing
 from experiments.report.writing import report
+from tests.bootstrap.cli.command import shoal_here
 from tests.experiments import made_records as records
 from tests.experiments.report import examples
 from tests.experiments.report.outline import Outline, page_of
@@ -187,7 +189,7 @@ def test_content_of_files_is_escaped_in_the_page(tmp_path) -> None:
 
 def test_the_command_writes_the_page_and_prints_its_path(tmp_path, capsys) -> None:
     folder = examples.training(tmp_path / "one")
-    (folder / "report.html").write_text("an older one")
+    (folder / "report.html").write_text("<title>Shoal: an older one</title>")
     assert main(["report", str(folder)]) == 0
     assert str(folder / "report.html") in capsys.readouterr().out
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
@@ -216,3 +218,15 @@ def test_json_has_the_figures_of_each_run_as_numbers(tmp_path, capsys) -> None:
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert (run["folder"], run["state"], run["dollars"]) == (str(folder), "finished", 2.0)
     assert 0 < run["measures"]["accuracy"] < 1
+
+
+def test_a_report_replaces_only_reports_and_its_name_ends_in_html(tmp_path, messages):
+    examples.training(tmp_path / "run")
+    report_to = partial(shoal_here, "report", tmp_path / "run", "--output")
+    for _ in range(2):
+        assert json.loads(report_to(tmp_path / "page", "--json").stdout)["report"] == f"{tmp_path}/page.html"
+    mine = tmp_path / "mine.html"
+    mine.write_text("mine")
+    messages.check(report_to(mine).stderr.rstrip())
+    assert mine.read_text() == "mine"
+    assert report_to(mine, "--force").returncode == 0

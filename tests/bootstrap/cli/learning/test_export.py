@@ -50,6 +50,24 @@ def test_a_model_on_s3_predicts_like_the_local_one(address, run) -> None:
         assert shoal.Model(there).predict(TEXTS) == here
 
 
+def test_an_export_is_repeated_and_replaces_another_model_only_by_force(address, tmp_path, messages) -> None:
+    from tests.trainer.classification.made_models import random_model
+    from trainer.classification.model_folder import write_model
+
+    write_model(tmp_path / "model", random_model(hidden=4))
+    place = s3.place_of(f"{address}/model.onnx")
+    s3.put(s3.client(), place, b"of the model that is replaced")
+    for force, status in ((), 1), (("--force",), 0), ((), 0):
+        done = shoal_here("export", "--model", tmp_path, "--output", address, *force)
+        assert done.returncode == status, done.stderr
+        if status:
+            messages.hide(address, "ADDRESS")
+            messages.check(done.stderr.rstrip())
+    assert keys(address) == FILES
+    s3.put(s3.client(), s3.place_of(f"{address}/notes/mine"), b"mine")
+    messages.check(shoal_here("export", "--model", tmp_path, "--output", address, "--force").stderr.rstrip())
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
