@@ -6,6 +6,7 @@ Programs that need the progress of a run should read its file record.jsonl inste
 import io
 import sys
 import threading
+import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType, TracebackType
@@ -21,7 +22,10 @@ _LEAST_BAR = 6
 """Minimum useful width of a bar, in characters."""
 _LINE_SECONDS = 10.0
 _UNKNOWN_TOTAL = "{desc} {elapsed}{postfix}"
-_LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}, {remaining} left{postfix}"
+_BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{left}, {rate_fmt}{postfix}]"
+_LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}{left}{postfix}"
+_STALLED_SECONDS = 10.0
+"""Seconds without progress after which the remaining time is left out, because the estimate no longer decreases."""
 _SECONDS = "s"
 """Unit of a stage with a known duration. For such a stage, no rate is shown."""
 _BAR_OF_SECONDS = "{l_bar}{bar}| {n_fmt}/{total_fmt} s{postfix}"
@@ -33,6 +37,8 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
     """Progress bar that can show a given speed, because tqdm's own estimate is unstable if progress comes in jumps."""
 
     pace: float | None = None
+    moved = 0.0
+    """Monotonic time of the last progress."""
     figures: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -47,12 +53,12 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
 
     def line(self) -> str:
         """Return the progress as a plain line with all figures."""
-        of = _LINE if self.total else _LINE_WITHOUT_TOTAL if self.n else _UNKNOWN_TOTAL
+        line_format = _LINE if self.total else _LINE_WITHOUT_TOTAL if self.n else _UNKNOWN_TOTAL
         if self.unit == _SECONDS:
-            of = _LINE_OF_SECONDS
+            line_format = _LINE_OF_SECONDS
         shown = self._parts()
         figures = ", ".join(f"{name}={figure}" for name, figure in self.figures.items())
-        changed = {"ncols": None, "bar_format": of, "postfix": figures}
+        changed = {"ncols": None, "bar_format": line_format, "postfix": figures, "left": self._left(", {} left")}
         return str(self.format_meter(**{**shown, **changed}))
 
     def _parts(self) -> MutableMapping[str, Any]:
@@ -61,12 +67,23 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
         shown["rate"] = rate = self.pace or shown["rate"]
         if rate is None and shown["elapsed"]:
             rate = (shown["n"] - shown["initial"]) / shown["elapsed"]
-        if shown["unit"] not in ("B", _SECONDS) and not (rate and rate < 1):
-            shown["unit"] = f" {shown['unit']}s"
-        return shown
+        if shown["unit"] not in ("B", _SECONDS):
+            shown.update(n_fmt=f"{shown['n']:,}", total_fmt=f"{shown['total'] or 0:,}")
+            if not (rate and rate < 1):
+                shown["unit"] = f" {shown['unit']}s"
+        return {**shown, "left": self._left("<{}")}
+
+    def _left(self, template: str) -> str:
+        """Return the remaining time in a template; "" if the stage has made no progress for `_STALLED_SECONDS`."""
+        rate = self.pace or super().format_dict["rate"]
+        if not (rate and self.total):
+            return template.format("?")
+        if time.monotonic() - self.moved > _STALLED_SECONDS:
+            return ""
+        return template.format(self.format_interval((self.total - self.n) / rate))
 
     def _length(self, shown: MutableMapping[str, Any], figures: Sequence[str]) -> int:
-        parts = {**shown, "postfix": ", ".join(figures), "ncols": None, "bar_format": "{l_bar}{r_bar}"}
+        parts = {**shown, "postfix": ", ".join(figures), "ncols": None, "bar_format": _BAR.replace("{bar}", "")}
         return disp_len(self.format_meter(**parts))
 
 
@@ -109,13 +126,19 @@ class Bars:
         self._close(finished=kind is None)
 
     def _print_lines(self) -> None:
+        printed = ""
         with suppress(OSError):  # the program that reads standard error closed the pipe
             while not self._ended.wait(self._line_seconds):
-                if (bar := self._bar) is not None:
-                    print(bar.line(), file=sys.stderr, flush=True)  # noqa: T201
+                if (bar := self._bar) is not None and (line := bar.line()) != printed:
+                    print(line, file=sys.stderr, flush=True)  # noqa: T201
+                    printed = line
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        """Start a stage with `total` units of work. If the total is 0, it is unknown, and only the time is shown."""
+        """Start a stage with `total` units of work. If the total is 0, it is unknown, and only the time is shown; the
+        same stage is then not started again."""
+        if not total and self._bar is not None and (self._bar.desc, self._bar.total) == (f"  {printable(name)}", None):
+            self._bar.refresh()
+            return
         self._close(finished=True)
         self._bar = _Bar(
             desc=f"  {printable(name)}",
@@ -125,8 +148,9 @@ class Bars:
             unit_divisor=1000,
             file=sys.stderr if is_drawn_on(sys.stderr) else _Nowhere(),
             dynamic_ncols=True,
-            bar_format=(_BAR_OF_SECONDS if unit == _SECONDS else None) if total else _UNKNOWN_TOTAL,
+            bar_format=(_BAR_OF_SECONDS if unit == _SECONDS else _BAR) if total else _UNKNOWN_TOTAL,
         )
+        self._bar.moved = time.monotonic()
 
     def begin_at(self, done: int) -> None:
         """Start or restart the stage with `done` units already finished. The speed does not count these units."""
@@ -138,7 +162,9 @@ class Bars:
     def at(self, done: int) -> None:
         """Set the finished units to `done`. The bar never exceeds the total and never moves back."""
         if self._bar is not None:
-            self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
+            more = max(0, min(done, self._bar.total or done) - self._bar.n)
+            self._bar.moved = time.monotonic() if more else self._bar.moved
+            self._bar.update(more)
 
     def add(self, more: int) -> None:
         """Add `more` finished units."""

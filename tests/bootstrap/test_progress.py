@@ -7,6 +7,7 @@ from contextlib import contextmanager, redirect_stderr
 
 import pytest
 
+from bootstrap import progress
 from bootstrap.progress import Bars
 from tests.waiting import until
 
@@ -35,7 +36,7 @@ def test_speed_and_remaining_time_follow_the_given_pace():
         bars.pace(500.0)
         bars.at(40_000)  # all at once
         bars.tick()
-        assert re.search(r"40%.* 40\.0k/100k \[\d\d:\d\d<02:00, 500 rows/s\]", last(terminal))
+        assert re.search(r"40%.* 40,000/100,000 \[\d\d:\d\d<02:00, 500 rows/s\]", last(terminal))
 
 
 def test_the_speed_does_not_count_rows_of_earlier_runs():
@@ -44,11 +45,11 @@ def test_the_speed_does_not_count_rows_of_earlier_runs():
         bars.stage("train", 100_000)
         bars.begin_at(90_000)
         bars.tick()
-        assert re.search(r"90%.* 90\.0k/100k \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
+        assert re.search(r"90%.* 90,000/100,000 \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
         bars.pace(100.0)
         bars.begin_at(50_000)  # the ranks restarted, and their pace is unknown
         bars.tick()
-        assert re.search(r"50%.* 50\.0k/100k \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
+        assert re.search(r"50%.* 50,000/100,000 \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
 
 
 def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate():
@@ -96,7 +97,7 @@ def test_without_a_terminal_progress_is_plain_lines(kind, monkeypatch):
         bars.pace(500.0)
         bars.say(loss="0.345", step="12")
         bars.at(40_000)
-        _wait_for("  train: 40%, 40.0k of 100k, 500 rows/s, 02:00 left, loss=0.345, step=12\n", lines)
+        _wait_for("  train: 40%, 40,000 of 100,000, 500 rows/s, 02:00 left, loss=0.345, step=12\n", lines)
         bars.note("a sentence")
     assert "  a sentence\n" in lines.getvalue()
     assert not set("\r\x1b|") & set(lines.getvalue())
@@ -111,6 +112,27 @@ def test_the_first_line_waits_for_the_interval():
         bars.stage("train", 100)
         bars.at(40)
     assert lines.getvalue() == ""
+
+
+def test_without_progress_no_remaining_time_is_shown_and_no_line_is_repeated(monkeypatch):
+    monkeypatch.setattr(progress, "_STALLED_SECONDS", -1.0)
+    lines = Log()
+    with redirect_stderr(lines), Bars(unit="node", line_seconds=0.001) as bars:
+        bars.stage("train", 7)
+        bars.pace(500.0)
+        for done in (2, 3):
+            bars.at(done)
+            _wait_for(f"{done} of 7", lines)
+            time.sleep(0.01)
+    assert lines.getvalue() == "  train: 29%, 2 of 7, 500 nodes/s\n  train: 43%, 3 of 7, 500 nodes/s\n"
+
+
+def test_a_stage_of_unknown_length_that_is_started_again_has_one_bar():
+    terminal = Terminal()
+    with bars_on(terminal) as bars:
+        for _ in range(3):
+            bars.stage("wait for UPDATE_IN_PROGRESS", 0)
+    assert terminal.getvalue().count("\n") == 1
 
 
 def _wait_for(text, lines):

@@ -57,7 +57,8 @@ esac
 # exist.
 own_disks() {
     local own=$root/mnt/local image=$root/opt/dlami/nvme disk disks blank=()
-    systemctl start dlami-nvme.service || true # if the service is already running, this waits until it is done
+    # If the service is already running, this waits until it is done. An image without it is no failure.
+    systemctl start dlami-nvme.service 2>/dev/null || true
     if mountpoint -q "$image"; then
         mkdir -p "$image/shoal" && ln -sfn "$image/shoal" "$own"
         return
