@@ -68,7 +68,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
         if rate is None and shown["elapsed"]:
             rate = (shown["n"] - shown["initial"]) / shown["elapsed"]
         if shown["unit"] not in ("B", _SECONDS):
-            shown.update(n_fmt=f"{shown['n']:,}", total_fmt=f"{shown['total'] or 0:,}")
+            shown.update(n_fmt=_whole(shown["n"]), total_fmt=_whole(shown["total"] or 0))
             if not (rate and rate < 1):
                 shown["unit"] = f" {shown['unit']}s"
         return {**shown, "left": self._left("<{}")}
@@ -85,6 +85,11 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
     def _length(self, shown: MutableMapping[str, Any], figures: Sequence[str]) -> int:
         parts = {**shown, "postfix": ", ".join(figures), "ncols": None, "bar_format": _BAR.replace("{bar}", "")}
         return disp_len(self.format_meter(**parts))
+
+
+def _whole(count: float) -> str:
+    """Return a count without decimals, from a million on in thousands."""
+    return f"{count:,.0f}" if count < 1_000_000 else f"{count // 1000:,.0f}k"
 
 
 class _Nowhere(io.TextIOBase):

@@ -396,5 +396,5 @@ def _shipped(name: str, folder: Path) -> document.Document:
     if name not in known:
         nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"there are: {', '.join(known) or 'none'}."
-        raise TopologyError(f"There is no topology '{name}' in {folder.name}/; {hint}")
+        raise TopologyError(f"There is no topology '{name}' in {folder}/; {hint}")
     return document.read(folder / f"{name}.yaml", f"{folder.name}/{name}.yaml")

@@ -81,6 +81,7 @@ shoal = Commands(
     rows=COMMANDS,
     help=_HELP,
     epilog=_STATUS,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 """The command `shoal`, a group of all commands."""
 click.version_option(package_name="shoal", message="%(prog)s %(version)s")(shoal)
@@ -142,6 +143,9 @@ def _require_utf8(typed: list[str]) -> None:
 def _with_help(error: click.ClickException) -> str:
     """Return Click's message, extended by the help command to run."""
     sentence = error.format_message()
+    if isinstance(error, click.NoSuchOption | click.exceptions.NoSuchCommand) and error.possibilities:
+        # Click sorts the similar names by the alphabet; here the nearest is first.
+        sentence = f"{error.message} Did you mean {' or '.join(map(repr, error.possibilities))}?"
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "shoal"
     return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; see: {where} --help"
 

@@ -74,7 +74,7 @@ def _upload(folder: Path, place: S3Path, existing: Iterable[str]) -> None:
     with s3.explained_errors(str(place), "write"):
         for name in sorted({CONFIG, *existing} - (new - {CONFIG})):
             s3.client().delete_object(Bucket=place.bucket, Key=f"{place.key}{name}")
-    for name in sorted(new, key=CONFIG.__eq__):
+    for name in sorted(new, key=lambda name: (name == CONFIG, name)):
         there = S3Path(place.bucket, f"{place.key}{name}")
         with s3.explained_errors(str(there), "write"):
             s3.upload(s3.client(), folder / name, there)

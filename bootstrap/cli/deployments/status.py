@@ -55,7 +55,7 @@ def run(target: Target) -> Result:
     if stack is None and ((deleted := deletion.last_deletion(account, name)) or kept_rows):
         rows = [*deletion_rows(deleted), ("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
         content = {"deployment": name, "state": None, "deletion": deleted and vars(deleted), "kept": staying}
-        return with_unanswered(Result(content, [rows]), account, unanswered)
+        return with_unanswered(Result(content, [rows], 0 if kept_rows else 1), account, unanswered)
     now = status.read_status(name, account)
     runs, run_rows = _runs(now, account)
     content = {**_content(now), "runs": runs, "kept": staying}

@@ -6,6 +6,7 @@ Do not read whole arrays, because a dataset on S3 can have many gigabytes. Only 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from bootstrap.cli.learning.dataset_summary import count_figures, settings_text
 from bootstrap.cli.output import Result, Rows
 from bootstrap.terminal import columns
 from common.display import plural
+from corpus.layout import DATASET_NAME
+from corpus.reading.s3 import is_s3
 from trainer.classification.metrics import TWO_CLASSES
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ _NAMELESS = ("<padding>", "<unknown>")
 
 @group(
     help="Inspect datasets made by `shoal preprocess`.",
-    epilog="Example: shoal dataset info results/data/dataset.h5",
+    epilog="Example: shoal dataset info results/data",
 )
 def run() -> None:
     """Group of the commands about datasets."""
@@ -42,15 +45,19 @@ def run() -> None:
     short_help="show settings, counts, digest and a few rows",
     help="Show the settings, counts and digest of a dataset or of one of its part files, and a few rows as text. "
     "From S3, the command reads only the data that it shows.",
-    epilog="Examples: shoal dataset info results/data/dataset.h5; "
+    epilog="Examples: shoal dataset info results/data; "
     "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
 )
-@click.argument("file", type=click.Path(), metavar="FILE_OR_S3", help="a file dataset.h5, or its S3 address")
+@click.argument(
+    "file", type=click.Path(), metavar="PATH_OR_S3", help="a file dataset.h5, its folder, or its S3 address"
+)
 @option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show per split (default: 3)")
 @option("--check", is_flag=True, help="read the whole dataset, and verify its recorded digest")
 def info(file: str, sample: int, check: bool) -> Result:
     """The command `shoal dataset info`."""
     require_s3(file)
+    if not is_s3(file) and Path(file).is_dir():
+        file = str(Path(file) / DATASET_NAME)
     with _opened(file, whole=check) as (dataset, stored_bytes):
         if check:
             dataset.require_digest(dataset.computed_digest())
@@ -77,7 +84,6 @@ run.add_command(info)
 def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
     """Yield an open dataset and its size in bytes. From S3, fetch only the ranges that are read, unless `whole`."""
     from corpus.dataset import open_dataset
-    from corpus.reading.s3 import is_s3
     from corpus.reading.storage import open_range, readable
 
     if is_s3(address) and not whole:

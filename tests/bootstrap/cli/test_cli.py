@@ -22,7 +22,7 @@ from contextlib import redirect_stdout, suppress
 from bootstrap.cli.main import main
 for verb in sys.argv[1:]:
     with redirect_stdout(io.StringIO()) as output, suppress(SystemExit):
-        main([verb, "--help"])
+        main([verb, "-h"])
     print(json.dumps([verb, output.getvalue(), list(sys.modules)]))
 """
 

@@ -1,8 +1,8 @@
 """Complete output of commands, and the files that they leave. `printed/*.yaml` has command lines with their output.
 
 A group lists files that exist before its commands (`files`), generated files (`made`, by the function `make`), and
-results of replaced functions (`answers`). A row may add to each. `{here}` is the folder of a command;
-`{known}` and `{topics}` are models of known_model.py. Numbers in JSON have nine digits.
+results of replaced functions (`answers`). A row may add to each. `{here}` is the folder of a command, `{shoal}` this
+checkout; `{known}` and `{topics}` are models of known_model.py. Numbers in JSON have nine digits.
 """
 
 import json
@@ -21,6 +21,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from bootstrap.aws.account import Account
+from bootstrap.aws.cdk import ROOT
 from bootstrap.cli.deployments import costs
 from bootstrap.removal.ownership import KINDS
 from tests.bootstrap.cli.command import ACCOUNT, content_of, shoal_here
@@ -202,7 +203,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_command_prints_exactly_this(row, models, tmp_path, monkeypatch) -> None:
-    assert printed(row, {**models, "here": tmp_path}, monkeypatch) == {
+    assert printed(row, {**models, "here": tmp_path, "shoal": ROOT}, monkeypatch) == {
         "status": row.get("status", 0),
         "out": row.get("json", row.get("out", "")),
         "err": row.get("err", ""),
@@ -215,6 +216,6 @@ def test_a_command_prints_exactly_this(row, models, tmp_path, monkeypatch) -> No
     "row", [together(EMPTY | group, group["rows"][0], 3) for _, group in GROUPS], ids=[name for name, _ in GROUPS]
 )
 def test_output_of_commands_fits_the_terminal(row, models, tmp_path, monkeypatch) -> None:
-    shown = printed(row, {**models, "here": tmp_path}, monkeypatch)
+    shown = printed(row, {**models, "here": tmp_path, "shoal": ROOT}, monkeypatch)
     lines = (shown["out"] + shown["err"]).splitlines()
     assert [line for line in lines if len(line) > 80 and len(line.split()) > 1] == []

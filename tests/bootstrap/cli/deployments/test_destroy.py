@@ -161,7 +161,7 @@ def test_destroy_works_without_the_cleanup_function(before, data, tmp_path) -> N
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert left_over(before, inventory()) == {}
     assert shoal("destroy", NAME, "--yes").stdout == "nothing of 'mine' is left to destroy\n"
-    assert "no deployment 'mine'" in shoal("status", NAME, status=1).stderr
+    assert "it was deleted at" in shoal("status", NAME, status=1).stdout
 
 
 @pytest.mark.parametrize("stays", [True, False])

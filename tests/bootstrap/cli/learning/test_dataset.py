@@ -50,6 +50,7 @@ def test_a_dataset_on_s3_is_shown_and_checked(dataset, messages) -> None:
     client.create_bucket(Bucket="pile")
     client.upload_file(str(dataset), "pile", "d/dataset.h5")
     here = json.loads(info(dataset, "--json").stdout)
+    assert json.loads(info(dataset.parent, "--json").stdout) == here
     for flags in ([], ["--check"]):
         there = json.loads(info("s3://pile/d/dataset.h5", "--json", *flags).stdout)
         assert {**there, "dataset": here["dataset"], "checked": False} == here
