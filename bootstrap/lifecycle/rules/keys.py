@@ -13,6 +13,8 @@ from botocore.exceptions import ClientError
 
 from bootstrap.lifecycle.rules import PreflightContext
 
+_ENABLING = {"Disabled": "enable it", "PendingDeletion": "cancel its deletion and enable it"}
+"""How a key in these states becomes usable."""
 _AWS_KEY = "alias/aws/ebs"
 USES = "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*"
 """Actions that the policy of a key must allow for principals that start instances."""
@@ -47,8 +49,12 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
     if key["KeyManager"] == "AWS":
         return
     arn, spec = key["Arn"], key.get("KeySpec", "SYMMETRIC_DEFAULT")
-    if (key["KeyState"], spec) != ("Enabled", "SYMMETRIC_DEFAULT"):
-        yield f"{named(arn)} is {key['KeyState']} and {spec}, so no node would start; enable it, or {instead}"
+    if spec != "SYMMETRIC_DEFAULT":
+        yield f"{named(arn)} is {spec}, but volumes need SYMMETRIC_DEFAULT, so no node would start; {instead}"
+        return
+    if (state := key["KeyState"]) != "Enabled":
+        remedy = f"{_ENABLING[state]}, or " if state in _ENABLING else ""
+        yield f"{named(arn)} is {state}, so no node would start; {remedy}{instead}"
         return
     role = f"arn:aws:iam::{context.account.number()}:{_SCALING_ROLE}"
     if topology.training and not _lets_in(context, arn, role):
