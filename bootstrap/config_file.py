@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
-from common.display import printable
+from common.display import is_printable, printable
 from common.errors import ShoalError
 from common.files import write_whole
 from common.version import VERSION
@@ -72,7 +72,7 @@ class _Dumper(yaml.SafeDumper):
     }
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if is_printable(data) else '"')
 
 
 _Dumper.add_representer(str, _Dumper.represent_str)

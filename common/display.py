@@ -1,6 +1,16 @@
 """Formats numbers and untrusted text for people."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029"  # control characters, and the separators that end a line
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they change the order of the characters around them
+    "\ud800-\udfff\ufffe\uffff]"  # UTF-8 and XML cannot represent them
+)
+"""Characters that no output contains. The second group has Unicode's property Bidi_Control
+(https://www.unicode.org/Public/UCD/latest/ucd/PropList.txt, read on 2026-11-30). Joiners, on which Persian words and
+many emoji depend, are printable."""
 
 
 def plural(number: int, what: str) -> str:
@@ -9,19 +19,27 @@ def plural(number: int, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text as one line. White space is replaced by spaces, and other unprintable characters by `?`.
+    """Return the text as one line. Tabs, line breaks and the like become spaces, other unprintable characters `?`.
 
-    Escape sequences in a file's text could control the terminal. The functions that print messages, notes and tables
-    call `printable`, so their callers need not call it.
+    Escape sequences in a file's text could control the terminal, and a line break could forge a message. The functions
+    that print messages, notes and tables call `printable`, and so do the errors that the user sees (errors.py).
     """
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in text)
+    return _UNPRINTABLE.sub(lambda found: " " if found[0].isspace() else "?", text)
+
+
+def is_printable(text: str) -> bool:
+    """Return whether `printable` returns the text unchanged."""
+    return _UNPRINTABLE.search(text) is None
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Return a text with these lines. A line break within one of them becomes a space."""
+    return "\n".join(map(printable, lines))
 
 
 def printable_lines(text: str) -> str:
     """Return the text with `printable` applied to each line."""
-    return "\n".join(map(printable, text.split("\n")))
+    return join_lines(text.split("\n"))
 
 
 def length_bins(lengths: Mapping[str, int]) -> dict[str, int]:

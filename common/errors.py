@@ -1,31 +1,44 @@
-"""Errors with a one-sentence message for the user, one class for each kind of failure."""
+"""Errors with a one-sentence message for the user, one class for each kind of failure.
+
+A message can quote untrusted text, such as the name of an object or the error that a node reported. This text must not
+look like further messages, so a line break or an escape sequence never reaches the message (`ReportedError`).
+"""
 
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from common.display import join_lines
 
-class DataError(Exception):
+
+class ReportedError(Exception):
+    """Base class of errors with a message for the user. Each argument is one line of the message."""
+
+    def __str__(self) -> str:
+        return join_lines(map(str, self.args))
+
+
+class DataError(ReportedError):
     """Input or a dataset is invalid or unreadable. The message names the file and says what to do."""
 
 
-class JobError(Exception):
+class JobError(ReportedError):
     """A preprocessing job failed for a reason other than its input."""
 
 
-class TrainingError(Exception):
+class TrainingError(ReportedError):
     """Training cannot start or continue. The message says why and what to do."""
 
 
-class ExperimentError(Exception):
+class ExperimentError(ReportedError):
     """An experiment file, or a run or prediction of an experiment, is invalid.
 
     The message names this file, run or prediction, and says what to do.
     """
 
 
-class ShoalError(Exception):
+class ShoalError(ReportedError):
     """A command failed. The message is one sentence for the user."""
 
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from common.display import is_printable
 from common.errors import DataError, require_rules
 from common.json_values import from_json
 from corpus.text import FIRST_WORD
@@ -124,7 +125,7 @@ class Settings:
                 "--classes, and name the positive label with --positive-label",
             ),
             (
-                all(name and name.isprintable() for name in self.classes),
+                all(name and is_printable(name) for name in self.classes),
                 "a class name is empty or has an unprintable character",
             ),
             (len(set(self.classes)) == count, "two classes have the same name"),

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5t, h5z
 
+from common.display import is_printable
 from common.errors import DataError
 from common.json_values import parse_json_object
 from corpus.dataset_settings import Settings
@@ -146,7 +147,7 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
 def _is_word(found: str, rule: str) -> bool:
     if rule == "tokens":  # words of this rule can contain unprintable characters
         return _TOKEN.fullmatch(found) is not None
-    return bool(found) and found.isprintable() and " " not in found
+    return bool(found) and is_printable(found) and not any(map(str.isspace, found))
 
 
 def _word_bytes(found: h5py.Dataset, content: BinaryIO) -> int:
@@ -203,7 +204,7 @@ def _is_by_label(before: dict[str, int], after: dict[str, int]) -> bool:
 
 def _is_counted_word(found: Any) -> bool:
     is_pair = isinstance(found, list) and len(found) == 2 and isinstance(found[0], str)
-    return is_pair and found[0].isprintable() and _is_count(found[1])
+    return is_pair and is_printable(found[0]) and _is_count(found[1])
 
 
 def _is_count(found: Any) -> bool:

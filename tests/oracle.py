@@ -8,10 +8,13 @@ import re
 from collections import Counter
 from hashlib import blake2b
 from pathlib import Path
+from unicodedata import category
 
 import numpy as np
 
 from tests.oracle_lines import PAIRS, File, Malformed, Rules, outcomes, rating_of, review
+
+_ORDER_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 __all__ = [
     "File",
@@ -53,7 +56,14 @@ def tokens(text: str) -> list[str]:
 
 
 def shown(word: str) -> str:
-    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in word)
+    breaks, controls = ("Zl", "Zp"), ("Cc", "Cs")
+    text = ""
+    for letter in word:
+        if category(letter) in breaks or (category(letter) in controls and letter.isspace()):
+            text += " "
+        else:
+            text += "?" if category(letter) in controls or letter in _ORDER_MARKS + "\ufffe\uffff" else letter
+    return text
 
 
 def positive_values(seen: set, rules: Rules, positive_from: int) -> set:

@@ -120,8 +120,8 @@ def run(
     finally:
         _end_group(running)
     if running.returncode:
-        last = "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])
-        raise ShoalError(f"`cdk {' '.join(arguments)}` failed; the end of {log}:\n{last}")
+        last = log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]
+        raise ShoalError(f"`cdk {' '.join(arguments)}` failed; the end of {log}:", *last)
 
 
 def _end_group(leader: "subprocess.Popen[bytes]") -> None:

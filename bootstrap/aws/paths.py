@@ -8,6 +8,7 @@ of the folder.
 import os
 from pathlib import Path
 
+from common.display import is_printable
 from common.errors import ShoalError
 
 # The limits of file systems are 255 bytes per name and 4,096 bytes per path. A file has a longer name while it is
@@ -43,7 +44,7 @@ def _invalid_reason(folder: Path, name: str) -> str | None:
         return "a part of the name is empty"
     if any(part.startswith(".") for part in parts):
         return "a part of the name begins with a dot"
-    if "\\" in name or not name.isprintable():
+    if "\\" in name or not is_printable(name):
         return "the name has a backslash or a character that is not printable"
     try:
         lengths = [len(os.fsencode(part)) for part in parts]

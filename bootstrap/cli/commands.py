@@ -19,7 +19,7 @@ from bootstrap.cli.command import Commands
 from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import colour, print_error
 from bootstrap.interrupt import ENDING_SIGNALS
-from common.errors import DataError, ExperimentError, JobError, OutputError, ShoalError, TrainingError, UsageError
+from common.errors import OutputError, ReportedError, UsageError, is_full_disk
 from infra.topology_error import TopologyError
 
 COMMANDS = {
@@ -51,7 +51,7 @@ COMMANDS = {
     "completion": ("bootstrap.cli.completion", "print the shell code for tab completion"),
 }
 """Module and short help of each command, in the order in which the help lists them."""
-_KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, SweepError, TopologyError, TrainingError)
+_KNOWN = (ReportedError, EmulatorError, SweepError, TopologyError)
 _HELP = """\
 Train sentiment models on raw reviews: on this machine, or on an AWS cluster
 that shuts itself down.
@@ -109,7 +109,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         explanation = _explanation(error)
         if explanation is None:
             raise
-        print_error(explanation)
+        print_error(*explanation)
         return 1
 
 
@@ -150,17 +150,24 @@ def _with_help(error: click.ClickException) -> str:
     return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; see: {where} --help"
 
 
-def _explanation(error: Exception) -> str | None:
-    """Return the message of a known error; None for an unexpected error, which the caller raises again."""
-    known = str(error) if isinstance(error, _KNOWN) else None
+def _explanation(error: Exception) -> Sequence[str] | None:
+    """Return the lines of a known error's message; None for an unexpected error, which the caller raises again."""
+    known = [str(line) for line in error.args] if isinstance(error, _KNOWN) else None
+    # A check such as `Path.is_dir` raises for a folder that the user may not enter, a loop of links, or a long name.
+    # For a loop, `Path.resolve` raises RuntimeError before Python 3.13.
+    if isinstance(error, OSError) and error.filename is not None:
+        advice = "free some space" if is_full_disk(error) else "check the path and its permissions"
+        known = [f"cannot use {error.filename}: {error.strerror}; {advice}"]
+    elif isinstance(error, RuntimeError) and "Symlink loop" in str(error):
+        known = [f"cannot use a path: {error}; check the path"]
     if "botocore" not in sys.modules:  # the command made no AWS request
         return known
     from bootstrap.aws.loopback import START, is_unreachable
     from bootstrap.cli.aws_errors import AwsError, sentence
 
     if known is not None:
-        return f"{known}; {START}" if is_unreachable(error) else known
-    return sentence(error) if isinstance(error, AwsError) else None
+        return [*known[:-1], f"{known[-1]}; {START}"] if is_unreachable(error) else known
+    return [sentence(error)] if isinstance(error, AwsError) else None
 
 
 @contextmanager

@@ -5,8 +5,8 @@ A command returns a `Result`: the content for programs (JSON), and the parts of 
 `{spent:dollars}`, `{group.bytes:size}`.
 
 Text for a terminal is wrapped to the terminal's width without breaking words. Do not wrap text for a file or a program.
-Control characters are replaced in all text, and each table cell is one line, because names can contain control
-characters and line breaks.
+Control characters are replaced in all text, and each message and table cell is one line, because names can contain
+control characters and line breaks. Compose a text of several lines with `common.display.join_lines`.
 """
 
 import json
@@ -23,7 +23,7 @@ import click
 
 from bootstrap.cli import figures
 from bootstrap.terminal import columns, wrapped
-from common.display import plural, printable, printable_lines
+from common.display import join_lines, plural, printable
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -172,18 +172,18 @@ def filled(template: Template, content: Mapping[str, Any]) -> str | None:
         return None
 
 
-def say(text: str = "") -> None:
-    """Print a message on standard error."""
-    print(wrapped(text, columns(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
+def say(*lines: str) -> None:
+    """Print a message on standard error. Each argument is one line of the message."""
+    print(wrapped(join_lines(lines), columns(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
-def print_error(sentence: str) -> None:
+def print_error(*lines: str) -> None:
     """Print an error message on standard error, with a red mark on a terminal."""
-    _say_marked("shoal:", sentence, ink="red")
+    _say_marked("shoal:", *lines, ink="red")
 
 
-def print_warning(sentence: str) -> None:
-    _say_marked("warning:", sentence, ink="yellow")
+def print_warning(*lines: str) -> None:
+    _say_marked("warning:", *lines, ink="yellow")
 
 
 def colour() -> bool | None:
@@ -191,15 +191,15 @@ def colour() -> bool | None:
     return False if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" else None
 
 
-def _say_marked(mark: str, sentence: str, *, ink: str) -> None:
-    text = wrapped(f"{mark} {sentence}", columns(sys.stderr))
+def _say_marked(mark: str, sentence: str, *more: str, ink: str) -> None:
+    text = wrapped(join_lines([f"{mark} {sentence}", *more]), columns(sys.stderr))
     click.secho(mark, fg=ink, bold=True, nl=False, err=True, color=colour())
     print(text.removeprefix(mark), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def confirm(question: str) -> bool:
     """Ask a yes-or-no question at the terminal; return True for yes."""
-    sys.stderr.write(f"{printable_lines(question)} [y/N] ")
+    sys.stderr.write(f"{printable(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -103,7 +103,8 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     try:
         return _deploy(request, bars=bars, say=say)
     except KeyboardInterrupt:
-        say(_interrupted_message(request, _stack_after_interrupt(request)))
+        for line in _interrupted_message(request, _stack_after_interrupt(request)):
+            say(line)
         raise
 
 
@@ -315,19 +316,19 @@ def _stack_after_interrupt(request: DeployRequest) -> Stack | None:
         return _UNKNOWN
 
 
-def _interrupted_message(request: DeployRequest, stack: Stack | None) -> str:
+def _interrupted_message(request: DeployRequest, stack: Stack | None) -> list[str]:
     again = shlex.join(
         ["shoal", "deploy", request.source, "--deployment", request.deployment, "--owner", request.owner]
     )
     if stack is None or stacks.owner_and_topology(stack) is None:
-        return f"nothing was created; to start again: {again}"
+        return [f"nothing was created; to start again: {again}"]
     continues = "may continue" if stack is _UNKNOWN else "continues"
     state = f"CloudFormation {continues} to work on {request.stack_name}"
     if stack["StackStatus"].endswith("_COMPLETE"):
         state = f"the state of {request.stack_name} is {stack['StackStatus']}"
-    return (
-        f"{state}\n"
-        f"to see its state: shoal status {request.deployment}\n"
-        f"to continue: {again}\n"
-        f"to delete it: shoal destroy {request.deployment}"
-    )
+    return [
+        state,
+        f"to see its state: shoal status {request.deployment}",
+        f"to continue: {again}",
+        f"to delete it: shoal destroy {request.deployment}",
+    ]

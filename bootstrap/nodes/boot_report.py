@@ -25,8 +25,9 @@ def parse(text: str) -> dict[str, str]:
         report = json.loads(text)
     except (ValueError, RecursionError):  # nested too deeply for the parser
         report = None
+    quoted = text[:_QUOTED_CHARACTERS].partition("\0")[0]  # a truncated file on a disk can end in thousands of NULs
     if not isinstance(report, dict) or not all(isinstance(value, str) for value in report.values()):
-        return {"state": UNREADABLE, "log": f"Shoal cannot read its report: {text[:_QUOTED_CHARACTERS]}"}
+        return {"state": UNREADABLE, "log": f"Shoal cannot read its report: {quoted}"}
     return {"state": UNREADABLE, "log": "", **report}
 
 

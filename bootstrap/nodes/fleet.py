@@ -142,25 +142,25 @@ def scale_to_zero(
                     retrying(shrink, seconds=max(0.0, until - time.monotonic()))
                     running.remove(group)
         except KeyboardInterrupt as interrupt:
-            note(running_nodes_warning(running))
+            for line in running_nodes_warning(running):
+                note(line)
             raise Abandoned(interrupt) from None
     if running:
-        raise ShoalError(running_nodes_warning(running))
+        raise ShoalError(*running_nodes_warning(running))
 
 
-def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
-    """Return the warning about groups that could not be scaled to zero, with commands that scale them. Groups with
-    `stays` are left out."""
-    commands = [
-        shlex.join([*_TO_ZERO, "--auto-scaling-group-name", group.scaling_group])
-        for group in running
-        if not group.stays
-    ]
-    return (
+def running_nodes_warning(running: Sequence[GpuGroup]) -> list[str]:
+    """Return the warning about groups that could not be scaled to zero, and the commands that scale them, one per line.
+    Groups with `stays` are left out."""
+    return [
         "GPU nodes might still be running and cost money, because AWS did not answer; the deployment's guard stops "
-        "them when they have been idle for a while; to stop them sooner, run:"
-        + "".join(f"\n  {each}" for each in commands)
-    )
+        "them when they have been idle for a while; to stop them sooner, run:",
+        *(
+            f"  {shlex.join([*_TO_ZERO, '--auto-scaling-group-name', group.scaling_group])}"
+            for group in running
+            if not group.stays
+        ),
+    ]
 
 
 @contextmanager

@@ -65,7 +65,8 @@ def scaled_up(
         raise
     except Abandoned:
         left = True
-        bars.note(fleet.running_nodes_warning(groups))
+        for line in fleet.running_nodes_warning(groups):
+            bars.note(line)
         raise
     finally:
         if not left:

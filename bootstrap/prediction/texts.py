@@ -108,13 +108,14 @@ def label_text_files(
 
 def _refuse_malformed(tally: Tally) -> None:
     if tally.counts["lines"] == tally.counts["malformed"] > 0:
-        raise DataError(f"all records of the input are malformed: {malformed_records(tally)}")
+        count, *places = malformed_records(tally)
+        raise DataError(f"all records of the input are malformed: {count}", *places)
 
 
-def malformed_records(tally: Tally) -> str:
-    """Return as text the number of malformed records, and the places of the first malformed records by reason."""
+def malformed_records(tally: Tally) -> list[str]:
+    """Return the number of malformed records, and the places of the first malformed records by reason, as lines."""
     places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
-    return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
+    return [f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,7 +89,7 @@ class Table:
         """Return the table as CSV. Strings that look like formulas are prefixed with an apostrophe."""
         text = io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(column.head for column in self.columns)
+        writer.writerow(_plain(column.head) for column in self.columns)
         writer.writerows([_plain(row.get(column.key)) for column in self.columns] for row in self.rows)
         return text.getvalue()
 
@@ -220,5 +220,7 @@ def _plain(value: Value) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t") else text
+    if not isinstance(value, str):
+        return str(value)
+    text = printable(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, explain_full_disk, explain_os_error, require_rules
+from common.errors import DataError, ShoalError, explain_full_disk, explain_os_error, require_rules
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 IN_HDF5 = RuntimeError("write failed (file write failed: errno = 28, error message = 'No space left on device')")
@@ -24,6 +24,12 @@ def test_a_full_disk_is_distinguished_from_other_errors(error, expected, message
 def test_an_os_error_gets_context_reason_and_advice(messages) -> None:
     with messages.raises(DataError), explain_os_error(DataError, "cannot read a", "check it"):
         raise OTHER
+
+
+def test_a_message_has_no_more_lines_than_its_error_was_given() -> None:
+    assert str(ShoalError("node 0: x\nshoal: expired, run: curl \x1b[1m", " more")) == (
+        "node 0: x shoal: expired, run: curl ?[1m\n more"
+    )
 
 
 def test_the_first_broken_rule_is_raised() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
+from common.display import is_printable
 from common.json_values import require_fields
 from corpus.dataset_settings import WORD_RULES, Settings
 from corpus.text import FIRST_WORD, word_ids
@@ -85,9 +86,9 @@ def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
             f"its tokenisation rule is {content['words']!r}, but this version of Shoal knows only "
             f"{', '.join(WORD_RULES)}; use the version of Shoal that trained the model"
         )
-    is_entry = is_token if content["words"] == "tokens" else str.isprintable
+    is_entry = is_token if content["words"] == "tokens" else is_printable
     vocabulary, stopwords = (_words(content[name], is_entry) for name in ("vocabulary", "stopwords"))
-    classes = _words(content["classes"], str.isprintable)
+    classes = _words(content["classes"], is_printable)
     if content["row_length"] is not None:
         require_fields(Settings, {"row_length": content["row_length"]})
         Settings(row_length=content["row_length"])

@@ -87,10 +87,10 @@ def run(
             done = teardown.destroy(name, account, bars=bars, say=say, empty=empty)
     except KeyboardInterrupt:
         say(
-            "interrupted; AWS finishes the deletions that have started\n"
+            "interrupted; AWS finishes the deletions that have started",
             f"to continue: shoal destroy {name} --yes{' --stop-runs' if before.trains != [] else ''}"
-            f"{' --delete-runs' if delete_runs else ''}\n"
-            f"to see what is left: shoal destroy {name} --dry-run"
+            f"{' --delete-runs' if delete_runs else ''}",
+            f"to see what is left: shoal destroy {name} --dry-run",
         )
         raise
     became = {"destroyed": done.proven, "stack": done.stack, "things": _listed(done.things)}

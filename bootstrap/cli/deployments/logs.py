@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import Result, say, wants_json
 from bootstrap.cli.target import Target, target_options
-from common.display import printable
+from common.display import join_lines, printable
 from common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def run(
         excerpts += logs.nodes(account, now, tail=tail, only=node)
     if not (node or step) and (guard := logs.guard(account, now, tail=tail)):
         excerpts.append(guard)
-    text = "\n".join(f"{each.who}: {each.state}" + "".join(f"\n    {line}" for line in each.lines) for each in excerpts)
+    text = join_lines(
+        line for each in excerpts for line in (f"{each.who}: {each.state}", *(f"    {line}" for line in each.lines))
+    )
     return Result({"excerpts": [vars(each) for each in excerpts]}, [text or "no logs yet"])
 
 

@@ -14,6 +14,7 @@ from bootstrap.aws import cdk
 from bootstrap.cli.command import Converted, command, complete_topology, option
 from bootstrap.cli.output import Part, Result, Rows, Table, table
 from bootstrap.cli.target import check_name
+from common.display import join_lines
 from common.errors import ExperimentError, UsageError
 from infra.topology_error import TopologyError
 
@@ -271,7 +272,7 @@ def plan_parts(planned: "DeploymentPlan", content: Mapping[str, Any]) -> list[Pa
         Table([*content["bill"], total], _BILL),
         "\n".join(_prices(planned)),
         "\n  ".join(["The guard:", *content["guard"]]),
-        "\n".join([f"Checked: the topology; AWS: {planned.account}.", *findings]),
+        join_lines([f"Checked: the topology; AWS: {planned.account}.", *findings]),
     ]
 
 
@@ -336,4 +337,4 @@ def _list_topologies() -> Result:
         )
     faults = [each["error"] for each in listing if "error" in each]
     listed = Table([each for each in listing if "error" not in each], _TOPOLOGIES)
-    return Result({"topologies": listing}, [listed, "\n".join(faults)], int(bool(faults)))
+    return Result({"topologies": listing}, [listed, join_lines(faults)], int(bool(faults)))

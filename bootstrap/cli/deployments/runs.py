@@ -9,6 +9,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import Result, Rows, Table
+from common.display import join_lines
 from common.errors import UsageError
 
 _SETTINGS_LETTERS = 80
@@ -49,7 +50,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
     }
     warnings = [*comparing.warnings(found), *(f"left out: {each}" for each in problems)]
     return Result(
-        {"runs": [vars(each) for each in listed], "warnings": warnings}, [Table("runs", columns), "\n".join(warnings)]
+        {"runs": [vars(each) for each in listed], "warnings": warnings}, [Table("runs", columns), join_lines(warnings)]
     )
 
 

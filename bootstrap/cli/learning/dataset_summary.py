@@ -9,7 +9,7 @@ from typing import Any
 
 from bootstrap.cli.figures import percent
 from bootstrap.cli.output import Rows, table
-from common.display import length_bins
+from common.display import join_lines, length_bins
 from trainer.classification.metrics import TWO_CLASSES
 
 _BAR_LETTERS = 30
@@ -66,7 +66,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 def malformed_places(content: Mapping[str, Any]) -> str:
     """Return one line of text for each of the first malformed lines: reason, file, line number and beginning."""
     places = content["malformed_lines"]
-    return "\n".join(f"{each['reason']}: {each['file']}, line {each['line']}: {each['begins']}" for each in places)
+    return join_lines(f"{each['reason']}: {each['file']}, line {each['line']}: {each['begins']}" for each in places)
 
 
 TOTALS: Rows = {

@@ -15,7 +15,7 @@ from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import check_name, connect_account
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
-from common.display import plural
+from common.display import join_lines, plural
 from common.errors import ExperimentError, ShoalError, UsageError
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def planned_result(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "Ru
         *([f"{done} of {plural(len(plan.runs), 'run')} already finished."] if done else []),
         *(f"Left out: '{arm.name}', because {why}." for arm, why in plan.left_out),
     ]
-    return Result(content, [f"{plan.file.name}: {plan.file.experiment.about}", _RUNS, "\n".join(totals)])
+    return Result(content, [f"{plan.file.name}: {plan.file.experiment.about}", _RUNS, join_lines(totals)])
 
 
 def found_result(result: "ExperimentResult") -> Result:
@@ -306,7 +306,7 @@ def found_result(result: "ExperimentResult") -> Result:
                 table(section_table.cells(), [column.head for column in section_table.columns], right=right, ruled=True)
             )
     advice = f"A report of all runs: shoal report {shlex.quote(str(result.folder))}"
-    return Result(content, [*parts, "\n".join([*warned, advice])])
+    return Result(content, [*parts, join_lines([*warned, advice])])
 
 
 def _arm(arm: "ArmResult") -> dict[str, Any]:

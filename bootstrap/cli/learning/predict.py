@@ -5,7 +5,6 @@ standard error.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from bootstrap.cli.input_options import NOTES, READING, read_reading_options, re
 from bootstrap.cli.output import Part, Result, print_result, print_warning, wants_json
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
-from common.display import plural
+from common.display import join_lines, plural, printable
 from common.errors import DataError, ShoalError, UsageError
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from trainer.classification.labelling import Prediction
     from trainer.classification.trained_model import TrainedModel
 
-# Characters that would end or split an answer's line, or control the terminal.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EXAMPLES = """\
 \b
 Examples:
@@ -211,7 +208,8 @@ def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
     }
     parts: list[Part] = [f"unknown: {plural(unknown, 'text')} without a word that the model knows"] if unknown else []
     if malformed:
-        parts.append(f"malformed (skipped): {malformed_records(tally)}")
+        count, *places = malformed_records(tally)
+        parts.append(join_lines([f"malformed (skipped): {count}", *places]))
     if parts or wants_json():
         print_result(Result(content, parts), sys.stderr)
 
@@ -289,7 +287,7 @@ class _AnswerForm:
 
 
 def _line_of(cells: Sequence[str]) -> str:
-    return "\t".join([_UNPRINTABLE.sub(" ", cell) for cell in cells]) + "\n"
+    return "\t".join(map(printable, cells)) + "\n"
 
 
 @contextmanager

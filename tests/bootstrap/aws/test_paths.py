@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws.paths import path_below
+from common.display import printable
 from common.errors import ShoalError
 from common.files import whole_file
 
@@ -51,7 +52,7 @@ def test_a_name_gives_a_writable_path_below_the_folder_or_is_refused(used, name)
         with whole_file(path) as partial:
             partial.touch()
         path.unlink()
-    assert printed.startswith(f"{name}: ")
+    assert printable(printed).startswith(f"{printable(name)}: ")
 
 
 @pytest.mark.parametrize(

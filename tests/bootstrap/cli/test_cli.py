@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -89,6 +90,25 @@ def test_missing_network_or_credentials_are_reported(command, account, tmp_path,
 def can_mount() -> bool:
     command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
     return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "loop/x"], ids=["long", "loop"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "preprocess --local --input {} --output out",
+        "preprocess --local --input here.json --output {}/out",
+        "embed --local --input {} --output out",
+        "report {}",
+    ],
+)
+def test_a_path_that_the_system_refuses_is_one_message(command, name, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    Path("here.json").write_text('{"text": "good", "rating": 5}\n')
+    done = shoal_here(*command.format(name).split())
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert name in done.stderr
 
 
 @pytest.mark.skipif(

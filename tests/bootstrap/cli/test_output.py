@@ -9,6 +9,7 @@ import pytest
 from bootstrap import progress
 from bootstrap.cli import output
 from bootstrap.cli.output import table
+from common.display import is_printable
 
 HOSTILE = "red \x1b[31m\x9b2J\x07\u202eback\x00\r over"
 SHOWN = "red ?[31m?2J??back?  over"
@@ -50,13 +51,14 @@ def test_output_contains_no_control_characters(prints, capsys, monkeypatch) -> N
     prints()
     printed = OWN.sub("", "".join(capsys.readouterr()))
     assert SHOWN in printed
-    assert printed.replace("\n", "").isprintable()
+    assert is_printable(printed.replace("\n", ""))
 
 
 def test_a_newline_in_a_name_adds_no_line(capsys) -> None:
     assert table([("bucket\nstack", "deleted")]) == "bucket stack  deleted"
-    progress.note("left out: a\nshoal: all is gone")
-    assert capsys.readouterr().err == "  left out: a shoal: all is gone\n"
+    for prints, before in ((progress.note, "  "), (output.say, ""), (output.print_error, "shoal: ")):
+        prints("left out: a\nshoal: all is gone")
+        assert OWN.sub("", capsys.readouterr().err) == f"{before}left out: a shoal: all is gone\n"
 
 
 CONTENT = {"spent": 3.5, "runs": [{"run": "a", "bytes": 1500, "ends": None}, {"run": "b", "bytes": None}], "why": None}

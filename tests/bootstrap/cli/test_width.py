@@ -23,6 +23,7 @@ from bootstrap.lifecycle.deploy import DeployRequest, _interrupted_message
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.terminal import columns, wrapped
+from common.display import join_lines
 from infra import topology
 
 WIDTH = 80
@@ -71,7 +72,7 @@ def test_commands_in_messages_about_a_deployment_in_progress_can_be_copied() -> 
     request = DeployRequest(topology=starter, source=source, deployment="pair", owner="ada")
     stack = {"StackName": "Shoal-pair", "StackStatus": "CREATE_IN_PROGRESS"}
     for described in (None, stack):
-        lines = wrapped(_interrupted_message(request, described), WIDTH).split("\n")
+        lines = wrapped(join_lines(_interrupted_message(request, described)), WIDTH).split("\n")
         typed = [shlex.split(line) for line in lines if line.strip().startswith("shoal deploy")]
         assert typed == [["shoal", "deploy", source, "--deployment", "pair", "--owner", "ada"]]
 
@@ -80,7 +81,7 @@ def test_commands_in_messages_about_running_nodes_can_be_copied() -> None:
     names = [f"Shoal-starter-Training{n}-{'0123456789abcdef' * 3}" for n in range(2)]
     state = {"name": "g", "size": 1, "desired": 1, "gpus": 1, "spot": False, "stays": False}
     groups = [fleet.GpuGroup(scaling_group=name, **state) for name in names]
-    lines = [line.strip() for line in wrapped(fleet.running_nodes_warning(groups), WIDTH).split("\n")]
+    lines = [line.strip() for line in wrapped(join_lines(fleet.running_nodes_warning(groups)), WIDTH).split("\n")]
     commands = [shlex.split(line) for line in lines if line.startswith("aws ")]
     assert [command[command.index("--auto-scaling-group-name") + 1] for command in commands] == names
 
