@@ -12,7 +12,7 @@ import yaml
 
 from common.display import is_printable, printable
 from common.errors import ShoalError
-from common.files import write_whole
+from common.files import DOCUMENT_BYTES, read_regular, write_whole
 from common.version import VERSION
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -
 
     Raises OSError, and ShoalError if `path` is a file that Shoal did not write.
     """
-    if path.exists() and not path.read_bytes().startswith(_HEAD.encode()):
+    if path.exists() and not read_regular(path, DOCUMENT_BYTES).startswith(_HEAD.encode()):
         raise ShoalError(f"{path} already exists, and Shoal did not write it; rename it, or choose another --output")
     head = f"{_HEAD}{command}` {VERSION}. Relative paths start at {printable(str(Path.cwd()))}.\n"
     content = {name: True if not given else given[0] if len(given) == 1 else [*given] for name, given in words.items()}

@@ -18,6 +18,15 @@ def plural(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
+def size(number: float) -> str:
+    """Return a number of bytes as text with a decimal unit, such as `1.5 MB`."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:,.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
 def printable(text: str) -> str:
     """Return the text as one line. Tabs, line breaks and the like become spaces, other unprintable characters `?`.
 

@@ -57,9 +57,15 @@ class OutputError(ShoalError):
 def is_full_disk(error: BaseException) -> bool:
     """Return whether an error means that the disk is full.
 
-    HDF5's errors have no `errno`, only the number in the message.
+    The errors of HDF5 and safetensors have no `errno`, only the number in the message.
     """
-    return getattr(error, "errno", None) == errno.ENOSPC or f"errno = {errno.ENOSPC}," in str(error)
+    texts = f"errno = {errno.ENOSPC},", f"os error {errno.ENOSPC})"
+    return getattr(error, "errno", None) == errno.ENOSPC or any(text in str(error) for text in texts)
+
+
+def disk_advice(error: BaseException) -> str:
+    """Return what to do about an error of a file."""
+    return "free some space" if is_full_disk(error) else "check the path and its permissions"
 
 
 @contextmanager

@@ -11,19 +11,55 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from common.display import size
 
-def require_regular(path: Path) -> Path:
-    """Return the path if it names a regular file or a folder.
+DOCUMENT_BYTES = 16_000_000
+"""Maximum size of a JSON document, such as the summary of a run."""
+RECORD_BYTES = 250_000_000
+"""Maximum size of a record of a run, which is read line by line, and of a vocabulary."""
+TAIL_BYTES = 4 << 20
+"""Size of the end of a log in which Shoal looks for the reason of a failure."""
 
-    Raises OSError for pipes and devices, because reading from them might block or never end.
+
+def open_regular(path: Path | str, most: int | None = None) -> BufferedReader:
+    """Open a regular file for reading. Use this for every file that another program can have written or replaced.
+
+    Raises OSError for a folder, a pipe or a device, because reading from them might block or never end. Also raises
+    OSError for a file of more than `most` bytes.
     """
-    if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
-        raise OSError(errno.EINVAL, "it is a pipe or a device and not a file", str(path))
-    return path
+    # Path.open has no opener, and the caller closes the file.
+    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115
+    state, fault = os.fstat(file.fileno()), None
+    if not stat.S_ISREG(state.st_mode):
+        fault = errno.EINVAL, "it is a pipe or a device and not a file"
+    elif most is not None and state.st_size > most:
+        fault = errno.EFBIG, f"it has {size(state.st_size)}, but such a file has at most {size(most)}"
+    if fault:
+        file.close()
+        raise OSError(*fault, str(path))
+    return file
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def read_regular(path: Path | str, most: int | None = None) -> bytes:
+    """Return the content of a file. Raises OSError like `open_regular`."""
+    with open_regular(path, most) as file:
+        return file.read()
+
+
+def read_tail(path: Path | str, most: int = TAIL_BYTES) -> str:
+    """Return the end of a log, at most `most` bytes, as text. Raises OSError like `open_regular`."""
+    with open_regular(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+        return file.read(most).decode("utf-8", "replace")
 
 
 def require_replaceable(result: str, error: type[Exception], *, force: bool) -> None:

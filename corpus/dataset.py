@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DataError
-from common.files import require_regular
+from common.files import open_regular
 from corpus import file_checks
 from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, MAX_ROW_WORDS, RAGGED, SPLITS, Array, ArraysDigest, RowBlock, columns, layout_version
@@ -163,7 +163,9 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
     try:
         # Open the file without HDF5's lock, which some network file systems refuse. No lock is needed, because a
         # dataset appears complete and never changes. https://docs.h5py.org/en/stable/high/file.html#h5py.File
-        file = h5py.File(require_regular(Path(path)) if content is None else content, "r", locking=False)
+        if content is None:
+            open_regular(path).close()  # HDF5 would wait for a pipe
+        file = h5py.File(path if content is None else content, "r", locking=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; create a dataset with `shoal preprocess`") from None
     except OSError as error:

@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from importlib import resources
-from pathlib import Path
 
 from common.errors import DataError
-from common.files import require_regular
+from common.files import DOCUMENT_BYTES, read_regular
 from corpus.tokens import is_token, tokens
 
 PADDING = 0
@@ -110,7 +109,7 @@ def load_stopwords(choice: str = "nltk", rule: str = "letters") -> frozenset[str
         whole = frozenset(listed) | frozenset(EXTRA_STOPWORDS)
         return whole if choice == "nltk" else whole - _negations(whole)
     try:
-        listed = require_regular(Path(choice)).read_text("utf-8-sig").split("\n")
+        listed = read_regular(choice, DOCUMENT_BYTES).decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise DataError(

@@ -23,6 +23,7 @@ from mrjob.local import LocalMRJobRunner
 from mrjob.step import StepFailedException
 
 from common.cores import cores
+from common.display import size
 from common.errors import DataError, JobError, explain_os_error, is_full_disk
 from common.files import require_replaceable
 from common.private_folders import temporary_folder
@@ -330,6 +331,6 @@ def _check_space(work: Path, needed: int) -> None:
     free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(
-            f"preprocessing needs about {needed / 1e6:,.0f} MB in {work.parent}, but only {free / 1e6:,.0f} MB are "
-            "free; free some space, or choose a different --output"
+            f"preprocessing needs about {size(needed)} in {work.parent}, but only {size(free)} are free; free some "
+            "space, or choose a different --output"
         )

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from common.display import printable_lines
+from common.display import printable
 from common.starter import end_with_starter
 from trainer.command_line import parse_arguments
 from trainer.distributed import failures
@@ -42,7 +42,7 @@ def _report_errors(*, here: bool) -> Iterator[None]:
         if failure.kind is FailureKind.CAUSE:
             traceback.print_exc()
         if here or failure.kind is FailureKind.CAUSE or isinstance(error, RankError):
-            sys.stderr.write(f"trainer: {printable_lines(str(failure))}\n")
+            sys.stderr.write(f"trainer: {printable(str(failure))}\n")
             sys.stderr.flush()
         raise _ReportedError from error
 

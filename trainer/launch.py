@@ -40,7 +40,7 @@ from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCP
 from torch.distributed.elastic.utils import store as elastic_store
 from torch.distributed.launcher import api
 
-from common.display import printable_lines
+from common.display import printable
 from common.private_folders import temporary_folder
 from common.starter import end_with_starter, ends_with_this_process
 from trainer.distributed import collectives, failures
@@ -239,7 +239,7 @@ def _failure_of(rank: int, failed: ProcessFailure, start: float) -> Failure:
 
 
 def _report(line: str) -> None:
-    sys.stderr.write(f"{printable_lines(line)}\n")
+    sys.stderr.write(f"{printable(line)}\n")
     sys.stderr.flush()
 
 

@@ -34,6 +34,7 @@ from threading import Thread
 from typing import IO, Any
 
 from common.errors import DataError, TrainingError
+from common.files import read_tail
 from common.json_values import parse_json_object
 from common.starter import ends_with_this_process
 from trainer.command_line import from_option_values
@@ -186,7 +187,7 @@ class _Job:
         return self._output / f"node-{hosts.rank}.log"
 
     def _failure(self, hosts: Hosts) -> TrainingError:
-        return failure_in(self._log(hosts).read_text("utf-8", "replace"), "the whole output is in the job's log")
+        return failure_in(read_tail(self._log(hosts)), "the whole output is in the job's log")
 
     def _stop(self, signum: int, frame: object) -> None:  # noqa: ARG002
         self._stopped = True

@@ -24,7 +24,7 @@ from bootstrap.agent.machine import Node, is_shutting_down, this_machine
 from bootstrap.agent.node_documents import Member, NodeStatus
 from bootstrap.agent.processes import Processes
 from bootstrap.agent.store import Document
-from common.display import printable_lines
+from common.display import printable
 from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 
@@ -192,7 +192,7 @@ def serve(
         time=time.time,
         notice=lambda: "off" if leaving.is_set() else notice(),
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
-        say=lambda text: print(printable_lines(text), file=sys.stderr, flush=True),  # noqa: T201
+        say=lambda text: print(printable(text), file=sys.stderr, flush=True),  # noqa: T201
     )
     agent = Agent(group, node, activity_seconds=activity_seconds)
 

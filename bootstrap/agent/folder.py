@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 from bootstrap.agent.store import MAX_DOCUMENT_BYTES, Bucket, Document, Store, StoredFile, ignore
-from common.files import whole_file
+from common.files import open_regular, whole_file
 from corpus.reading.s3 import is_s3, place_of
 
 Result = TypeVar("Result")
@@ -53,7 +53,7 @@ class _LocalFiles:
     """File system of this machine."""
 
     def open(self, filename: str, mode: str) -> IO[bytes]:
-        return Path(filename).open(mode)
+        return open_regular(filename) if mode == "rb" else Path(filename).open(mode)
 
     def stat(self, path: str) -> os.stat_result:
         return Path(path).stat()
@@ -68,7 +68,8 @@ class _LocalFiles:
         Path(path).unlink()
 
     def get(self, remote: str, local: str) -> None:
-        shutil.copyfile(remote, local)
+        with open_regular(remote) as source, Path(local).open("wb") as copy:
+            shutil.copyfileobj(source, copy)
 
     def put(self, local: str, remote: str, callback: Callable[[int, int], object]) -> None:
         shutil.copyfile(local, remote)
@@ -84,17 +85,16 @@ class _LocalFiles:
 
 def _entry(path: Path) -> _Entry | None:
     with suppress(FileNotFoundError):
-        if path.is_dir():
-            state = path.lstat()
-        else:
-            with path.open("rb") as file:  # opening a file makes a network file system ask its server
+        state = path.lstat()
+        if stat.S_ISREG(state.st_mode):
+            with open_regular(path) as file:  # opening a file makes a network file system ask its server
                 state = os.fstat(file.fileno())
         return _Entry(path.name, state.st_mode, state.st_size, state.st_mtime, state.st_ino)
     return None
 
 
 class Folder(Store):
-    """Store in which each key is the path of a file in a folder. The store ignores hidden files."""
+    """Store in which each key is the path of a file in a folder. The store ignores hidden files, pipes and links."""
 
     def __init__(
         self, root: Path | str, use: Callable[[Callable[[Files], Any]], Any] = lambda work: work(_LocalFiles())
@@ -141,7 +141,7 @@ class Folder(Store):
                     key = posixpath.join(above, each.filename)
                     if stat.S_ISDIR(each.st_mode or 0):
                         folders.append(key)
-                    elif key.startswith(prefix):
+                    elif key.startswith(prefix) and stat.S_ISREG(each.st_mode or stat.S_IFREG):
                         tag = f"{each.st_size}-{each.st_mtime}-{getattr(each, 'st_ino', '')}"
                         stored[key] = StoredFile(each.st_size, each.st_mtime, tag)
             return dict(sorted(stored.items()))

@@ -24,6 +24,7 @@ from bootstrap.agent.processes import Restarts
 from bootstrap.agent.progress import RecordedProgress
 from bootstrap.agent.uploads import Uploads
 from common.errors import DataError, TrainingError
+from common.files import DOCUMENT_BYTES, read_regular, read_tail
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import STATUS_NAME, reader_folder
 from corpus.text_request import TextProgress
@@ -334,7 +335,7 @@ class NodeRun:
     def _report_text_progress(self) -> None:
         with suppress(OSError, DataError):
             path = self._machine.programs / self.attempt.name / "progress.json"
-            self.status = replace(self.status, **vars(TextProgress.from_json(path.read_bytes())))
+            self.status = replace(self.status, **vars(TextProgress.from_json(read_regular(path, DOCUMENT_BYTES))))
 
     def _report_progress(self) -> None:
         """Report the progress of the ranks, at most every 30 seconds, because each changed status costs one write to
@@ -349,9 +350,8 @@ class NodeRun:
             self.status = replace(self.status, step=progress.step, steps=progress.steps, ends=progress.ends)
 
     def _last_line(self, log: Path) -> str:
-        with suppress(OSError), log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
-            lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        with suppress(OSError):
+            lines = [line for line in read_tail(log, _LOG_TAIL_BYTES).splitlines() if line.strip()]
             if lines:
                 return lines[-1]
         return "it printed nothing"

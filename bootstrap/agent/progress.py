@@ -1,11 +1,13 @@
 """Progress of a run's ranks, and detection of ranks that hang, from the record that rank 0 writes to the run's
 folder."""
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from common.files import DOCUMENT_BYTES, open_regular
 from trainer.options.embedding_options import ENDLESS
 from trainer.output.lines import Line, Start, Step, parse_line
 from trainer.output.run_files import RECORD
@@ -64,12 +66,12 @@ class RecordedProgress:
 
     def update(self) -> None:
         """Read new lines of the record. If the record is unreadable now, the next call reads it."""
-        with suppress(OSError), self._record.open("rb") as file:
-            if self._record.stat().st_size < self._offset:  # the run started from the beginning
+        with suppress(OSError), open_regular(self._record) as file:
+            if os.fstat(file.fileno()).st_size < self._offset:  # the run started from the beginning
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
                 self._step_seconds = None
             file.seek(self._offset)
-            for line in file:
+            for line in iter(lambda: file.readline(DOCUMENT_BYTES), b""):
                 if not line.endswith(b"\n"):
                     break
                 self._offset += len(line)

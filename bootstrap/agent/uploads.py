@@ -58,7 +58,7 @@ class Uploads:
     def _files(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for path in files_below(self._folder):
             name = path.relative_to(self._folder).as_posix()
-            if not _EXCLUDED.fullmatch(name) and path.is_file():
+            if not _EXCLUDED.fullmatch(name) and path.is_file() and not path.is_symlink():
                 with suppress(FileNotFoundError):
                     yield name, _state(path)
 

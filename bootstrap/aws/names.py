@@ -5,19 +5,22 @@ Nodes can write to the data bucket, and so can anyone who controls a node. It is
 shell, because names are also parts of paths.
 """
 
+import math
 import re
 from ipaddress import AddressValueError, IPv4Address
 
 from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME, has_start_time
 from common.errors import ShoalError
+from common.files import DOCUMENT_BYTES, RECORD_BYTES
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import addresses, parts, topology
-from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, RECORD, STREAM, SUMMARY, VECTOR_FILES
+from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, RECORD, STREAM, SUMMARY, VECTOR_FILES, VOCABULARY
 
 SETS = "sets/"
 """Folder of a run for files that the launching machine uploads: evaluation sets of word embeddings, and word vectors
 from which a classifier starts."""
 
+_LOG_BYTES = 1_000_000_000
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
@@ -81,6 +84,16 @@ def result(name: str) -> str:
         "reader-N.log, node-N-attempt-M.log, reader-N-attempt-M.log, reader-N.json, "
         f"{ATTEMPTS}NNNNNN.json, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
     )
+
+
+def most_bytes(result: str) -> float:
+    """Return the maximum size of a file of a training run in bytes. It is infinite for files with weights, because the
+    model determines their size."""
+    if result.endswith(".log"):
+        return _LOG_BYTES
+    if result == RECORD or result.endswith(f"/{VOCABULARY}"):
+        return RECORD_BYTES
+    return DOCUMENT_BYTES if result.endswith((".json", ".md")) else math.inf
 
 
 def dataset(key: str) -> str:

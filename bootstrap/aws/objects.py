@@ -7,15 +7,16 @@ import re
 from collections import deque
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from hashlib import blake2b
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from shoal_guard.handlers import cleanup
 
 from bootstrap.progress import Bars
+from common.display import size
 from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError, decompress
@@ -37,6 +38,8 @@ _MAX_DELETED = 1000
 """Maximum number of objects that one request can delete."""
 _CHUNK_BYTES = 64 << 20
 _LAST_BLOCKS = (1 << 20) // BLOCK_BYTES
+MOST_LOG_BYTES = 250_000_000
+"""Maximum size of a log, packed and unpacked. A node can write an object that unpacks to terabytes."""
 
 
 def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
@@ -112,14 +115,25 @@ def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
             done.result()
 
 
-def log_tail(packed: bytes) -> str:
-    """Return the last MiB of a log that EMR compressed with gzip. If the log is damaged, return a sentence that says
-    so."""
+def log_tail(client: "S3Client", place: S3Path) -> str | None:
+    """Return the last MiB of a log that EMR compressed with gzip, or None if it does not exist. If the log is damaged
+    or too large, return a sentence about the damage or the size."""
+    head = s3.head_or_none(client, place)
+    if head is None:
+        return None
+    last, unread = deque[bytes](maxlen=_LAST_BLOCKS), MOST_LOG_BYTES
     try:
-        last = deque(decompress(BytesIO(packed), ".gz"), _LAST_BLOCKS)
+        if head["ContentLength"] <= unread:
+            with closing(s3.get(client, place)) as body:
+                for block in decompress(cast(BinaryIO, body), ".gz"):
+                    last.append(block)
+                    if (unread := unread - len(block)) < 0:
+                        break
+            if unread >= 0:
+                return b"".join(last).decode("utf-8", "replace").strip()
     except DamagedArchiveError:
         return "its log is damaged"
-    return b"".join(last).decode("utf-8", "replace").strip()
+    return f"its log has more than {size(MOST_LOG_BYTES)}: {place}"
 
 
 def remove(client: "S3Client", place: S3Path, *, keep: Collection[S3Path] = ()) -> None:

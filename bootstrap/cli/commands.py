@@ -19,7 +19,7 @@ from bootstrap.cli.command import Commands
 from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import colour, print_error
 from bootstrap.interrupt import ENDING_SIGNALS
-from common.errors import OutputError, ReportedError, UsageError, is_full_disk
+from common.errors import OutputError, ReportedError, UsageError, disk_advice
 from infra.topology_error import TopologyError
 
 COMMANDS = {
@@ -153,11 +153,12 @@ def _with_help(error: click.ClickException) -> str:
 def _explanation(error: Exception) -> Sequence[str] | None:
     """Return the lines of a known error's message; None for an unexpected error, which the caller raises again."""
     known = [str(line) for line in error.args] if isinstance(error, _KNOWN) else None
+    if isinstance(error, EmulatorError):  # it ends with lines of the emulator's own log
+        known = str(error).split("\n")
     # A check such as `Path.is_dir` raises for a folder that the user may not enter, a loop of links, or a long name.
     # For a loop, `Path.resolve` raises RuntimeError before Python 3.13.
     if isinstance(error, OSError) and error.filename is not None:
-        advice = "free some space" if is_full_disk(error) else "check the path and its permissions"
-        known = [f"cannot use {error.filename}: {error.strerror}; {advice}"]
+        known = [f"cannot use {error.filename}: {error.strerror}; {disk_advice(error)}"]
     elif isinstance(error, RuntimeError) and "Symlink loop" in str(error):
         known = [f"cannot use a path: {error}; check the path"]
     if "botocore" not in sys.modules:  # the command made no AWS request

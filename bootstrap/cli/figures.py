@@ -4,21 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from common.display import plural
+from common.display import plural, size
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.deletion import Deletion
     from bootstrap.lifecycle.guard import GuardReport
     from bootstrap.lifecycle.kept import KeptBucket
-
-
-def size(number: float) -> str:
-    """Return a number of bytes as text with a decimal unit, such as `1.5 MB`."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:,.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
 
 
 def duration(seconds: float) -> str:

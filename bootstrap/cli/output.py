@@ -23,7 +23,7 @@ import click
 
 from bootstrap.cli import figures
 from bootstrap.terminal import columns, wrapped
-from common.display import join_lines, plural, printable
+from common.display import join_lines, plural, printable, size
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -39,7 +39,7 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     "duration": figures.duration,
     "list": ", ".join,
     "percent": figures.percent,
-    "size": figures.size,
+    "size": size,
     "utc": figures.utc_time,
 }
 

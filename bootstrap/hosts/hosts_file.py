@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from bootstrap.agent.documents import MAX_GPUS, MAX_NODES
 from bootstrap.agent.node_documents import ADDRESS
 from common.errors import DataError, ShoalError
-from common.files import require_regular
+from common.files import DOCUMENT_BYTES, read_regular
 from corpus.reading.s3 import is_s3, place_of
 from infra import addresses
 
@@ -65,7 +65,7 @@ class HostsFile:
 def read_hosts(path: Path) -> HostsFile:
     """Read a hosts file. Raises ShoalError, which names the line, if the file is invalid."""
     try:
-        lines = require_regular(path).read_text("utf-8").splitlines()
+        lines = read_regular(path, DOCUMENT_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ShoalError(f"cannot read the hosts file {path}: {reason}") from error

@@ -22,7 +22,7 @@ from bootstrap.aws.stacks import Event, Stack
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from common.errors import ShoalError
-from corpus.reading.s3 import S3Path, read_from
+from corpus.reading.s3 import S3Path
 
 LOG_SECONDS = 360.0
 """Seconds to wait for a node's log, which EMR uploads every five minutes."""
@@ -131,4 +131,4 @@ def _logs(account: Account, nodes: S3Path) -> dict[S3Path, str]:
     s3 = account.client("s3")
     keys = [key for key in sorted(objects.sizes(s3, nodes)) if _LOG.search(key)]
     places = [S3Path(nodes.bucket, key) for key in keys]
-    return {place: text for place in places if (text := objects.log_tail(read_from(s3, place, 0)))}
+    return {place: text for place in places if (text := objects.log_tail(s3, place))}

@@ -159,8 +159,8 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
         now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""),
         f"{topology.EMR_LOGS_PREFIX}{cluster}/steps/{step['Id']}/stderr.gz",
     )
-    packed = read_from(account.client("s3"), log, 0) if log.bucket else b""
-    lines = objects.log_tail(packed).splitlines()[-tail:] if packed else []
+    text = objects.log_tail(account.client("s3"), log) if log.bucket else None
+    lines = (text or "").splitlines()[-tail:]
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"
     return LogExcerpt(

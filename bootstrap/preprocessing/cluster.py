@@ -24,7 +24,7 @@ from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import Bars, note
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, put, read_from, read_text
+from corpus.reading.s3 import S3Path, put, read_text
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 
@@ -205,9 +205,8 @@ class EmrCluster:
         place = S3Path(log.bucket, f"{log.key}stderr.gz")
         deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            if packed := read_from(self._s3, place, 0):
-                lines = objects.log_tail(packed).splitlines()
-                return lines[-1] if lines else None
+            if (text := objects.log_tail(self._s3, place)) is not None:
+                return text.splitlines()[-1] if text else None
             time.sleep(2)
         return None
 

@@ -21,6 +21,14 @@ _XZ_BYTES = 1 << 30
 class DamagedArchiveError(Exception):
     """The compressed data are damaged or end too early."""
 
+    advice = "copy the file again"
+
+
+class ArchiveMemoryError(DamagedArchiveError):
+    """Decompression needs more than _XZ_BYTES of memory."""
+
+    advice = "decompress it with `xz --decompress`, and give the result"
+
 
 class _Decoder(Protocol):
     """Common interface of the standard library's decompressors. A decoder decompresses one member of a file."""
@@ -137,4 +145,8 @@ def _decompress(decoder: _Decoder, data: bytes) -> bytes:
     try:
         return decoder.decompress(data, BLOCK_BYTES)
     except Exception as error:  # each library raises exceptions of a different class
+        # liblzma's LZMA_MEMLIMIT_ERROR has this text in Python (Modules/_lzmamodule.c,
+        # https://github.com/python/cpython/blob/v3.11.7/Modules/_lzmamodule.c, read on 2026-11-30)
+        if "Memory usage limit exceeded" in str(error):
+            raise ArchiveMemoryError(f"decompression needs more than {_XZ_BYTES >> 20:,} MiB of memory") from error
         raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error

@@ -19,6 +19,7 @@ from corpus.reading.tally import EXCERPT_BYTES
 _READ_BYTES = 1 << 20
 _BLOCK_BYTES = 64 << 20
 """Target size of the values in one block of rows, in bytes."""
+_FIRST_ROWS = 16
 
 
 def group_sizes(address: str) -> list[int] | None:
@@ -92,15 +93,24 @@ def blocks(parquet: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
 
     A block has at most BATCH_TEXTS rows and about _BLOCK_BYTES.
     """
+    rows = max(1, min(BATCH_TEXTS, _BLOCK_BYTES // max(row_bytes(parquet, group, names), 1)))
+    yield from parquet.iter_batches(rows, row_groups=[group], columns=names)
+
+
+def row_bytes(parquet: Any, group: int, names: Sequence[str]) -> int:
+    """Return the approximate size of a row of a row group in memory, in bytes, with only the columns `names`.
+
+    In the file, a text that occurs many times is stored once, in a dictionary. So the first rows are read, too.
+    """
     known = parquet.metadata.row_group(group)
     columns = [known.column(number) for number in range(known.num_columns)]
-    row_bytes = sum(
+    stated: int = sum(
         each.total_uncompressed_size // each.num_values
         for each in columns
         if each.path_in_schema in names and each.num_values
     )
-    rows = max(1, min(BATCH_TEXTS, _BLOCK_BYTES // max(row_bytes, 1)))
-    yield from parquet.iter_batches(rows, row_groups=[group], columns=names)
+    first = next(parquet.iter_batches(_FIRST_ROWS, row_groups=[group], columns=[*dict.fromkeys(names)]), None)
+    return max(stated, int(first.nbytes) // first.num_rows) if first else stated
 
 
 def first_values(parquet: Any, name: str, most: int) -> list[Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from common.aws_session import core_session
+from common.display import size
 from common.errors import DataError
 
 if TYPE_CHECKING:
@@ -191,13 +192,13 @@ def read_text(s3: "S3Client", place: S3Path) -> str | None:
         return body.read(_MOST_TEXT).decode("utf-8", "replace")
 
 
-def read_from(s3: "S3Client", place: S3Path, offset: int, most: int | None = None) -> bytes:
+def read_from(s3: "S3Client", place: S3Path, offset: int, most: int) -> bytes:
     """Return the bytes of an object from `offset` on, at most `most` of them.
 
     Return b"" if the object is shorter or missing.
     """
     try:
-        return get(s3, place, offset, None if most is None else offset + most).read()
+        return get(s3, place, offset, offset + most).read(most)
     except s3.exceptions.ClientError as error:
         if is_missing(error) or _error_code(error) in ("InvalidRange", "416"):
             return b""
@@ -209,11 +210,16 @@ def download(
     place: S3Path,
     path: Path,
     *,
-    chunk_bytes: int = CHUNK_BYTES,
+    most: int | None = None,
     count: Callable[[int], None] | None = None,
 ) -> None:
-    """Download an object to a path. `count` is called repeatedly with the number of bytes since the last call."""
-    s3.download_file(place.bucket, place.key, os.fspath(path), Callback=count, Config=_transfer(chunk_bytes))
+    """Download an object to a path. `count` is called repeatedly with the number of bytes since the last call.
+
+    Raises DataError for an object of more than `most` bytes.
+    """
+    if most is not None and (stored := head(s3, place)["ContentLength"]) > most:
+        raise DataError(f"{place} has {size(stored)}, but such a file has at most {size(most)}; copy it again")
+    s3.download_file(place.bucket, place.key, os.fspath(path), Callback=count, Config=_transfer(CHUNK_BYTES))
 
 
 def upload(
@@ -269,5 +275,5 @@ def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -
             raise
         # If a response is lost, boto3 sends the request again. S3 then rejects it because of the object that the first
         # request wrote.
-        return read_from(s3, place, 0) == content
+        return read_from(s3, place, 0, len(content) + 1) == content
     return True

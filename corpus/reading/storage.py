@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from common.errors import DataError, explain_os_error
-from common.files import require_regular, whole_file
+from common.files import open_regular, whole_file
 from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
@@ -95,7 +95,7 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
     if is_s3(address):
         return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
     with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
-        file = require_regular(Path(address)).open("rb")
+        file = open_regular(address)
         file.seek(start)
     return file
 
@@ -121,10 +121,11 @@ def open_lines(address: str) -> Iterator[bytes]:
 
 
 @contextmanager
-def readable(address: str) -> Iterator[Path]:
+def readable(address: str, most: int | None = None) -> Iterator[Path]:
     """Yield a local path at which the file can be read.
 
-    An S3 object is copied to a temporary file, which is deleted afterwards.
+    An S3 object is copied to a temporary file, which is deleted afterwards. Raises DataError for an object of more than
+    `most` bytes.
     """
     if not is_s3(address):
         yield Path(address)
@@ -133,7 +134,7 @@ def readable(address: str) -> Iterator[Path]:
     with temporary_folder("shoal-read-") as folder:
         path = folder / Path(place.key).name
         with s3.explained_errors(address, "read"):
-            s3.download(s3.client(), place, path)
+            s3.download(s3.client(), place, path, most=most)
         yield path
 
 

@@ -8,9 +8,9 @@ because a replaced object has different bytes at the same offset.
 import os
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from pathlib import Path
 
 from common.errors import DataError, explain_os_error
+from common.files import open_regular
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.inputs.finding import current_files
@@ -167,7 +167,7 @@ def _blocks_after(file: InputFile, offset: int) -> Iterator[bytes]:
 def _end_of_lines(file: InputFile, start: int) -> int:
     """Return the offset after the last newline of a local file, or `start` if no newline follows `start`."""
     end = file.size
-    with Path(file.address).open("rb") as content:
+    with open_regular(file.address) as content:
         while end > start:
             begin = max(start, end - BLOCK_BYTES)
             content.seek(begin, os.SEEK_SET)

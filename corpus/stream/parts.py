@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DataError
-from common.files import write_whole
+from common.files import read_regular, write_whole
 from common.json_values import from_json, parse_json_object, within
 
 ROW_TOKENS = 128
@@ -110,7 +110,7 @@ def read_part(path: Path) -> Part:
 
     Raises DataError if the file is not a complete part in the current format, and OSError if it is unreadable.
     """
-    content = path.read_bytes()  # np.load might not close the file after an error
+    content = read_regular(path)  # np.load might not close the file after an error
     try:
         if any(each.compress_type != zipfile.ZIP_STORED for each in zipfile.ZipFile(io.BytesIO(content)).infolist()):
             raise DataError("it is compressed")  # a small compressed file could fill the memory

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from common.errors import DataError
+from common.files import DOCUMENT_BYTES, read_regular
 from common.json_values import from_json, parse_json_object
 from corpus.reading.storage import write_text
 
@@ -112,7 +113,7 @@ def _status(path: Path) -> Status:
 def _read(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file, or None if the file does not exist."""
     try:
-        return parse_json_object(path.read_bytes())
+        return parse_json_object(read_regular(path, DOCUMENT_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:

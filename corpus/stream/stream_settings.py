@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from common.errors import DataError
-from common.files import partial_path
+from common.files import DOCUMENT_BYTES, partial_path, read_regular
 from common.json_values import from_json, of_length, one_of, parse_json_object, require_fields, within
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
@@ -111,7 +111,7 @@ def read_settings(stream: Path) -> StreamSettings:
     """Read the settings of a stream. Raises DataError if they are missing or invalid."""
     path = stream / SETTINGS_NAME
     try:
-        return StreamSettings.from_json(path.read_bytes())
+        return StreamSettings.from_json(read_regular(path, DOCUMENT_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{path} does not exist; write the settings of the stream first") from None
     except OSError as error:

@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from common.errors import ExperimentError, explain_os_error
-from common.files import write_whole
+from common.files import DOCUMENT_BYTES, read_regular, write_whole
 from experiments.plans.parts import Experiment, run_folder
 
 NAME = "experiment.json"
@@ -53,7 +53,7 @@ def read_stored(output: Path) -> StoredExperiment | None:
     """Return the experiment that is stored in a folder, or None if the folder has no experiment. Raises ExperimentError
     for an invalid file."""
     try:
-        content = (output / NAME).read_bytes()
+        content = read_regular(output / NAME, DOCUMENT_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from common.errors import ExperimentError, explain_os_error
-from common.files import require_regular
+from common.files import DOCUMENT_BYTES, RECORD_BYTES, open_regular
 from experiments.records.launches import read_launches
 from experiments.records.summaries import Mistake, StoredConfusion
 from trainer.classification.metrics import Confusion
@@ -164,9 +164,11 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 
 def read_run(folder: Path) -> RunRecord:
     """Return the run in a folder. Raises ExperimentError if the record is unreadable or has no start line."""
-    with explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"):
-        lines = [each for each in require_regular(folder / RECORD).read_bytes().splitlines() if each.strip()]
-    parts, left_out = _parts(lines)
+    with (
+        explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"),
+        open_regular(folder / RECORD, RECORD_BYTES) as record,
+    ):
+        parts, left_out = _parts(iter(lambda: record.readline(DOCUMENT_BYTES), b""))
     if not parts:
         raise ExperimentError(
             f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training "
@@ -216,11 +218,11 @@ class _Part(NamedTuple):
     """The start line, and the lines up to the next start line."""
 
 
-def _parts(lines: Sequence[bytes]) -> tuple[list[_Part], int]:
+def _parts(lines: Iterable[bytes]) -> tuple[list[_Part], int]:
     """Return the lines, grouped by their start line, and the number of invalid lines."""
     parts: list[_Part] = []
     left_out = 0
-    for line in map(parse_line, lines):
+    for line in map(parse_line, filter(bytes.strip, lines)):
         if isinstance(line, Start):
             parts.append(_Part(line, [line]))
         elif line is not None and parts:

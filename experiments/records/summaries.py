@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from common.errors import ShoalError
+from common.files import DOCUMENT_BYTES, read_regular
 from trainer.classification.metrics import CALIBRATION, MEASURES, MEASURES_OF_TWO
 from trainer.output.run_files import SUMMARY
 
@@ -86,9 +87,11 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     """
     path = folder / SUMMARY
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(read_regular(path, DOCUMENT_BYTES))
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise ShoalError(f"cannot read {path}: {error.strerror}; remove it, and train again") from error
     except (ValueError, RecursionError):
         content = None
     wrong = "it is not a JSON object"

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from common.errors import DataError, ExperimentError
+from common.files import DOCUMENT_BYTES, read_regular
 from corpus.dataset import open_dataset
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
 from experiments.plans.stored import NAME as EXPERIMENT
@@ -125,7 +126,7 @@ def read_counts(folder: Path) -> DataCounts:
     """Return the counts of the dataset in this folder. Raises ExperimentError if they are missing or invalid."""
     path = folder / COUNTS_NAME
     try:
-        counts = Counts.model_validate_json(path.read_bytes())
+        counts = Counts.model_validate_json(read_regular(path, DOCUMENT_BYTES))
     except OSError as error:
         raise ExperimentError(f"cannot read {path}: {error.strerror}; create the dataset again") from error
     except ValidationError as error:

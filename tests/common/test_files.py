@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from common.files import files_below, lock, whole_file, write_whole
+from common.files import DOCUMENT_BYTES, files_below, lock, read_regular, read_tail, whole_file, write_whole
 from experiments.records.launches import write_launch
+from trainer.output.run_files import read_json
 
 
 def stop(path: Path) -> None:
@@ -29,6 +30,28 @@ def test_an_unfinished_write_keeps_the_old_file(tmp_path, write) -> None:
         write(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "old"
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "large"])
+def test_a_file_of_somebody_else_is_refused_unless_it_is_regular_and_small(tmp_path, kind) -> None:
+    path = tmp_path / "summary.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.touch()
+        os.truncate(path, DOCUMENT_BYTES + 1)
+    with pytest.raises(OSError, match=str(path)):
+        read_regular(path, DOCUMENT_BYTES)
+    assert read_json(path) is None
+
+
+def test_the_end_of_a_log_is_read(tmp_path) -> None:
+    (tmp_path / "log").write_bytes(b"one\ntwo\xff\n")
+    assert read_tail(tmp_path / "log", 5) == "two\ufffd\n"
 
 
 def test_writing_replaces_a_link_and_keeps_its_target(tmp_path) -> None:

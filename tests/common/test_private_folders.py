@@ -119,7 +119,7 @@ def test_leftovers_of_a_killed_command_are_removed_by_the_next(tmp_path: Path, m
 import os, signal, sys
 from corpus.reading import s3
 s3.client = lambda: None
-s3.download = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+s3.download = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 from {module} import {call.partition("(")[0]}
 for _ in range(2):
     child = os.fork()

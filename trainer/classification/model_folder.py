@@ -32,8 +32,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from common.errors import DataError, TrainingError
-from common.files import indented_json
+from common.errors import DataError, TrainingError, disk_advice
+from common.files import DOCUMENT_BYTES, RECORD_BYTES, indented_json, open_regular, read_regular
 from common.json_values import parse_json_object
 from common.private_folders import temporary_folder
 from common.version import VERSION
@@ -63,7 +63,6 @@ READ = (WEIGHTS, VOCABULARY, MEASURES)
 """Files that are read for every model, in addition to `config.json`."""
 ONNX_RUNTIME = "1.32.0"
 """Version of ONNX Runtime with which `predict.py` was tested."""
-_MOST_CONFIG_BYTES = 16 << 20
 _ORIGIN = ("dataset", "rating_steps", "rating_fraction")
 """Fields of a model's `about` that are stored in `config.json`. Its other fields are stored in `measures.json`."""
 
@@ -92,8 +91,7 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TrainingError(
-            f"cannot write {folder}: {reason}; free some space, then run the command again (`shoal train` with "
-            "--resume)"
+            f"cannot write {folder}: {reason}; {disk_advice(error)}, then run the command again"
         ) from error
 
 
@@ -104,9 +102,7 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
     if a different version of Shoal wrote it.
     """
     try:
-        if path.stat().st_size > _MOST_CONFIG_BYTES:
-            raise DamagedError(f"it has more than {_MOST_CONFIG_BYTES >> 20} MiB")
-        config = parse_json_object(path.read_bytes())
+        config = parse_json_object(read_regular(path, DOCUMENT_BYTES))
         if config.get("model") in WORD_MODELS:
             raise TrainingError(
                 f"{shown} is a model of words (--model {config['model']}), which cannot label texts; use it with "
@@ -117,7 +113,9 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
             check_config(config, READ)
             return config
     except OSError as error:
-        raise TrainingError(f"cannot read {shown}/{CONFIG}: {error.strerror}") from error
+        raise TrainingError(
+            f"cannot read {shown}/{CONFIG}: {error.strerror}; check the file, or export the model again"
+        ) from error
     except (DamagedError, DataError) as error:
         reason = " ".join(str(error).split())
         raise TrainingError(
@@ -141,8 +139,8 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
         content = {
             **config,
             "name": config.get("model"),
-            "vocabulary": (folder / VOCABULARY).read_text("utf-8").split("\n")[:-1],
-            "about": {**config.get("data", {}), **parse_json_object((folder / MEASURES).read_bytes())},
+            "vocabulary": read_regular(folder / VOCABULARY, RECORD_BYTES).decode().split("\n")[:-1],
+            "about": {**config.get("data", {}), **parse_json_object(read_regular(folder / MEASURES, DOCUMENT_BYTES))},
         }
         with safe_open(folder / WEIGHTS, framework="pt") as opened:
             names = opened.keys()
@@ -201,7 +199,7 @@ def check_config(config: Mapping[str, Any], names: Sequence[str]) -> None:
 
 def size_and_digest(path: Path) -> dict[str, Any]:
     """Return a file's size in `bytes` and its `digest`, as `config.json` states them."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         digest = file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
         return {"bytes": file.tell(), "digest": digest}
 
@@ -282,7 +280,7 @@ def _local_folder(address: str) -> Iterator[Path]:
     with temporary_folder("shoal-model-") as folder:
         source = join(address, CONFIG)
         with s3.explained_errors(source, "read"):
-            s3.download(client, s3.place_of(source), folder / CONFIG)
+            s3.download(client, s3.place_of(source), folder / CONFIG, most=DOCUMENT_BYTES)
         config = read_config(folder / CONFIG, address)
         for file in READ:
             source = join(address, file)

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from common.errors import DataError, TrainingError
+from common.files import read_tail
 from common.json_values import from_json
 from trainer.rank_errors import LostError, RankError
 
@@ -135,9 +136,7 @@ def write_failure(failure: Failure, rank: int) -> None:
 
 
 def read_failures(folder: Path) -> dict[int, Failure]:
-    by_rank = {
-        int(path.name.removesuffix(_SUFFIX)): parse(path.read_text("utf-8")) for path in folder.glob(f"*{_SUFFIX}")
-    }
+    by_rank = {int(path.name.removesuffix(_SUFFIX)): parse(read_tail(path)) for path in folder.glob(f"*{_SUFFIX}")}
     return {rank: failure for rank, failure in by_rank.items() if failure}
 
 

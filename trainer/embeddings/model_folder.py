@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors import SafetensorError
 
-from common.errors import DataError, TrainingError
+from common.errors import DataError, TrainingError, disk_advice
 from common.files import indented_json
 from common.version import VERSION
 from corpus.reading.storage import exists, join, readable
@@ -73,4 +73,6 @@ def write_vectors(
             (new / CONFIG).write_bytes(indented_json(values))
     except (OSError, DataError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise TrainingError(f"cannot write {folder}: {reason}; free some space, then continue with --resume") from error
+        raise TrainingError(
+            f"cannot write {folder}: {reason}; {disk_advice(error)}, then run the command again"
+        ) from error

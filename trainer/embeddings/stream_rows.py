@@ -23,6 +23,7 @@ import torch
 
 from common.display import plural
 from common.errors import DataError, TrainingError
+from common.files import read_regular
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
 from corpus.stream.progress import ended, reader_folder, write_taken
 from corpus.stream.stream_settings import StreamSettings
@@ -351,7 +352,7 @@ def load_start(path: Path) -> Start | None:
     Raises TrainingError if the file is unreadable or invalid.
     """
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(read_regular(path)), allow_pickle=False) as arrays:
             words = tuple(arrays["words"].tobytes().decode().split("\n"))
             counts, held_out = arrays["counts"].astype(np.int64), arrays["held_out"].astype(np.int32)
             start = Start(

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from common.display import plural
 from common.errors import DataError, explain_os_error
+from common.files import DOCUMENT_BYTES, open_regular
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.s3 import is_s3
@@ -165,7 +166,7 @@ def _config(folder: str) -> dict[str, Any] | None:
     """Return the content of a folder's config.json; None if it is missing or invalid."""
     if not exists(place := join(folder, CONFIG)):
         return None
-    with readable(place) as path:
+    with readable(place, DOCUMENT_BYTES) as path:
         return read_json(path)
 
 
@@ -232,7 +233,7 @@ def _convert_errors(address: str) -> Iterator[None]:
         with explain_os_error(DataError, f"cannot read {address}", "check the file"):
             yield
     except DamagedArchiveError as error:
-        raise DataError(f"{address}: {error}; copy the file again") from error
+        raise DataError(f"{address}: {error}; {error.advice}") from error
 
 
 @contextmanager
@@ -240,7 +241,7 @@ def _open_decompressed(address: str) -> Iterator[BinaryIO]:
     """Yield the content of a file, decompressed according to its file name extension."""
     with _convert_errors(address):
         if compression(address) is None:
-            with readable(address) as path, path.open("rb") as file:
+            with readable(address) as path, open_regular(path) as file:
                 yield file
         else:
             with TemporaryFile() as content:

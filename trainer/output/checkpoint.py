@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from common.errors import DataError, TrainingError, explain_os_error
+from common.files import read_regular
 from common.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
@@ -110,7 +111,7 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
         with explain_os_error(
             TrainingError, f"cannot read {path}", "make it readable, or remove it to use the previous checkpoint"
         ):
-            content = path.read_bytes()
+            content = read_regular(path)
         body = content[:-_DIGEST_BYTES]
         if content[-_DIGEST_BYTES:] != _digest(body):
             passed_over.append(UnusableCheckpoint(path, "is damaged", whole=False))

@@ -17,8 +17,9 @@ import numpy as np
 from shoal_balance import BatchOrder
 from tqdm import tqdm
 
-from common.display import plural, printable_lines
+from common.display import plural, printable
 from common.errors import TrainingError
+from common.files import read_tail
 from trainer.config import TrainConfig
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
@@ -36,7 +37,7 @@ _QUIET_SECONDS = 5.0
 def print_notice(text: str) -> None:
     """Print a sentence on stderr, above the progress bar. If stderr is a file on a full disk, the sentence is lost."""
     with suppress(OSError):
-        tqdm.write(printable_lines(text), file=sys.stderr)
+        tqdm.write(printable(text), file=sys.stderr)
 
 
 class Record:
@@ -53,9 +54,9 @@ class Record:
         self._file = None
         self._whole = self._complete = True
         if path is not None:
-            before = path.read_bytes() if not fresh and path.exists() else b""
+            before = read_tail(path, 1) if not fresh and path.exists() else ""
             self._file = path.open("wb" if fresh else "ab", buffering=0)
-            self._whole = not before or before.endswith(b"\n")
+            self._whole = not before or before.endswith("\n")
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from typing import Any
 
 from common import files
 from common.errors import DataError, TrainingError, explain_os_error
+from common.files import DOCUMENT_BYTES, read_regular
 from common.json_values import parse_json_object
 from common.starter import END_SECONDS
 
@@ -86,7 +87,7 @@ def _has_ended(output: Path) -> bool:
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file; None if the file does not exist or does not contain a JSON object."""
     with suppress(OSError, DataError):
-        return parse_json_object(path.read_bytes())
+        return parse_json_object(read_regular(path, DOCUMENT_BYTES))
     return None
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option
-from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3
 from bootstrap.cli.learning.dataset_summary import (
     TOTALS,
@@ -26,7 +25,7 @@ from bootstrap.cli.target import Target, where_options
 from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
-from common.display import plural
+from common.display import plural, size
 from common.errors import DataError, UsageError
 from corpus.reading.formats import class_name
 from jobs.job_settings import LIMITS, PRESET, SETTINGS, read_settings

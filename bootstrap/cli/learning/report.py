@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.figures import size
 from bootstrap.cli.output import Result
+from common.display import size
 from common.errors import ShoalError
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.figures import dollars, duration, percent, size
+from bootstrap.cli.figures import dollars, duration, percent
 from bootstrap.cli.output import Result, Rows, filled, filled_rows
 from bootstrap.interrupt import status_of
-from common.display import plural
+from common.display import plural, size
 from experiments.estimate import Estimate
 from trainer.classification.metrics import few_rows_note
 from trainer.output.run_files import MODEL

@@ -2,7 +2,9 @@
 
 Commands and nodes communicate through JSON documents in a store."""
 
+import errno
 import re
+import shutil
 import signal
 import time
 from abc import abstractmethod
@@ -28,8 +30,9 @@ from bootstrap.progress import Bars, note
 from bootstrap.training.places.launch import Launch, LaunchOptions
 from bootstrap.training.places.place import Run, RunResult
 from bootstrap.training.run_view import RecordView, RunView
-from common.display import plural
+from common.display import plural, size
 from common.errors import ShoalError, explain_os_error
+from common.files import read_tail
 from experiments.records.summaries import read_summary
 from infra import topology
 from trainer.output.run_files import RECORD, SUMMARY
@@ -104,10 +107,16 @@ def copy_results(
         except ShoalError as error:
             copied.refused.append(str(error))
             continue
+        if stored.size > (most := names.most_bytes(name)):
+            copied.refused.append(f"{name} has {size(stored.size)}, but such a file has at most {size(most)}")
+            continue
         if skip and _is_there(path, stored):
             count(stored.size)
         else:
             with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
+                output.mkdir(parents=True, exist_ok=True)
+                if stored.size > shutil.disk_usage(output).free:
+                    raise OSError(errno.ENOSPC, f"it has {size(stored.size)}, which the disk does not have")
                 store.get(f"{folder}{name}", path, changed=stored.changed, count=count)
             copied.sizes.append(stored.size)
         copied.files.append(path)
@@ -348,7 +357,7 @@ class AgentRun(RemoteRun):
         output, attempt = self.config.output, self.launch.attempt()
         count, number = (len(attempt.trainers), attempt.number) if attempt else (0, 1)
         logs = [output / log_name(f"node-{each}", number) for each in range(count)]
-        text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in copied.files)
+        text = "\n".join(read_tail(path) for path in logs if path in copied.files)
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
         return type(failed)(re.sub(on_nodes, self.prepared.label, str(failed)))

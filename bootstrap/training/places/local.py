@@ -17,6 +17,7 @@ from bootstrap.training.places.place import Place, Run, RunResult
 from bootstrap.training.run_view import RecordView, RunView
 from bootstrap.training.sources.source import Prepared, Sidecar, Source
 from common.errors import TrainingError, UsageError
+from common.files import read_tail
 from common.starter import END_SECONDS
 from corpus.dataset import open_dataset
 from experiments.records.summaries import read_summary
@@ -129,7 +130,7 @@ class _LocalRun(Run):
             )
         if failed and not log.exists():
             return RunResult(summary=None, failure=missing_output(self.config.output))
-        failure = failure_in(log.read_text("utf-8", "replace"), f"the log is {log}") if failed else None
+        failure = failure_in(read_tail(log), f"the log is {log}") if failed else None
         return RunResult(summary=summary, failure=failure)
 
     @property

@@ -36,7 +36,7 @@ from corpus.reading.inputs.refusals import (
 )
 from corpus.reading.inputs.unsupported import refuse_unsupported
 from corpus.reading.lines import without_byte_order_marks
-from corpus.reading.parquet import first_values, open_parquet
+from corpus.reading.parquet import first_values, open_parquet, row_bytes
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
@@ -136,13 +136,12 @@ def detect_parquet_format(
         require_plain_columns(name, columns, choice.text, choice.value)
     except DataError as error:
         raise nested_columns(name, columns) or error from None
-    values: list[object] = []
-    if choice.value is not None:
-        try:
-            values = first_values(opened, choice.value, _MAX_LINES)
-        except (pa.ArrowException, OSError):
-            return None
     form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
+    try:
+        values = first_values(opened, choice.value, _MAX_LINES) if choice.value is not None else []
+        row_size = row_bytes(opened, 0, form.fields) if opened.num_row_groups else 0
+    except (pa.ArrowException, OSError):
+        return None
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     parts = [group.column(number) for group in groups for number in range(group.num_columns)]
     return DetectedFormat(
@@ -150,7 +149,10 @@ def detect_parquet_format(
         choice.labelled,
         count_values(values),
         rows=opened.metadata.num_rows,
-        plain_size=sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
+        plain_size=max(
+            sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
+            opened.metadata.num_rows * row_size,
+        ),
         notes=choice.notes,
     )
 

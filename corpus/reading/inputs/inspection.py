@@ -15,7 +15,7 @@ from typing import NamedTuple
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.compression import DamagedArchiveError, compression, decompress
+from corpus.reading.compression import ArchiveMemoryError, DamagedArchiveError, compression, decompress
 from corpus.reading.encodings import check_encoding_of_malformed
 from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, label_key
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
@@ -215,6 +215,8 @@ def _read_first_bytes(found: InputFile, limit: int) -> _Beginning:
             data += block
             if len(data) > limit:
                 return _Beginning(bytes(data[:limit]), False, False)
+    except ArchiveMemoryError as error:
+        raise DataError(f"{found.address}: {error}; {error.advice}") from error
     except DamagedArchiveError:
         return _Beginning(bytes(data), whole, whole)
     return _Beginning(bytes(data), whole, False)

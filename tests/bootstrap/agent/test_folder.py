@@ -1,5 +1,9 @@
 """Folder as a store: conditional writes of several writers."""
 
+import os
+
+import pytest
+
 from bootstrap.agent.folder import Folder
 
 
@@ -35,3 +39,14 @@ def test_a_document_is_replaced_only_while_it_is_as_it_was_read(tmp_path):
     folder.remove("a.json")
     assert not folder.write_if("a.json", "5", known)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_pipes_and_links_are_neither_listed_nor_read(tmp_path):
+    folder = Folder(tmp_path)
+    folder.write("runs/a/record.jsonl", "{}")
+    os.mkfifo(tmp_path / "runs" / "a" / "summary.json")
+    (tmp_path / "runs" / "a" / "node-0.log").symlink_to("/dev/zero")
+    assert list(folder.list("runs/")) == ["runs/a/record.jsonl"]
+    for name in ("summary.json", "node-0.log"):
+        with pytest.raises(OSError, match="pipe or a device"):
+            folder.read(f"runs/a/{name}")

@@ -107,22 +107,29 @@ def test_an_ordinary_name_stays_unchanged():
 
 def test_a_growing_object_is_read_from_an_offset(client):
     place = S3Path(BUCKET, "record")
-    assert read_from(client, place, 0) == b""
+    assert read_from(client, place, 0, 9) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one")
-    assert read_from(client, place, 0) == b"one"
-    assert read_from(client, place, 3) == b""
+    assert read_from(client, place, 0, 9) == b"one"
+    assert read_from(client, place, 3, 9) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one two")
-    assert read_from(client, place, 3) == b" two"
+    assert read_from(client, place, 3, 9) == b" two"
     assert read_from(client, place, 3, 2) == b" t"
 
 
-def test_only_the_end_of_a_huge_log_is_kept():
-    packed = gzip.compress(b"\0" * (64 << 20) + b"\nthe end\n", 1)
+def test_only_the_end_of_a_log_is_kept_and_a_huge_one_is_not_unpacked(client, monkeypatch):
+    place = S3Path(BUCKET, "stderr.gz")
+    assert objects.log_tail(client, place) is None
+    client.put_object(Bucket=BUCKET, Key=place.key, Body=gzip.compress(b"\0" * (24 << 20) + b"\nthe end\n", 1))
     tracemalloc.start()
-    text = objects.log_tail(packed)
+    text = objects.log_tail(client, place)
     assert tracemalloc.get_traced_memory()[1] < 16 << 20
     tracemalloc.stop()
     assert text.endswith("the end")
+    monkeypatch.setattr(objects, "MOST_LOG_BYTES", 20_000_000)
+    assert "more than 20.0 MB" in objects.log_tail(client, place)
+    monkeypatch.setattr(objects, "MOST_LOG_BYTES", 9)
+    monkeypatch.setattr(objects, "decompress", None)
+    assert "more than" in objects.log_tail(client, place)
 
 
 def test_a_folder_can_be_removed_except_kept_objects(client):
@@ -171,4 +178,4 @@ def test_small_objects_are_written_by_their_addresses(client):
 @pytest.mark.parametrize("key", ["absent", "\x1babsent", "x" * 1025])
 def test_an_object_is_missing_whatever_its_key_is(client, key):
     store, place = Bucket(BUCKET, client), S3Path(BUCKET, key)
-    assert (store.read(key), read_text(client, place), read_from(client, place, 0)) == (None, None, b"")
+    assert (store.read(key), read_text(client, place), read_from(client, place, 0, 9)) == (None, None, b"")

@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bootstrap.cli.figures import dollars, duration, kept_text, percent, size, spent
+from bootstrap.cli.figures import dollars, duration, kept_text, percent, spent
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket
+from common.display import size
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ import pytest
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent.store import Bucket
-from bootstrap.aws import fetched
+from bootstrap.aws import fetched, names
 from bootstrap.lifecycle.fetch import FetchResult, fetch_runs
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
@@ -92,6 +92,13 @@ def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3, 
     os.utime(path, (changed, changed))
     copy_results(store, ONE, tmp_path)
     assert path.read_bytes() == b"summary.json"
+
+
+def test_a_file_of_implausible_size_is_not_copied(s3, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(names, "DOCUMENT_BYTES", 5)
+    copied = copy_results(Bucket(BUCKET, s3), ONE, tmp_path)
+    assert [sentence.split()[0] for sentence in copied.refused[1:]] == ["model/config.json", "summary.json"]
+    assert files(tmp_path) == {*RESULTS} - {"model/config.json", "summary.json"}
 
 
 def test_one_run_can_be_fetched_alone(fetch, tmp_path) -> None:

@@ -43,7 +43,7 @@ def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(aws, mo
     try:
         with pytest.raises(Abandoned):
             fleet.scale_to_zero(one.deployment, groups)
-        warning = said[-1]
+        warning = "\n".join(said[-2:])
     finally:
         server.resume()
         retrying._record_answer()

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from common.errors import DataError
+from corpus.reading import parquet
 from corpus.reading.formats import Format
 from corpus.reading.inputs.detect import detect_parquet_format
 from corpus.reading.inputs.inspection import inspect_inputs
@@ -85,6 +86,21 @@ def test_the_plain_size_of_parquet_is_the_decompressed_size_of_the_columns_to_re
     assert found.rows == 2
     assert 20_000 < found.plain_size < 25_000
     assert (tmp_path / "a.parquet").stat().st_size < 20_000
+
+
+def test_a_text_that_occurs_many_times_counts_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_BLOCK_BYTES", 1 << 20)
+    table = pa.table({"text": ["good " * 20_000, "bad " * 25_000] * 50, "label": ["1", "0"] * 50})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path)
+    with path.open("rb") as file:
+        found = detect_parquet_format("a.parquet", file, ReadingOptions(), None)
+        file.seek(0)
+        sizes = [block.nbytes for block in parquet.blocks(parquet.open_parquet(file), 0, ["text"])]
+    assert path.stat().st_size < 20_000
+    assert 1e7 <= found.plain_size < 1.01e7
+    assert sum(sizes) >= 1e7
+    assert max(sizes) <= 1 << 20
 
 
 def test_damaged_parquet_is_counted_without_an_error(tmp_path: Path) -> None:

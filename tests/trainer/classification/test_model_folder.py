@@ -213,9 +213,9 @@ def test_an_invalid_configuration_is_one_sentence(folder, harm, messages):
 
 def test_a_huge_configuration_is_not_read(folder, monkeypatch, messages):
     size = (folder / "config.json").stat().st_size
-    monkeypatch.setattr(model_folder, "_MOST_CONFIG_BYTES", size)
+    monkeypatch.setattr(model_folder, "DOCUMENT_BYTES", size)
     load_model(folder)
-    monkeypatch.setattr(model_folder, "_MOST_CONFIG_BYTES", size - 1)
+    monkeypatch.setattr(model_folder, "DOCUMENT_BYTES", size - 1)
     with messages.raises(TrainingError):
         load_model(folder)
 

@@ -123,7 +123,7 @@ def test_a_flipped_bit_is_harmless_or_the_checkpoint_is_skipped(archive, tmp_pat
 )
 def test_an_unreadable_checkpoint_is_not_a_damaged_one(monkeypatch, tmp_path, error, messages):
     checkpoint.save(tmp_path, state(1), steps=1)
-    monkeypatch.setattr(Path, "read_bytes", raising(error))
+    monkeypatch.setattr(checkpoint, "read_regular", raising(error))
     with messages.raises(TrainingError):
         checkpoint.newest(tmp_path)
 

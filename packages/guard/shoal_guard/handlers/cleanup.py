@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ErrorTypeDef, ObjectIdentifierTypeDef
 
+_MOST_BYTES = 16 << 20
 _RESERVE_MS = 20_000
 _PAUSE_SECONDS = 2.0
 JOB = "-[0-9]{12}(-[0-9]{1,2})?"
@@ -173,7 +174,7 @@ def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
     """Return the ETags that a run's objects had at the last fetch, by name. Return an empty dictionary if the record of
     the fetch at `key` is broken or missing."""
     try:
-        found = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+        found = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read(_MOST_BYTES))
     except ClientError as error:
         if not is_absent(error):
             raise

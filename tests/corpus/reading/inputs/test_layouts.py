@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.display import is_printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import LabelEncoder, MalformedLineError
@@ -70,7 +71,7 @@ def test_any_header_is_detected_or_refused_with_a_message(header: list[str]) -> 
         chosen = {*found.text, str(found.value)}
     except DataError as error:
         refusal = str(error)
-    assert refusal.isprintable()
+    assert is_printable(refusal)
     assert refusal or chosen <= set(fields)
 
 
@@ -96,7 +97,7 @@ def test_any_beginning_is_detected_or_refused(content, whole, options, code, nam
         settled = detect_format(name, content, whole, options, code)
     except DataError as error:
         refusal = str(error)
-    assert refusal.isprintable()
+    assert is_printable(refusal)
     if settled is not None and settled.format.kind in ("json", "separated", "fasttext", "text"):
         codes = LabelEncoder(Settings(labelled=settled.labelled))
         parse = line_parser(settled.format, codes, code)
