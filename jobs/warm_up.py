@@ -32,7 +32,9 @@ def warm_up(folder: Path) -> None:
     reviews = folder / "reviews.json"
     reviews.write_text(_REVIEWS)
     for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
-        preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline")
+        preprocess_locally(
+            Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline", force=True
+        )
 
 
 if __name__ == "__main__":
