@@ -38,6 +38,8 @@ class LogExcerpt:
     who: str
     state: str
     lines: list[str]
+    is_unknown: bool = False
+    """Whether AWS refused to return the log."""
 
 
 def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogExcerpt]:
@@ -142,9 +144,8 @@ def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
     try:
         events = list(account.items("logs", "filter_log_events", "events", logGroupName=name, startTime=since))
     except ClientError as error:
-        return LogExcerpt(
-            who="guard", state=f"Shoal cannot read its log {name}: {error.response['Error']['Code']}", lines=[]
-        )
+        state = f"Shoal cannot read its log {name}: {error.response['Error']['Code']}"
+        return LogExcerpt(who="guard", state=state, lines=[], is_unknown=True)
     messages = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
     lines = [line for line in messages if not line.startswith(_LAMBDA_PREFIXES)]
     return LogExcerpt(who="guard", state="runs every five minutes", lines=lines[-tail:])

@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import Result, say, wants_json
+from bootstrap.cli.output import Result, say, wants_json, with_unanswered
 from bootstrap.cli.target import Target, target_options
 from common.display import join_lines, printable
 from common.errors import UsageError
@@ -79,7 +79,10 @@ def run(
     text = join_lines(
         line for each in excerpts for line in (f"{each.who}: {each.state}", *(f"    {line}" for line in each.lines))
     )
-    return Result({"excerpts": [vars(each) for each in excerpts]}, [text or "no logs yet"])
+    unanswered = [f"the log of the {each.who}" for each in excerpts if each.is_unknown]
+    return with_unanswered(
+        Result({"excerpts": [vars(each) for each in excerpts]}, [text or "no logs yet"]), account, unanswered
+    )
 
 
 def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> None:

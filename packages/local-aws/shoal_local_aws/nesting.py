@@ -15,4 +15,4 @@ def install() -> None:
         except RecursionError:
             raise json.JSONDecodeError("nested too deeply", text, 0) from None
 
-    json.JSONDecoder.decode = decoded  # type: ignore[method-assign]
+    json.JSONDecoder.decode = decoded  # type: ignore[assignment,method-assign]

@@ -69,6 +69,12 @@ def test_a_deleted_bucket_or_guard_has_no_logs() -> None:
     assert logs.guard(account, NOW, tail=1) is None
 
 
+def test_a_log_that_aws_refuses_to_return_is_unknown() -> None:
+    refused = Mock(side_effect=ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "Read"))
+    account = Answers(get_function_configuration=Mock(return_value={}), get_paginator=refused)
+    assert logs.guard(account, NOW, tail=1).is_unknown
+
+
 BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"
 
 
