@@ -276,7 +276,8 @@ class LocalRunner(LocalMRJobRunner):
     ) -> None:
         files = [each.fileno() for each in (stdin, stdout, stderr)]
         if not self.server.run(command[1:], files, folder=folder, environment=environment):
-            raise StepFailedException(step_desc=name, reason="it ended early")
+            reason = "its process was killed, as the operating system does when memory is full; run the command again"
+            raise StepFailedException(step_desc=name, reason=reason)
 
 
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:

@@ -339,6 +339,8 @@ class Trainer:
             # Each rank's rate is measured twice; use the higher value.
             self.throughput.rates = [max(pair) for pair in zip(self.throughput.rates, rates, strict=True)]
         summary = self.summary(tested)
+        with self.ranks.agreement():  # another run can use the path since the training ended
+            self.reporter.require_output()
         if self.ranks.is_first:
             if tested or self.task.saves_when_stopped:
                 self.task.save(self.config.output, epoch=self.progress.epoch, tested=tested or {})

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from common.errors import TrainingError
 from tests.trainer import runs
 from tests.trainer.runs import lines, notes, raising, run_here, summary
-from trainer import task
+from trainer import loop, task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
@@ -60,6 +60,22 @@ def test_a_run_stops_when_its_output_folder_is_removed(dataset, tmp_path, monkey
     options = ("--epochs", "1", "--global-batch", "100", "--record-every", "1")
     status, errors = run_here("--data", dataset, "--output", output, *options)
     assert (status, len(steps), output.exists()) == (1, 5, False)  # the report of a step comes with the next one
+    messages.check(errors)
+
+
+@pytest.mark.parametrize("place", ["steps", "evaluation"])
+def test_a_run_writes_nothing_into_another_folder_at_its_path(dataset, tmp_path, monkeypatch, place, messages):
+    output = tmp_path / "run"
+
+    def replace_output(*_, **__):
+        if not (tmp_path / "moved").exists():
+            output.rename(tmp_path / "moved")
+            output.mkdir()
+        return [1.0]
+
+    monkeypatch.setattr(*((Reporter, "advance") if place == "steps" else (loop, "measure_own_rates")), replace_output)
+    status, errors = run_here("--data", dataset, "--output", output, "--epochs", "1", "--record-every", "1")
+    assert (status, [*output.iterdir()]) == (1, [])
     messages.check(errors)
 
 

@@ -67,13 +67,13 @@ class Checkpointer:
     def save(self, steps: int, *, awaited: bool) -> bool:
         """Write a checkpoint after `steps` steps, if this is the first rank and the checkpoint does not exist yet.
 
-        Returns whether this call wrote the checkpoint.
+        Returns whether this call wrote the checkpoint. Another folder at the path of the output gets no checkpoint.
 
         `awaited`: the other ranks wait for this rank in the next step.
         """
         start, before = time.monotonic(), self.steps
         self._since, self.steps = start, steps
-        if not self._reporter.first or steps == self._written:
+        if not self._reporter.first or steps == self._written or self._reporter.output_missing:
             return False
         with self._clock.during(Activity.CHECKPOINTS):
             try:

@@ -47,11 +47,8 @@ class Record:
     must not fail alone, because the other ranks would wait for it.
     """
 
-    missing = False
-    """True if the path no longer leads to the file, because its folder was removed, moved or unmounted."""
-
     def __init__(self, path: Path | None, *, fresh: bool) -> None:
-        self._file = None
+        self._file, self._missing = None, False
         self._whole = self._complete = True
         if path is not None:
             before = read_tail(path, 1) if not fresh and path.exists() else ""
@@ -79,7 +76,12 @@ class Record:
                         f"cannot write {self._file.name}: {error.strerror}; continuing without some of its lines"
                     )
                 self._complete = False
-            self.missing = self.missing or not _is_at(self._file, self._file.name)
+
+    @property
+    def missing(self) -> bool:
+        """True once the path no longer leads to the file, because its folder was removed, moved or unmounted."""
+        self._missing = self._missing or (self._file is not None and not _is_at(self._file, self._file.name))
+        return self._missing
 
 
 def _is_at(file: IO[bytes], path: str) -> bool:

@@ -57,7 +57,6 @@ def test_a_record_notices_that_its_folder_is_missing(tmp_path, how):
         if how == "replaced":
             output.mkdir()
             (output / "r").touch()
-        record.write(Note(text="x"))
         assert record.missing == (how != "kept")
 
 
