@@ -15,7 +15,7 @@ from trainer.classification.model_folder import load_model
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group
 from trainer.output.lines import Test, parse_line
-from trainer.output.run_files import MODEL_FILES, ONNX
+from trainer.output.run_files import MODEL_FILES, ONNX, PROGRAM, REQUIREMENTS
 from trainer.output.summary import Metrics
 
 # The result depends on the ranks only by rounding, which stays small for small steps.
@@ -141,7 +141,7 @@ def test_one_rank_calibrates_and_evaluates_like_two(uneven, dataset):
 
 def test_a_model_folder_needs_no_other_file(alone):
     folder = alone / "model"
-    assert {path.name for path in folder.iterdir()} == {*MODEL_FILES} - {ONNX}
+    assert {path.name for path in folder.iterdir()} == {*MODEL_FILES} - {ONNX, PROGRAM, REQUIREMENTS}
     config = json.loads((folder / "config.json").read_text())
     assert (folder / "vocabulary.txt").read_text().startswith("gooda\n")
     assert config["stopwords"] == ["the"]

@@ -200,8 +200,10 @@ def test_an_interrupt_says_what_continues_even_if_another_one_follows(looks, mon
     monkeypatch.setattr(deploy.stacks, "describe", Mock(return_value=stack, side_effect=second))
     monkeypatch.setattr(deploy.time, "sleep", lambda _: None)
     monkeypatch.setattr(deploy, "_refuse_others", Mock(side_effect=Interrupt(signal.SIGINT)))
+    said: list[str] = []
     with pytest.raises(Interrupt):
-        deploy.deploy(request, bars=Mock(), say=messages.check)
+        deploy.deploy(request, bars=Mock(), say=said.append)
+    messages.check("\n".join(said))
 
 
 MOVES = {

@@ -183,7 +183,7 @@ def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(tmp
         assert command("status", "forgotten") == 0
         assert f"s3://{bucket}, of unknown size and price (" in " ".join(capsys.readouterr().out.split())
     with aws.faults.during(Denied(service="s3", operation="ListBuckets"), Denied(service="tagging")):
-        assert command("status", "forgotten") == 0
+        assert command("status", "forgotten") == 1
         printed = " ".join(capsys.readouterr().out.split())
         assert "cannot tell whether a bucket is kept: AWS" in printed
     assert command("destroy", "forgotten", "--yes") == 0
