@@ -16,6 +16,7 @@ from common.display import printable
 from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.formats import BYTE_ORDER_MARK
+from corpus.reading.likely_encodings import ENCODINGS, likely_codecs
 from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_blocks
@@ -23,30 +24,6 @@ from corpus.reading.tally import Tally
 
 STANDARD_INPUT = "standard input"
 
-# Names for iconv, by the names of Python's codecs. Of equally likely encodings, the first one is chosen, because
-# charset-normalizer often cannot tell short texts of neighbouring code pages apart.
-_ENCODINGS = {
-    "cp1252": "CP1252",
-    "cp1250": "CP1250",
-    "iso8859_2": "ISO-8859-2",
-    "cp1251": "CP1251",
-    "koi8_r": "KOI8-R",
-    "cp1253": "CP1253",
-    "cp1254": "CP1254",
-    "cp1255": "CP1255",
-    "cp1256": "CP1256",
-    "cp932": "CP932",
-    "euc_jp": "EUC-JP",
-    "gb18030": "GB18030",
-    "cp949": "CP949",
-    "big5": "BIG5",
-    "mac_roman": "MACINTOSH",
-    "cp866": "CP866",
-    "cp850": "CP850",
-}
-_MAX_MESS_ABOVE_LEAST = 0.11
-_PREFERENCE = 0.1
-"""Coherence that the most frequent encoding, CP1252, gets in addition."""
 _NEARLY_ALL = 0.9
 _SAMPLE_BYTES = 32 << 10
 _MIN_LETTERS = 3
@@ -98,13 +75,12 @@ def refuse_other_encoding(name: str, pieces: Iterable[Sequence[bytes] | LongLine
                 broken.append(line)
                 room -= len(line)
     foreign = [line for line in broken if not _is_damaged_utf8(line)]
-    if not foreign or len(foreign) < _NEARLY_ALL * len(broken) or (codec := _codec_of(foreign)) is None:
+    if not foreign or len(foreign) < _NEARLY_ALL * len(broken) or not (likely := _codecs_of(foreign)):
         return
-    shown = next(line.decode(codec) for line in foreign if _can_decode(line, codec))
-    first = max(next(place for place, letter in enumerate(shown) if not letter.isascii()) - _SHOWN_BEFORE, 0)
+    encodings = [ENCODINGS[codec] for codec in likely]
     raise EncodingError(
-        f"{name} has lines that are not UTF-8, but probably {_ENCODINGS[codec]}, in which one reads "
-        f"{printable(shown[first : first + _SHOWN_LETTERS])!r}; {_conversion(name, _ENCODINGS[codec], mixed=mixed)}"
+        f"{name} has lines that are not UTF-8, but probably {' or '.join(encodings)}, in which one reads "
+        f"{' or '.join(_readings(foreign, likely))}; {_conversion(name, encodings[0], mixed=mixed)}"
     )
 
 
@@ -143,22 +119,28 @@ def _is_damaged_utf8(line: bytes) -> bool:
     return sum(not letter.isascii() for letter in text) >= 2 * text.count("\ufffd")
 
 
-def _codec_of(foreign: Sequence[bytes]) -> str | None:
-    """Return the codec in which nearly all of these lines are most likely readable text, or None."""
-    from charset_normalizer import from_bytes  # not at the top, because it is slow to load
-
-    likely: dict[str, tuple[float, float]] = {}
-    for codec in _ENCODINGS:
+def _codecs_of(foreign: Sequence[bytes]) -> list[str]:
+    """Return the codecs in which nearly all of these lines are most likely readable text, at most two."""
+    samples: dict[str, bytes] = {}
+    for codec in ENCODINGS:
         lines = [line for line in foreign if _can_decode(line, codec)]
         shown = any(sum(map(str.isalpha, {*line.decode(codec)})) >= _MIN_LETTERS for line in lines)
         if shown and len(lines) >= _NEARLY_ALL * len(foreign):
-            found = from_bytes(b"\n".join(lines), cp_isolation=[codec]).best()
-            if found is not None:
-                likely[codec] = found.chaos, found.coherence + _PREFERENCE * (codec == "cp1252")
-    if not likely:
-        return None
-    most = min(mess for mess, _ in likely.values()) + _MAX_MESS_ABOVE_LEAST
-    return max((each for each in likely if likely[each][0] <= most), key=lambda codec: round(likely[codec][1], 2))
+            samples[codec] = b"\n".join(lines)
+    return likely_codecs(samples)
+
+
+def _readings(foreign: Sequence[bytes], likely: Sequence[str]) -> list[str]:
+    """Return, for each of one or two codecs, how it reads the first line that shows it or the difference."""
+    others = ["ascii", *likely][-2:]
+    for line in foreign:
+        if all(_can_decode(line, codec) for codec in likely):
+            pair = [line.decode(codec, "replace") for codec in others]
+            places = [place for place, (one, other) in enumerate(zip(*pair, strict=False)) if one != other]
+            if places:
+                first = max(places[0] - _SHOWN_BEFORE, 0)
+                return [repr(printable(text[first : first + _SHOWN_LETTERS])) for text in pair[-len(likely) :]]
+    return []
 
 
 def _wide_encoding(data: bytes) -> str | None:
