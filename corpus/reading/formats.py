@@ -65,10 +65,11 @@ _OUT_OF = re.compile(r"(\S+?) *(?:/|out of) *([0-9]{1,9})(?:[.,]0)?", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"\+?(-?[0-9]+)(?:\.0+)?", re.ASCII)
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
-NO_JSON_NUMBER = re.compile(rb"[:,\[] ?(NaN|-?Infinity) ?[,}\]]")
+NO_JSON_NUMBER = re.compile(rb"[:,\[]\s*(NaN|-?Infinity)\s*([,}\]]|$)")
+# No string of JSON contains a newline, so this works for JSON lines and for an array of several lines.
 WRITE_NULL = (
-    "write null instead: python3 -c 'import json, sys; [print(json.dumps(json.loads(line, parse_constant=lambda _: "
-    "None))) for line in sys.stdin]' < OLD > NEW"
+    r"""write null instead: python3 -c 'import re, sys; [print(re.sub(r"(\"(?:[^\"\\]|\\.)*\")|NaN|-?Infinity", """
+    """lambda m: m[1] or "null", line), end="") for line in sys.stdin]' < OLD > NEW"""
 )
 
 

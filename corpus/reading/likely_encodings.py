@@ -28,8 +28,8 @@ ENCODINGS = {
     "cp866": "CP866",
     "cp850": "CP850",
 }
-# Letters outside ASCII in usual text of languages with Latin letters. charset-normalizer compares only the most frequent
-# letters of a language, and often cannot tell neighbouring code pages apart.
+# Letters outside ASCII in usual text of languages with Latin letters. charset-normalizer compares only the most
+# frequent letters of a language, and often cannot tell neighbouring code pages apart.
 _ALPHABETS = (
     "àâæçéèêëîïôœùûüÿ",  # French
     "äöüß",  # German

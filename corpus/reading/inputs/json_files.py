@@ -22,6 +22,8 @@ _ORIENTS = {
     "columns": re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\{\s*"[0-9]+"\s*:'),
 }
 """For each of pandas' forms of a table without a list of objects, how it begins."""
+_LISTS = re.compile(rb'\s*\[\s*\[\s*("(?:[^"\\]|\\.)*"|-?[0-9.]+|null|true|false)\s*,')
+"""Beginning of a list of rows, such as the form `values` of pandas."""
 
 
 def json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
@@ -60,6 +62,8 @@ def array_elements(name: str, data: bytes, lines: Sequence[bytes], fields: Seque
             f"per line: python3 -c \"import pandas; pandas.read_json('OLD', orient='{orient}').to_json('NEW', "
             "orient='records', lines=True)\""
         )
+    if _LISTS.match(data) and not (len(lines) > 1 and all(line.rstrip().endswith(b"]") for line in lines[:2])):
+        raise DataError(f"{name} is a list of lists, not of objects; write CSV: jq -r '.[] | @csv' OLD > NEW.csv")
     own = {*example_fields(objects)}
     if own and (set(fields) <= own if fields else candidates(own).texts):
         return None
