@@ -65,6 +65,11 @@ _OUT_OF = re.compile(r"(\S+?) *(?:/|out of) *([0-9]{1,9})(?:[.,]0)?", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"\+?(-?[0-9]+)(?:\.0+)?", re.ASCII)
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
+# https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
+DOUBLE_QUOTES = (
+    r"""double the quotes: python3 -c 'import re, sys; [print(re.sub(r"\\([\"\\\n])", """
+    r"""lambda m: m[1].replace("\"", "\"\""), line), end="") for line in sys.stdin]' < OLD > NEW"""
+)
 NO_JSON_NUMBER = re.compile(rb"[:,\[]\s*(NaN|-?Infinity)\s*([,}\]]|$)")
 # No string of JSON contains a newline, so this works for JSON lines and for an array of several lines.
 WRITE_NULL = (

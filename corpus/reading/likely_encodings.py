@@ -56,7 +56,7 @@ _USUAL_MESS, _MAX_MESS = 0.1, 0.25
 _FIT = 2
 """Weight of the share of letters of one alphabet, relative to the coherence."""
 _PREFERENCE = 0.05
-"""What the most frequent encoding, CP1252, gets in addition."""
+"""Score of the most frequent encoding, CP1252, in addition to that of its text."""
 _CLOSE = 0.07
 """Difference below which two encodings are about equally likely."""
 _SYMBOLS = {"Cc", "No", "Sc", "Sk", "Sm", "So"}

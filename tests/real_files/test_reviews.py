@@ -51,7 +51,7 @@ FLAGS = {
     "separator": "--separator",
     "max_malformed": "--max-malformed",
 }
-COMMAND = re.compile(r"\b(?:python3|tail|tr|jq) .*?(?:OLD > NEW(?:\.csv)?|\"NEW\"\)')")
+COMMAND = re.compile(r"(?:\b(?:python3|tail|tr|jq) .*?OLD|\(printf .*?\)) > NEW(?:\.\w+)?|python3 .*?\"NEW\"\)'")
 
 
 def advised(folder: Path, row: dict[str, Any], refusal: str, messages) -> None:
@@ -68,8 +68,8 @@ def advised(folder: Path, row: dict[str, Any], refusal: str, messages) -> None:
         place.mkdir()
         if "run" in each:
             (name,) = row["files"]
-            new = place / (f"{name}.csv" if "NEW.csv" in each["run"] else name)
-            line = each["run"].replace("NEW.csv", "NEW").replace("NEW", str(new)).replace("OLD", str(folder / name))
+            suffix = re.search(r"NEW((?:\.\w+)?)", each["run"])[1]
+            line = each["run"].replace(f"NEW{suffix}", f"{place / name}{suffix}").replace("OLD", str(folder / name))
             subprocess.run(line.replace("python3", sys.executable), shell=True, check=True)
         else:
             for name in row["files"]:

@@ -28,7 +28,9 @@ from corpus.reading.inputs.refusals import (
     json_without_objects,
     nested_columns,
     nested_objects,
+    refuse_dump,
     refuse_escaped_newlines,
+    refuse_escaped_quotes,
     refuse_labels_in_columns,
     refuse_lines_before_header,
     require_no_lists,
@@ -91,6 +93,7 @@ def detect_format(
     may_be_json = options.kind in (None, "json") and options.separator is None and not has_table_name(name)
     if may_be_json and (elements := array_elements(name, data, lines, options.fields)):
         return _detect_json(name, "array", elements, options, code)
+    refuse_dump(name, lines)
     refuse_lines_before_header(name, every_line, lambda some: _separator_of_header(some, options, code))
     if not lines:
         return None
@@ -312,6 +315,7 @@ def _detect_columns(
     if kind == "separated" and options.quoting is None and len(separator) == 1:
         kind = "csv" if _is_quoted(name, lines, separator.encode()) else kind
     if kind == "csv":
+        refuse_escaped_quotes(name, lines)
         rows = csv_rows(lines, separator)
     else:
         rows = [line.decode("utf-8", "replace").removesuffix("\r").split(separator) for line in lines]

@@ -9,11 +9,16 @@ from itertools import pairwise
 
 from common.errors import DataError
 from corpus.reading.csv_records import csv_rows
-from corpus.reading.formats import FASTTEXT_PREFIX, NO_JSON_NUMBER, WRITE_NULL
+from corpus.reading.formats import DOUBLE_QUOTES, FASTTEXT_PREFIX, NO_JSON_NUMBER, WRITE_NULL
 from corpus.reading.inputs.json_files import begins
+from corpus.reading.inputs.layouts import candidates
 from corpus.reading.parsing import is_blank, json_field
 
 _MAX_HEADER_LINE = 8
+_COPY = re.compile(rb'COPY ([\w.]+) \(([\w, "]+)\) FROM stdin;\s*')
+_ESCAPED_QUOTE = re.compile(rb'(?:^|[,;\t|])"[^"]*\\"[^",;\t|\s]')
+"""A backslash and a quote inside a quoted cell. By RFC 4180, a quote at this place would be doubled or end the cell."""
+_MAX_ESCAPED = 0.05
 _LABEL_IN_COLUMN = re.compile(rb"\s*" + FASTTEXT_PREFIX.encode() + rb"[^\s,;|]+ ?[,;|](?!\s*__label__)")
 
 
@@ -22,8 +27,8 @@ def refuse_lines_before_header(
 ) -> None:
     """Raise DataError if one of the first lines is a header, but not the first one.
 
-    The lines above it are a title, `sep=,` for Excel, or `#TYPE` of PowerShell's Export-Csv. `lines` includes blank
-    lines. `find_separator` returns the separator of some lines if the first of them is a header. Source:
+    The lines above it are a title, a comment, `sep=,` for Excel, or `#TYPE` of PowerShell's Export-Csv. `lines`
+    includes blank lines. `find_separator` returns the separator of some lines if the first of them is a header. Source:
     https://learn.microsoft.com/powershell/module/microsoft.powershell.utility/export-csv (2026-11-30).
     """
     numbers = [number for number, line in enumerate(lines[:_MAX_HEADER_LINE]) if not is_blank(line)]
@@ -33,12 +38,36 @@ def refuse_lines_before_header(
     for number in numbers:
         if separator := find_separator(lines[number : number + 2]):
             cells = [cell for row in csv_rows([first], separator) for cell in row if cell]
-            if number > numbers[0] and 0 < len(cells) <= lines[number].count(separator.encode()):
+            fewer = 0 < len(cells) <= lines[number].count(separator.encode())
+            if number > numbers[0] and (fewer or first.startswith(b"#")):
                 raise DataError(
                     f"the header of {name} is line {number + 1}, below {begins([first])}; remove the lines above it: "
                     f"tail -n +{number + 1} OLD > NEW"
                 )
             return
+
+
+def refuse_dump(name: str, lines: Sequence[bytes]) -> None:
+    """Raise DataError if one of the lines begins the rows of a table in a dump of PostgreSQL.
+
+    Source: https://www.postgresql.org/docs/current/app-pgdump.html and sql-copy.html (2026-11-30).
+    """
+    tables = [(found[1].decode(), found[2].decode()) for line in lines if (found := _COPY.fullmatch(line))]
+    if tables:
+        columns = {table: [each.strip(' "') for each in listed.split(",")] for table, listed in tables}
+        table = next((each for each, names in columns.items() if candidates(names).texts), tables[0][0])
+        header = "\\t".join(columns[table])
+        raise DataError(
+            f"{name} is a dump of PostgreSQL; write the rows of a table, such as {table}, to a file: (printf "
+            f"'{header}\\n'; sed -n '/^COPY {table} /,/^\\\\\\.$/p' OLD | sed '1d;$d') > NEW.tsv"
+        )
+
+
+def refuse_escaped_quotes(name: str, lines: Sequence[bytes]) -> None:
+    """Raise DataError if quotes inside quoted cells of CSV are escaped by backslashes in many lines."""
+    found = [line for line in lines if _ESCAPED_QUOTE.search(line)]
+    if len(found) > _MAX_ESCAPED * len(lines):
+        raise DataError(f"quotes of {name} are escaped by backslashes, as in {begins(found)}; {DOUBLE_QUOTES}")
 
 
 def refuse_labels_in_columns(name: str, lines: Sequence[bytes]) -> None:
