@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import pairwise
 
 # Names for iconv, by the names of Python's codecs. Of equally likely encodings, the first one is chosen.
 ENCODINGS = {
@@ -60,6 +59,12 @@ _PREFERENCE = 0.05
 _CLOSE = 0.07
 """Difference below which two encodings are about equally likely."""
 _SYMBOLS = {"Cc", "No", "Sc", "Sk", "Sm", "So"}
+_MIN_SIGNS = 4
+"""Number that keeps one symbol from deciding."""
+_SIGNS = {*"ªµº¶§†‡"}
+"""Signs of any language that Unicode has as letters or punctuation."""
+_IN_NO_WORD = {*"„”“«»"}
+"""Punctuation that stands beside words, but not inside them."""
 _AFTER_WORDS = {*"®™©°²³€"}
 
 
@@ -86,19 +91,26 @@ def likely_codecs(samples: dict[str, bytes]) -> list[str]:
 
 
 def _fit(words: Sequence[str]) -> float:
-    """Return the share of the letters outside ASCII that the most likely alphabet has."""
-    letters = [letter for word in words for letter in word.lower() if letter.isalpha() and not letter.isascii()]
-    return max(sum(letter in each for letter in letters) for each in _ALPHABETS) / max(1, len(letters))
+    """Return the share of the letters outside ASCII that the most likely alphabet has, or 1 if there are no letters."""
+    others = (each for each in "".join(words).lower() if not each.isascii() and each not in _SIGNS)
+    letters = [each for each in others if unicodedata.category(each)[0] in "LM"]
+    if not letters:
+        return 1
+    return max(sum(letter in each for letter in letters) for each in _ALPHABETS) / len(letters)
 
 
 def _share_of_symbols(words: Sequence[str]) -> float:
     """Return the share of characters outside ASCII that are symbols beside letters, or upper case after lower case."""
-    count = 0
-    for before, after in pairwise(f" {' '.join(words)} "):
-        if not (before + after).isascii():
-            count += (
-                (before.isalpha() and unicodedata.category(after) in _SYMBOLS and after not in _AFTER_WORDS)
-                or (after.isalpha() and (unicodedata.category(before) in _SYMBOLS or before in "¶§"))
-                or (before.islower() and after.isupper())
-            )
-    return count / max(1, sum(not letter.isascii() for word in words for letter in word))
+    count = sum(
+        (before.isalpha() and (_is_symbol(letter) or (letter in _IN_NO_WORD and after.isalpha())))
+        or (after.isalpha() and _is_symbol(letter) and not letter.isalpha() and not before.isdigit())
+        or (before.islower() and letter.isupper() and not (before + letter).isascii())
+        for word in words
+        for before, letter, after in zip(f" {word}", word, f"{word[1:]} ", strict=False)
+    )
+    return count / (_MIN_SIGNS + sum(not letter.isascii() for word in words for letter in word))
+
+
+def _is_symbol(letter: str) -> bool:
+    is_symbol = unicodedata.category(letter) in _SYMBOLS or letter in _SIGNS
+    return is_symbol and not letter.isascii() and letter not in _AFTER_WORDS
