@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import torch
 
 from common.errors import DataError, TrainingError, explain_os_error
-from common.files import read_regular
+from common.files import open_regular
 from common.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
@@ -29,6 +29,7 @@ FORMAT = 15
 """Version of the state format. It increases when names or content change."""
 
 _DIGEST_BYTES = 16
+_BLOCK_BYTES = 1 << 20
 
 _KINDS = {
     "config": dict,
@@ -85,7 +86,7 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getvalue()
-    write_whole(path, content + _digest(content))
+    write_whole(path, content + blake2b(content, digest_size=_DIGEST_BYTES).digest())
     before = [each for each in list_checkpoints(folder) if each.name < path.name]  # not the later, invalid ones
     for old in before[KEPT - 1 :]:
         with suppress(OSError):  # an old checkpoint is harmless
@@ -108,12 +109,14 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
         if path.is_dir():
             passed_over.append(UnusableCheckpoint(path, "is a folder", whole=False))
             continue
-        with explain_os_error(
-            TrainingError, f"cannot read {path}", "make it readable, or remove it to use the previous checkpoint"
+        with (
+            explain_os_error(
+                TrainingError, f"cannot read {path}", "make it readable, or remove it to use the previous checkpoint"
+            ),
+            open_regular(path) as file,
         ):
-            content = read_regular(path)
-        body = content[:-_DIGEST_BYTES]
-        if content[-_DIGEST_BYTES:] != _digest(body):
+            body = _read_undamaged(file)
+        if body is None:
             passed_over.append(UnusableCheckpoint(path, "is damaged", whole=False))
             continue
         try:
@@ -128,8 +131,21 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
     return None, passed_over
 
 
-def _digest(body: bytes) -> bytes:
-    return blake2b(body, digest_size=_DIGEST_BYTES).digest()
+def _read_undamaged(file: BinaryIO) -> bytes | None:
+    """Return the torch archive in a checkpoint, or None if it does not match its digest.
+
+    A damaged file can have any size, so the digest is checked before the archive is read into memory.
+    """
+    size = left = max(0, file.seek(0, io.SEEK_END) - _DIGEST_BYTES)
+    file.seek(0)
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    while block := file.read(min(left, _BLOCK_BYTES)):
+        digest.update(block)
+        left -= len(block)
+    if file.read(_DIGEST_BYTES) != digest.digest():
+        return None
+    file.seek(0)
+    return file.read(size)
 
 
 def require_state(state: dict[str, Any]) -> None:

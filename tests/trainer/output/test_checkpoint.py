@@ -1,5 +1,6 @@
 """Checkpoints: an invalid one is not used, and two are kept."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,18 @@ def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path, damage):
     path.write_bytes(content)
     assert steps_found(tmp_path) == 1
     assert passed_over(tmp_path) == [("step-000000002.pt", "is damaged", False)]
+
+
+def test_a_damaged_checkpoint_of_any_size_is_not_read_into_memory(tmp_path):
+    size = 16 << 20
+    with (tmp_path / "step-000000001.pt").open("wb") as file:
+        file.truncate(size)
+    tracemalloc.start()
+    try:
+        assert passed_over(tmp_path) == [("step-000000001.pt", "is damaged", False)]
+        assert tracemalloc.get_traced_memory()[1] < size / 2
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_folder_in_place_of_a_checkpoint_is_renamed(tmp_path):
@@ -123,7 +136,7 @@ def test_a_flipped_bit_is_harmless_or_the_checkpoint_is_skipped(archive, tmp_pat
 )
 def test_an_unreadable_checkpoint_is_not_a_damaged_one(monkeypatch, tmp_path, error, messages):
     checkpoint.save(tmp_path, state(1), steps=1)
-    monkeypatch.setattr(checkpoint, "read_regular", raising(error))
+    monkeypatch.setattr(checkpoint, "open_regular", raising(error))
     with messages.raises(TrainingError):
         checkpoint.newest(tmp_path)
 
