@@ -6,6 +6,7 @@ ranks do not show how fast ranks with separate cores are. Every arm has a share 
 """
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,11 +132,11 @@ def _read_arm(folder: Path, kept: StoredExperiment, arm: Arm) -> ArmResult:
     runs: list[RunRecord] = []
     if experiment.kind == "preprocessing":
         measured, problems = read_all(
-            _read_preprocessing, [each for each in folders if (each / PREPROCESSING).exists()]
+            _read_preprocessing, [each for each in folders if os.path.lexists(each / PREPROCESSING)]
         )
         sizes = {each.ranks for each in measured}
     else:
-        runs, problems = read_all(read_run, [each for each in folders if (each / RECORD).exists()])
+        runs, problems = read_all(read_run, [each for each in folders if os.path.lexists(each / RECORD)])
         finished_runs = {run.folder: run for run in runs if run.state == "finished"}
         measured, more = read_all(lambda each: _read_training(finished_runs[each]), list(finished_runs))
         problems += more

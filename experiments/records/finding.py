@@ -1,5 +1,6 @@
 """Finds the folders of runs, and other files, below the folders that a user gives."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,7 +42,8 @@ def find_below(paths: Sequence[Path], name: str) -> list[Path]:
 
 
 def _below(folder: Path, name: str, depth: int) -> Iterator[Path]:
-    if (folder / name).is_file():
+    place = folder / name
+    if os.path.lexists(place) and not place.is_dir():  # reading reports a pipe, or a link that leads nowhere
         yield folder
     elif depth:
         for each in folder.iterdir():

@@ -20,7 +20,7 @@ from experiments.records.launches import read_launches
 from experiments.records.summaries import Mistake, StoredConfusion
 from trainer.classification.metrics import Confusion
 from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Test, Trial, parse_line
-from trainer.output.run_files import RECORD, SUMMARY, read_json
+from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, read_json
 
 _T = TypeVar("_T")
 _L = TypeVar("_L", bound=Line)
@@ -163,7 +163,7 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 
 
 def read_run(folder: Path) -> RunRecord:
-    """Return the run in a folder. Raises ExperimentError if the record is unreadable or has no start line."""
+    """Return the run in a folder. Raises ExperimentError if a file is unreadable or the record has no start line."""
     with (
         explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"),
         open_regular(folder / RECORD, RECORD_BYTES) as record,
@@ -179,6 +179,9 @@ def read_run(folder: Path) -> RunRecord:
             f"{folder / RECORD} is from ranks that slept instead of computing, which version 0.2.0 allowed; leave out "
             "this run"
         )
+    for path in (folder / SUMMARY, folder / LAUNCH):
+        with explain_os_error(ExperimentError, f"cannot read {path}", "make it readable"), suppress(FileNotFoundError):
+            open_regular(path, DOCUMENT_BYTES).close()
     launches = read_launches(folder)
     steps: list[Step] = []
     epochs: list[Epoch] = []

@@ -1,6 +1,7 @@
 """Runs are read from their records, also if they are unfinished, were resumed, or were cut off."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,17 @@ def test_an_unreadable_run_is_left_out_and_reported(tmp_path: Path, capsys: pyte
         assert "damaged/record.jsonl" in content["warnings"][0]
         assert main([command, str(tmp_path / "damaged")]) == 1
         assert "no line of kind 'start'" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("name", ["record.jsonl", "summary.json", "launch.json"])
+def test_a_run_with_a_pipe_as_a_file_is_found_and_refused(name: str, tmp_path: Path, monkeypatch, messages) -> None:
+    records.whole(tmp_path / "run")
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "run" / name)
+    monkeypatch.chdir(tmp_path)
+    (found,) = finding.find_below([Path()], "record.jsonl")
+    with messages.raises(ExperimentError):
+        runs.read_run(found)
 
 
 @pytest.mark.parametrize("name", ["nothing", "empty"])
