@@ -13,7 +13,7 @@ from corpus.reading.json_arrays import ArrayFile, require_syntax
 from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_marks
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
-from corpus.reading.storage import open_blocks, open_range
+from corpus.reading.storage import explained_errors, open_blocks, open_range
 
 BATCH_TEXTS = 256
 
@@ -107,7 +107,7 @@ def range_content(part: Range) -> Iterator[bytes]:
         yield from without_byte_order_marks(open_blocks(part.path))
         return
     start = max(part.start - 1, 0)
-    with open_range(part.path, start, part.end - start) as file:
+    with explained_errors(part.path), open_range(part.path, start, part.end - start) as file:
         blocks = range_blocks(file, part.start, part.end)
         yield from without_byte_order_marks(blocks)
 

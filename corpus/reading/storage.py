@@ -7,7 +7,7 @@ running. `writable` yields a temporary path, and renames or uploads the file whe
 import io
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -51,12 +51,17 @@ def exists(address: str) -> bool:
         return any(found["Key"] == place.key for found in s3.list_objects(s3.client(), place, 1))
 
 
+def explained_errors(address: str) -> AbstractContextManager[None]:
+    """Return a context that converts the errors of reading a file to DataErrors."""
+    return explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions")
+
+
 def size_of(address: str) -> int:
     """Return the size of a file in bytes. Raises DataError if the file does not exist."""
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ContentLength"]
-    with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
+    with explained_errors(address):
         return Path(address).stat().st_size
 
 
@@ -68,7 +73,7 @@ def identity_of(address: str) -> str:
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ETag"].strip('"')
-    with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
+    with explained_errors(address):
         return str(Path(address).stat().st_mtime_ns)
 
 
@@ -94,7 +99,7 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
     """
     if is_s3(address):
         return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
-    with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
+    with explained_errors(address):
         file = open_regular(address)
         file.seek(start)
     return file
@@ -106,7 +111,7 @@ def open_blocks(address: str) -> Iterator[bytes]:
     Raises DamagedArchiveError after it yielded all data before the damage, and DataError if the file is unreadable.
     """
     suffix = compression(address)
-    with open_range(address) as file:
+    with explained_errors(address), open_range(address) as file:
         if suffix:
             yield from decompress(file, suffix)
         else:
@@ -116,7 +121,7 @@ def open_blocks(address: str) -> Iterator[bytes]:
 
 def open_lines(address: str) -> Iterator[bytes]:
     """Yield the lines of a file, with their newlines, without loading the whole file."""
-    with open_range(address) as file:
+    with explained_errors(address), open_range(address) as file:
         yield from file
 
 

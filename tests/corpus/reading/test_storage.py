@@ -194,6 +194,8 @@ USES = {
     "copy": lambda address: storage.readable(address).__enter__(),
     "write": lambda address: storage.write_text(address, "text"),
     "check": storage.check_writable,
+    "lines": lambda address: list(storage.open_lines(address)),
+    "blocks": lambda address: list(storage.open_blocks(address)),
 }
 
 
@@ -201,6 +203,7 @@ USES = {
     ("use", "address"),
     [
         *((use, address) for use in ("open", "copy") for address in ("s3://pile/absent", "s3://absent/key")),
+        *(("lines", "/proc/self/mem"), ("blocks", "/proc/self/mem")),
         *(("open", "/nowhere/absent"), ("write", "s3://absent/x/f")),
         *(("check", "s3://absent/x"), ("check", "s3://No Bucket/x")),
     ],
