@@ -59,8 +59,7 @@ class _Context(click.Context):
 class Option(click.Option):
     """Option that accepts more than one value if `several` is true. If `advanced` is true, only `--help-all` lists it.
 
-    The help lists the option below the heading `group`. Numbers must be finite and, by default, at most MOST, because
-    computations with larger numbers would overflow or never finish.
+    The help lists the option below the heading `group`.
     """
 
     def __init__(
@@ -74,7 +73,6 @@ class Option(click.Option):
     ) -> None:
         super().__init__(flags, multiple=several, **how)
         self.group, self.several, self.advanced = group, several, advanced
-        self.type = _bounded(self.type)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         """Convert a value, and record its original text for `given_words`."""
@@ -104,8 +102,22 @@ class _Finite(click.FloatRange):
         return number
 
 
-def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
-    """Return the option type. A numeric type without an upper bound gets the bound MOST."""
+class _Path(click.Path):
+    """Path that is not empty. An empty path would mean the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty; a shell variable in the command may be unset.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _checked_type(kind: click.ParamType[Any]) -> click.ParamType[Any]:
+    """Return the type for a parameter: a path must not be empty. A number must be finite and, by default, at most MOST.
+
+    Computations with larger numbers would overflow or never finish.
+    """
+    if isinstance(kind, click.Path):
+        return _Path(dir_okay=kind.dir_okay, path_type=kind.type)
     if isinstance(kind, click.IntRange):
         return _Whole(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if isinstance(kind, click.FloatRange):
@@ -135,6 +147,8 @@ class Command(click.Command):
         self._advanced = sum(getattr(each, "advanced", False) for each in self.params)
         if self._advanced:
             self.params += [config_option(), _help_all()]
+        for each in self.params:
+            each.type = _checked_type(each.type)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, print its result, and return the exit status."""
@@ -290,6 +304,8 @@ def _click_argument(of: Description) -> dict[str, Any]:
         how["type"] = click.Choice(of.choices)
     elif of.kind is Path:
         how["type"] = click.Path(path_type=Path)
+    elif "FILE" in (of.metavar or ""):
+        how["type"] = click.Path()  # or an address on S3, or a name
     else:
         how["type"] = of.kind if of.kind in (str, int, float) else Converted(of.kind)
     if of.several:

@@ -78,6 +78,7 @@ Examples:
 )
 @option(
     "--data",
+    type=click.Path(),
     metavar="DATASET",
     group=_DATA,
     help="for training: a dataset made by `shoal preprocess`, which is a file or, with --deployment, can be "
@@ -87,6 +88,7 @@ Examples:
     "--input",
     "inputs",
     several=True,
+    type=click.Path(),
     metavar="FILE_OR_S3",
     group=_DATA,
     help="for preprocessing: raw reviews; for word embeddings: text",
@@ -94,6 +96,7 @@ Examples:
 @option(
     "--similarity",
     several=True,
+    type=click.Path(),
     metavar="FILE",
     group=_DATA,
     help="for word embeddings: files of word pairs with human similarity scores, to evaluate on",

@@ -93,7 +93,12 @@ _DETACHED: Rows = {
 @where_options
 @input_options
 @reading_options
-@option("--output", metavar="DIR_OR_S3", help="with --local: folder or s3://... for dataset.h5 and counts.json")
+@option(
+    "--output",
+    type=click.Path(),
+    metavar="DIR_OR_S3",
+    help="with --local: folder or s3://... for dataset.h5 and counts.json",
+)
 @option(
     "--runner",
     type=click.Choice(("auto", "local", "inline", "streaming", "spark")),

@@ -70,6 +70,7 @@ Examples:
 @option(
     "--data",
     group="Data",
+    type=click.Path(),
     metavar="DATASET",
     help="dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... (default with "
     "--deployment: the deployment's newest dataset)",

@@ -55,6 +55,20 @@ def test_a_parse_error_names_the_option(line, messages) -> None:
     messages.check(refusal.value.format_message())
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"train --local {flag} " for flag in ("--data", "--output", "--input", "--config", "--embeddings")),
+        *("preprocess --output ", "preprocess --stopwords ", "embed --similarity ", "embed --analogy "),
+        *("predict --model ", "predict --model m ", "report "),
+    ],
+)
+def test_an_empty_path_is_refused(line, messages) -> None:
+    with pytest.raises(click.UsageError) as refusal:
+        shoal.main(line.split(" "), standalone_mode=False)
+    messages.check(refusal.value.format_message())
+
+
 def test_a_value_may_look_like_an_option_after_an_equals_sign() -> None:
     values = parsed("--one=--flag", "--several=a", "--flag")
     assert (values["one"], values["several"], values["flag"]) == ("--flag", ("a",), True)
@@ -138,7 +152,7 @@ GIVEN = st.fixed_dictionaries(
         "--pair": st.tuples(*[st.floats(-1e9, 1e9).map(str)] * 2),
         "--bits": st.sampled_from([("16",), ("32",)]),
         "--share": st.floats(-1e9, 1e9).map(lambda number: (repr(number),)),
-        "--folder": TEXTS.map(lambda text: (text,)),
+        "--folder": TEXTS.filter(bool).map(lambda text: (text,)),
         "--a-text": (TEXTS | st.sampled_from(["off", "null", "~", "8e-3", "1_0", "<<", "2026-01-01", "- a", "#"])).map(
             lambda text: (text,)
         ),
