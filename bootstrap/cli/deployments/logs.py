@@ -33,9 +33,7 @@ Examples:
 @option(
     "--step", type=int, metavar="N", help="show only the newest N steps (default: 5 steps, and also nodes and guard)"
 )
-@option(
-    "--tail", type=int, default=10, metavar="N", help="number of lines to show from the end of each log (default: 10)"
-)
+@option("--tail", type=int, metavar="N", help="number of lines to show from the end of each log (default: 10)")
 @option(
     "--run",
     "of_run",
@@ -48,7 +46,7 @@ def run(
     target: Target,
     node: str | None,
     step: int | None,
-    tail: int,
+    tail: int | None,
     of_run: str | None,
     rank: int | None,
     follow: bool,
@@ -59,15 +57,15 @@ def run(
         if value is not None and value < least:
             raise UsageError(f"{flag} is {value}, but must be at least {least}")
     if of_run:
-        if node or step or wants_json():
-            raise UsageError("--run prints a run's output unchanged; leave out --node, --step and --json")
+        if node or step or tail or wants_json():
+            raise UsageError("--run prints a run's output unchanged; leave out --node, --step, --tail and --json")
         _print_run(target, of_run, rank, follow=follow)
         return 0
     if follow or rank is not None:
         raise UsageError(f"{'--follow' if follow else '--rank'} requires --run")
     if node and step:
         raise UsageError("--node and --step exclude each other; give one of them")
-    name, account = target.name, target.account
+    name, account, tail = target.name, target.account, tail or 10
     now = status.read_status(name, account, with_guard=False)
     excerpts: list[LogExcerpt] = []
     if not node:
@@ -97,7 +95,7 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
             ended, asked = not (follow and _is_active(target, run)), time.monotonic()
         for line in logs.more(rank):
             printed = True
-            print(printable(line), flush=True)  # noqa: T201
+            print(printable(line), flush=follow)  # noqa: T201
         if not ended:
             time.sleep(_PAUSE_SECONDS)
     if not printed:
