@@ -23,6 +23,9 @@ from shoal_local_aws.seams import ec2, requests
 from shoal_local_aws.service import Record, RefusedError, parameter
 
 _LOOK_SECONDS = 0.1
+_MOST_INSTANCES = 1000
+"""Maximum number of instances of a request. The error for more instances is from
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, read 2026-11-30."""
 _machines_of: dict[str, Machine] = {}
 
 
@@ -209,6 +212,11 @@ def _checked_image(parameters: Record) -> str:
         raise RefusedError("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
     if place and place not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.")
+    counts = parameter(parameters, "MinCount"), parameter(parameters, "MaxCount")
+    if any(each.isdecimal() and int(each) > _MOST_INSTANCES for each in counts):
+        raise RefusedError(
+            "InstanceLimitExceeded", f"You have requested more than {_MOST_INSTANCES} instances in one request."
+        )
     if parameter(parameters, "DryRun") == "true":
         raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
     return image

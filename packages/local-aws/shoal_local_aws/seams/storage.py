@@ -35,6 +35,9 @@ dispatch: PatchPoint[Callable[[str, str, str, Record, bytes, Record], Answer]] =
 error: Callable[..., Answer] = _s3.take("_object_error")
 """Returns an error document. Arguments: code, message, status, further elements by name."""
 
+delete_objects: PatchPoint[Callable[..., Answer]] = PatchPoint("_delete_objects", _s3)
+"""DeleteObjects. Arguments: bucket, body, headers of the request."""
+
 put_object: Callable[[str, str, bytes, Record], Answer] = _s3.take("_put_object")
 """PutObject. Arguments: bucket, key, body, headers of the request."""
 

@@ -20,6 +20,8 @@ from shoal_local_aws.seams import cloudwatch, storage
 from shoal_local_aws.service import Answer, Record, parameter
 
 _MAX_KEY_BYTES = 1024
+_MAX_DELETED = 1000
+_OBJECT = re.compile(rb"<(?:\w+:)?Object[\s>]")
 _NAMES = re.compile("<(Key|KeyMarker|NextKeyMarker|Prefix|Delimiter)>([^<]*)<")
 
 
@@ -46,6 +48,7 @@ def install(machines: Machines) -> None:
     storage.list_versions.wrap(_encoding)
     storage.list_uploads.wrap(_encoding)
     storage.dispatch.wrap(_refusing_long_keys)
+    storage.delete_objects.wrap(_refusing_many_keys)
 
 
 def _publish_bytes(identifier: str, folder: Path) -> None:
@@ -92,3 +95,19 @@ def _refusing_long_keys(dispatch: Callable[..., Answer]) -> Callable[..., Answer
         return dispatch(method, bucket, key, *rest)
 
     return dispatched
+
+
+def _refusing_many_keys(delete: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Make DeleteObjects refuse more than 1,000 keys, as S3 does.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html for the limit, and
+    https://github.com/capralifecycle/webapp-deploy-lambda/issues/179 for the error, both read 2026-11-30.
+    """
+
+    def deleted(bucket: str, body: bytes, *rest: Any) -> Answer:
+        if len(_OBJECT.findall(body)) > _MAX_DELETED:
+            message = "The XML you provided was not well-formed or did not validate against our published schema"
+            return storage.error("MalformedXML", message, 400)
+        return delete(bucket, body, *rest)
+
+    return deleted
