@@ -13,10 +13,12 @@ from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 from h5py import h5d, h5t, h5z
 
 from common.display import is_printable
 from common.errors import DataError
+from common.files import DOCUMENT_BYTES
 from common.json_values import parse_json_object
 from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, Column, is_digest
@@ -135,8 +137,11 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
     if layout.get_layout() != h5d.CONTIGUOUS or layout.get_external_count():
         raise DataError(f"{found.name} is not stored contiguously")
     # Many entries can refer to the same string. So sum the lengths of all entries' strings before reading the strings.
-    size = found.file.id.get_filesize()
-    if found.id.get_storage_size() != _WORD.itemsize * len(found) or _word_bytes(found, content) > size:
+    are_stored = found.id.get_storage_size() == _WORD.itemsize * len(found)
+    lengths = _word_lengths(found, content) if are_stored else np.empty(0, np.uint32)
+    if lengths.max(initial=0) > DOCUMENT_BYTES:
+        raise DataError(f"{found.name} has a word of more than {DOCUMENT_BYTES:,} bytes")
+    if not are_stored or lengths.sum(dtype=np.int64) > found.file.id.get_filesize():
         raise DataError(f"{found.name} declares {len(found):,} words, but not all of them are stored")
     read = [str(word) for word in found.asstr()[:]]
     if len(set(read)) != len(read) or not all(_is_word(word, settings.words) for word in read):
@@ -150,14 +155,15 @@ def _is_word(found: str, rule: str) -> bool:
     return bool(found) and is_printable(found) and not any(map(str.isspace, found))
 
 
-def _word_bytes(found: h5py.Dataset, content: BinaryIO) -> int:
+def _word_lengths(found: h5py.Dataset, content: BinaryIO) -> npt.NDArray[np.uint32]:
+    """Return the length of each word in bytes."""
     if not len(found):
-        return 0
+        return np.empty(0, np.uint32)
     content.seek(found.id.get_offset())
     entries = content.read(_WORD.itemsize * len(found))
     if len(entries) < _WORD.itemsize * len(found):
         raise DataError(f"{found.name} ends after the end of the file")
-    return int(np.frombuffer(entries, _WORD)["bytes"].sum(dtype=np.int64))
+    return np.frombuffer(entries, _WORD)["bytes"]
 
 
 def _own_array(file: h5py.File, *path: str) -> h5py.Dataset:

@@ -75,6 +75,15 @@ def one_long_word_many_times(file: h5py.File) -> None:
         raw.write(entry * 59_999)
 
 
+def very_long_word(file: h5py.File) -> None:
+    """Declare a length of 20 MB for the first word."""
+    place, name = file["vocabulary"].id.get_offset(), file.filename
+    file.close()
+    with Path(name).open("r+b") as raw:
+        raw.seek(place)
+        raw.write(np.uint32(20_000_000).tobytes())
+
+
 def one_long_row(file: h5py.File) -> None:
     """Write a row of 5 million zeros, which has only a few kilobytes when it is compressed."""
     for name, more in (
@@ -90,6 +99,7 @@ SPECIAL: dict[str, Callable[[h5py.File], None]] = {
     "virtual": virtual,
     "type as array": type_as_array,
     "one long word many times": one_long_word_many_times,
+    "a very long word": very_long_word,
     "one long row": one_long_row,
 }
 
