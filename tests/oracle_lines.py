@@ -11,6 +11,13 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
 MISSING = ("", "nan", "null", "<na>", "\\n")
 MARKS_OF_NOTHING = ("nan", "NaN", "NULL", "null", "\\N", "None", "NA", "<NA>")
+JOINED = {
+    "json": ("too_long", "not_json"),
+    "csv": ("too_long", "not_csv", "too_many_columns"),
+    "separated": ("too_long", "too_many_columns", "carriage_return"),
+    "fasttext": ("too_long", "bad_label"),
+    "text": ("too_long", "carriage_return"),
+}
 PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("negative", "positive"), ("false", "true")]
 
 
@@ -208,6 +215,13 @@ def decoded(line: bytes) -> str:
         raise Malformed("not_utf8") from None
 
 
+def one_line(line: bytes) -> str:
+    text = decoded(line).removesuffix("\r")
+    if text.rstrip("\r").count("\r") > 1:
+        raise Malformed("carriage_return")
+    return text
+
+
 def columns_review(fields: list[str], names: list[str] | None, file: File, rules: Rules):
     def place(name):
         return int(name) - 1 if names is None else names.index(name)
@@ -339,7 +353,12 @@ def csv_outcomes(lines: list[bytes], file: File, rules: Rules, names: list[str] 
 
 def outcomes(file: File, rules: Rules = Rules()):  # noqa: B008
     """Yield the number of each line, from 1, with its text and its rating or label, or the reason of its rejection."""
-    return ((number, found) for number, found in _outcomes(file, rules) if found != "blank")
+    for number, found in _outcomes(file, rules):
+        if found != "blank":
+            yield number, found
+        if found in JOINED.get(file.kind, ()):
+            for _ in range(file.content.split(b"\n")[number - 1].count(b"\r") - 1):
+                yield number, "carriage_return"
 
 
 def _outcomes(file: File, rules: Rules):
@@ -371,11 +390,12 @@ def _outcomes(file: File, rules: Rules):
             if file.kind == "json":
                 found = json_review(line, file, rules)
             elif file.kind == "separated":
-                found = columns_review(decoded(line).removesuffix("\r").split(file.separator), names, file, rules)
+                text = one_line(line) if names and len(names) == 1 else decoded(line).removesuffix("\r")
+                found = columns_review(text.split(file.separator), names, file, rules)
             elif file.kind == "fasttext":
                 found = fasttext_review(line, rules)
             else:
-                found = decoded(line).removesuffix("\r"), file.label
+                found = one_line(line), file.label
             yield number, found
         except Malformed as reason:
             yield number, str(reason)

@@ -8,6 +8,7 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.encodings import check_encoding_of_malformed
 from corpus.reading.formats import DOUBLE_QUOTES, LABEL_PAIRS, LABELS, NO_JSON_NUMBER, WRITE_NULL
+from corpus.reading.lines import check_line_ends
 from corpus.reading.sources import Source
 from corpus.reading.tally import Tally, list_values, other_labels
 
@@ -28,6 +29,7 @@ def check_input(tally: Tally, max_malformed: float, settings: Settings, *, dry_r
     if not lines:
         raise DataError("the input has no lines; give files with reviews")
     check_encoding_of_malformed(tally)
+    check_line_ends(tally)
     # Do not compare `malformed` with `max_malformed * lines`: in floating point, 0.29 * 100 is less than 29.
     if malformed / lines > max_malformed:
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))

@@ -32,10 +32,10 @@ class TextBatch(NamedTuple):
     kept: Sequence[tuple[object, ...]] = ()
 
 
-MalformedCallback = Callable[[str, int, bytes], None]
+MalformedCallback = Callable[[str, int, bytes | LongLine], None]
 """Function that is called for each malformed record.
 
-Its arguments are the reason, the number (from 1) of the record's line in the range, and the beginning of the record.
+Its arguments are the reason, the number (from 1) of the record's line in the range, and the record's first line.
 """
 
 _Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
@@ -67,7 +67,7 @@ def line_batches(
                 del lines[:skipped]
             if isinstance(lines, LongLine):
                 done += 1
-                malformed("too_long", done, lines.begins)
+                malformed("too_long", done, lines)
                 continue
             size = _even_batch_size(len(lines))
             for first in range(0, len(lines), size):
@@ -84,8 +84,8 @@ def line_batches(
 def _elements_only(name: str, malformed: MalformedCallback) -> MalformedCallback:
     """Return a callback for malformed elements of an array, which refuses elements with invalid syntax."""
 
-    def count(reason: str, number: int, element: bytes) -> None:
-        if reason == "not_json":
+    def count(reason: str, number: int, element: bytes | LongLine) -> None:
+        if reason == "not_json" and isinstance(element, bytes):
             require_syntax(element, name, number)
         malformed(reason, number, element)
 

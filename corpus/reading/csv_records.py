@@ -17,7 +17,6 @@ from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Format, LabelE
 from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
-from corpus.reading.tally import EXCERPT_BYTES
 
 _MIN_CONTAINED_RECORDS = 5
 """Minimum number of valid records inside one record that indicate an unclosed quote."""
@@ -48,6 +47,7 @@ class _Lines:
         """Start a record at the next line."""
         self.first = self.read + 1
         self.lines: list[bytes] = []
+        self.long: LongLine | None = None
         self.size = 0
         self.is_utf8 = True
 
@@ -77,6 +77,7 @@ class _Lines:
                 self._waiting.appendleft(line)
             else:
                 self._append(line.begins)
+                self.long = line
             raise _RecordTooLongError
         self._append(line)
         if self.size > MAX_LINE_BYTES + 1:
@@ -149,7 +150,7 @@ def record_batches(
                 try:
                     review = _review(fields, lines, parse, attempt, form)
                 except MalformedLineError as error:
-                    malformed(error.reason, lines.first, lines.lines[0][:EXCERPT_BYTES])
+                    malformed(error.reason, lines.first, lines.long or lines.lines[0])
                 else:
                     if (
                         form.value is not None

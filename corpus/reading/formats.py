@@ -22,6 +22,9 @@ LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (7, 8))
 
 KINDS = ("json", "array", "csv", "separated", "parquet", "fasttext", "text")
 
+CARRIAGE_RETURN = "carriage_return"
+"""Reason for the further lines that a malformed line contains, if carriage returns end them."""
+
 MALFORMED_REASONS = (
     "too_long",
     "not_csv",
@@ -36,6 +39,7 @@ MALFORMED_REASONS = (
     "bad_rating",
     "no_label",
     "bad_label",
+    CARRIAGE_RETURN,
 )
 """Reasons why a record is malformed, in the order of the checks.
 

@@ -7,9 +7,21 @@ because a file without newlines would fill the memory.
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
+from common.errors import DataError
 from corpus.reading.compression import BLOCK_BYTES
-from corpus.reading.formats import BYTE_ORDER_MARK, MAX_LINE_BYTES
-from corpus.reading.tally import EXCERPT_BYTES
+from corpus.reading.formats import BYTE_ORDER_MARK, CARRIAGE_RETURN, MAX_LINE_BYTES
+from corpus.reading.tally import EXCERPT_BYTES, Tally
+
+CONVERT_RETURNS = "convert it: tr -s '\\r' '\\n' < OLD > NEW"
+_MAX_JOINED_SHARE = 0.05
+_REASONS_OF_JOINED = {
+    "json": ("too_long", "not_json"),
+    "csv": ("too_long", "not_csv", "too_many_columns"),
+    "separated": ("too_long", "too_many_columns", CARRIAGE_RETURN),
+    "fasttext": ("too_long", "bad_label"),
+    "text": ("too_long", CARRIAGE_RETURN),
+}
+"""Reasons that apply to lines that carriage returns join, by kind of format."""
 
 
 class LongLine(NamedTuple):
@@ -18,6 +30,8 @@ class LongLine(NamedTuple):
     begins: bytes
     size: int
     """Length of the whole line in bytes, without the newline."""
+    returns: int = 0
+    """Number of carriage returns in the whole line."""
 
 
 def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
@@ -67,7 +81,30 @@ def without_byte_order_marks(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _long(line: bytes) -> LongLine:
-    return LongLine(line[:EXCERPT_BYTES], len(line))
+    return LongLine(line[:EXCERPT_BYTES], len(line), line.count(b"\r"))
+
+
+def count_record(
+    tally: Tally, kind: str, reason: str, address: str, start: int, number: int, line: bytes | LongLine
+) -> None:
+    """Count a malformed record of the format `kind` with the first line `line`.
+
+    If carriage returns may have joined lines, each one after the first counts as one more malformed line. Otherwise
+    many lines would count as one.
+    """
+    begins, returns = (line.begins, line.returns) if isinstance(line, LongLine) else (line, line.count(b"\r"))
+    tally.count_malformed(reason, address, start, number, begins)
+    if returns > 1 and reason in _REASONS_OF_JOINED.get(kind, ()):
+        tally.count_malformed(CARRIAGE_RETURN, address, start, number, begins, returns - 1)
+
+
+def check_line_ends(tally: Tally) -> None:
+    """Raise DataError if carriage returns joined more than 5% of the lines."""
+    joined = tally.malformed_by_reason.get(CARRIAGE_RETURN, 0)
+    if joined > _MAX_JOINED_SHARE * tally.counts["lines"]:
+        place = next((each for each in tally.malformed_lines() if each.reason == CARRIAGE_RETURN), None)
+        where = f"line {place.line} of {place.file}" if place else "a line of the input"
+        raise DataError(f"{where} contains several lines that end with carriage returns; {CONVERT_RETURNS}")
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
@@ -82,7 +119,7 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
     for block in blocks:
         if long is not None:
             rest, newline, block = block.partition(b"\n")
-            long = LongLine(long.begins, long.size + len(rest))
+            long = LongLine(long.begins, long.size + len(rest), long.returns + rest.count(b"\r"))
             if not newline:
                 continue
             yield long

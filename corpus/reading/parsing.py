@@ -11,6 +11,7 @@ from typing import NamedTuple
 from common.errors import DataError
 from corpus.reading.formats import (
     BLANK,
+    CARRIAGE_RETURN,
     FASTTEXT_PREFIX,
     MAX_LINE_BYTES,
     MISSING,
@@ -51,10 +52,11 @@ def line_parser(form: Format, encoder: LabelEncoder, code: int | None = None) ->
         return _json_parser(form, encoder, code)
     if form.kind == "separated":
         parse = fields_parser(form, encoder, code)
-        return lambda line: parse(_decoded(line).split(form.separator))
+        decode = one_line if len(form.columns) == 1 else _decoded
+        return lambda line: parse(decode(line).split(form.separator))
     if form.kind == "fasttext":
         return lambda line: _fasttext(line, encoder)
-    return lambda line: Review(_decoded(line), _required_code(code))
+    return lambda line: Review(one_line(line), _required_code(code))
 
 
 def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) -> Callable[[Sequence[str]], Review]:
@@ -200,6 +202,14 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     raise MalformedLineError("text_not_a_string")
+
+
+def one_line(line: bytes) -> str:
+    """Decode a line. Raises MalformedLineError also for several carriage returns before its end."""
+    text = _decoded(line)
+    if text.rstrip("\r").count("\r") > 1:
+        raise MalformedLineError(CARRIAGE_RETURN)
+    return text
 
 
 def _decoded(line: bytes) -> str:

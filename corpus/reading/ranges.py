@@ -18,6 +18,7 @@ from corpus.reading.batches import TextBatch, line_batches, range_content
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
 from corpus.reading.formats import BLANK, HOLDS_RECORDS, Format, LabelEncoder
+from corpus.reading.lines import LongLine, count_record
 from corpus.reading.parquet import group_sizes, row_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import size_of
@@ -112,11 +113,11 @@ def read_batches(
     changed.
     """
 
-    def malformed(reason: str, line: int, begins: bytes) -> None:
+    def malformed(reason: str, line: int, content: bytes | LongLine) -> None:
         if reason == HOLDS_RECORDS:
             tally.counts[reason] += 1
         elif reason != BLANK:
-            tally.count_malformed(reason, part.path, part.start, line, begins)
+            count_record(tally, part.format.kind, reason, part.path, part.start, line, content)
 
     if part.format.kind == "parquet":
         batches = row_batches(part, encoder, malformed)

@@ -66,14 +66,16 @@ class Tally:
         self._damaged: set[str] = set()
         self._labels = 0
 
-    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
-        """Count a malformed line.
+    def count_malformed(
+        self, reason: str, address: str, start: int, line: int, excerpt: bytes, number: int = 1
+    ) -> None:
+        """Count a malformed line, or a `number` of lines.
 
         `line` is the number of the line, from 1, in the range of `address` that begins at byte `start`. `excerpt` is
         the beginning of the line.
         """
         for name in ("lines", "malformed", f"malformed_by_reason.{reason}"):
-            self.counts[name] += 1
+            self.counts[name] += number
         found = self._found.setdefault(reason, [])
         if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])

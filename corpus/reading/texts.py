@@ -10,8 +10,9 @@ from common.errors import DataError
 from corpus.reading.batches import TextBatch
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.encodings import check_encoding_of_malformed, is_utf8, refuse_other_encoding
-from corpus.reading.formats import Format, LabelEncoder
-from corpus.reading.lines import LongLine, split_lines, without_byte_order_marks
+from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
+from corpus.reading.lines import LongLine, check_line_ends, count_record, split_lines, without_byte_order_marks
+from corpus.reading.parsing import one_line
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
 from corpus.reading.storage import open_blocks
@@ -35,6 +36,7 @@ def read_texts(sources: Sequence[Source], encoder: LabelEncoder, tally: Tally) -
             yield from read_batches(part, encoder, tally)
         _refuse_damage(tally)
     check_encoding_of_malformed(tally)
+    check_line_ends(tally)
 
 
 def read_text_stream(
@@ -47,6 +49,7 @@ def read_text_stream(
         content = without_byte_order_marks(blocks)
         yield from read_batches(Range(name, 0, WHOLE, form, UNLABELLED, False), encoder, tally, content)
     _refuse_damage(tally)
+    check_line_ends(tally)
 
 
 def _refuse_damage(tally: Tally) -> None:
@@ -81,26 +84,29 @@ def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
 def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[TextBatch]:
     """Yield the lines of plain text as texts.
 
-    A line that is too long or not UTF-8 is skipped, and `tally` counts it as malformed. Raises DataError if the first
-    lines that are not UTF-8 are in another encoding.
+    A line that is too long, is not UTF-8 or has several carriage returns is skipped, and `tally` counts it as
+    malformed. Raises DataError if the first lines that are not UTF-8 are in another encoding.
     """
     done = 0
     accented: list[bytes] = []
     for lines in split_lines(without_byte_order_marks(blocks)):
         if isinstance(lines, LongLine):
             done += 1
-            tally.count_malformed("too_long", name, 0, done, lines.begins)
+            count_record(tally, "text", "too_long", name, 0, done, lines)
             continue
         whole = b"\n".join(lines)
-        if is_utf8(whole):
+        known = is_utf8(whole)
+        if known and whole.count(b"\r") <= whole.count(b"\r\n") + 1:
             texts = [line.removesuffix("\r") for line in whole.decode().split("\n")]
         else:
-            if not tally.counts["malformed_by_reason.not_utf8"]:
+            if not known and not tally.counts["malformed_by_reason.not_utf8"]:
                 refuse_other_encoding(name, [accented, lines])
-            texts = [line.removesuffix(b"\r").decode() for line in lines if is_utf8(line)]
+            texts = []
             for number, line in enumerate(lines, done + 1):
-                if not is_utf8(line):
-                    tally.count_malformed("not_utf8", name, 0, number, line)
+                try:
+                    texts.append(one_line(line))
+                except MalformedLineError as error:
+                    count_record(tally, "text", error.reason, name, 0, number, line)
         if not accented and not whole.isascii():
             accented = [next(line for line in lines if not line.isascii())]
         done += len(lines)

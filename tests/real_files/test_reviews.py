@@ -23,6 +23,7 @@ from corpus.reading.encodings import check_encoding_of_malformed
 from corpus.reading.formats import LABELS
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.inspection import inspect_inputs
+from corpus.reading.lines import check_line_ends
 from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import other_labels
@@ -116,6 +117,7 @@ def rows_of(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     settings = inspected.settings(reading_settings(inspected.labelled, options))
     reviews, tally = read([part for task in cut_into_tasks(inspected.sources, 1) for part in task], settings)
     check_encoding_of_malformed(tally)
+    check_line_ends(tally)
     check_negative_labels(tally, 0.05, settings, "")
     if "advice" in row:
         check_input(tally, row.get("max_malformed", 0.05), settings, dry_run=True)

@@ -36,7 +36,7 @@ from corpus.reading.inputs.refusals import (
     require_no_lists,
     require_plain_columns,
 )
-from corpus.reading.inputs.unsupported import refuse_unsupported
+from corpus.reading.inputs.unsupported import refuse_joined_texts, refuse_unsupported
 from corpus.reading.lines import without_byte_order_marks
 from corpus.reading.parquet import first_values, open_parquet, row_bytes
 from corpus.reading.parsing import is_blank, json_field, split_label
@@ -115,6 +115,7 @@ def detect_format(
             f"{name} is plain text, which has no class; give the file with --positive-input or --negative-input, not "
             "with --input"
         )
+    refuse_joined_texts(name, lines)
     return DetectedFormat(Format(kind="text"), True, Counter())
 
 

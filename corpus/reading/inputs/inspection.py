@@ -25,6 +25,7 @@ from corpus.reading.inputs.listing import LeftOut, left_out_notes
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
 from corpus.reading.inputs.values import check_classes, check_labels, check_scales
+from corpus.reading.lines import check_line_ends
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_range
@@ -111,6 +112,7 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     inspected = {Source(**vars(found), format=each.format): each for found, each in detected.items()}
     sample = take_sample(tuple(inspected), reading_settings(labelled, options))
     check_encoding_of_malformed(sample.tally)
+    check_line_ends(sample.tally)
     wanted = {POSITIVE_NAME: positive} if positive is not None else {name: name for name in options.class_names}
     absent = (
         [] if options.others else [repr(wanted[name]) for name in wanted if sample.values and not sample.values[name]]

@@ -64,8 +64,10 @@ class _TooManyMalformedError(Exception):
 class _LimitedTally(Tally):
     """Tally that raises _TooManyMalformedError after many malformed records."""
 
-    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
-        super().count_malformed(reason, address, start, line, excerpt)
+    def count_malformed(
+        self, reason: str, address: str, start: int, line: int, excerpt: bytes, number: int = 1
+    ) -> None:
+        super().count_malformed(reason, address, start, line, excerpt, number)
         if self.counts["malformed"] > _MAX_MALFORMED:
             raise _TooManyMalformedError
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.encodings import is_utf8, refuse_other_encoding, refuse_wide_or_escaped
+from corpus.reading.lines import CONVERT_RETURNS
 
 SIGNATURE_BYTES = 6
 """Number of bytes from the start of a file that `check_signature` needs."""
@@ -28,6 +29,8 @@ _FOREIGN = re.compile(
 _TAG = re.compile(rb"\s*<(/?)[A-Za-z_][\w.:-]*(\s[^<>]*)?>\s*")
 _ARCHIVES = (*_SIGNATURES.values(), b"PK\x03\x04")
 _TAR_MAGIC = slice(257, 262)
+_MAX_RETURNS = 0.05
+"""Maximum number of carriage returns for each line of plain text."""
 _READ = (
     "convert it to JSON lines, CSV, TSV, fastText or plain text in UTF-8 (uncompressed, .gz, .bz2, .xz or .zst), or "
     "to Parquet"
@@ -74,10 +77,16 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
         )
     newlines = data.rstrip(b"\r\n").count(b"\n")
     if data.count(b"\r") - data.count(b"\r\n") > max(1, 20 * newlines):
-        raise DataError(f"{name} ends its lines with carriage returns only; convert it: tr '\\r' '\\n' < OLD > NEW")
+        raise DataError(f"{name} ends its lines with carriage returns only; {CONVERT_RETURNS}")
     refuse_other_encoding(name, [lines])
     if sum(not is_utf8(line) for line in lines) > len(lines) / 2:
         raise DataError(f"{name} is not text in UTF-8, nor in another common encoding; leave it out, or {_READ}")
+
+
+def refuse_joined_texts(name: str, lines: Sequence[bytes]) -> None:
+    """Raise DataError if carriage returns are so frequent in plain text that they probably end lines."""
+    if sum(line.rstrip(b"\r").count(b"\r") for line in lines) > max(1, _MAX_RETURNS * len(lines)):
+        raise DataError(f"many lines of {name} end with carriage returns only; {CONVERT_RETURNS}")
 
 
 def _are_elements(lines: Sequence[bytes]) -> bool:

@@ -61,7 +61,9 @@ def assert_equals_oracle_reading(ranges: list[Range], file: oracle.File, chosen:
     for reason in {reason for reason, _ in malformed}:
         lines = [number for each, number in malformed if each == reason]
         assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
-        assert [place.line for place in tally.malformed_lines() if place.reason == reason] == lines[:3]
+        assert [place.line for place in tally.malformed_lines() if place.reason == reason] == [*dict.fromkeys(lines)][
+            :3
+        ]
     assert bool(tally.damage_reports()) == file.broken
 
 

@@ -97,4 +97,4 @@ def test_a_long_line_keeps_its_beginning_and_size() -> None:
         yield from [b"y" * (1 << 20)] * 5
         yield b"\r\nz\n"
 
-    assert list(split_lines(blocks())) == [[b"x"], LongLine(b"y" * 320, (5 << 20) + 2), [b"z"]]
+    assert list(split_lines(blocks())) == [[b"x"], LongLine(b"y" * 320, (5 << 20) + 2, returns=1), [b"z"]]
