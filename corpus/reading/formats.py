@@ -33,6 +33,7 @@ MALFORMED_REASONS = (
     "not_an_object",
     "too_few_columns",
     "too_many_columns",
+    "header",
     "no_text",
     "text_not_a_string",
     "no_rating",

@@ -39,7 +39,7 @@ from corpus.reading.inputs.refusals import (
 from corpus.reading.inputs.unsupported import refuse_joined_texts, refuse_unsupported
 from corpus.reading.lines import without_byte_order_marks
 from corpus.reading.parquet import first_values, open_parquet, row_bytes
-from corpus.reading.parsing import is_blank, json_field, split_label
+from corpus.reading.parsing import is_blank, json_field, refuse_header, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
 PARQUET = b"PAR1"
@@ -346,7 +346,11 @@ def _detect_columns(
     if twice := next((each for each in header if named and each and header.count(each) > 1), None):
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
     columns = header if named else [str(number) for number in range(1, width + 1)]
-    records: list[dict[str, object]] = [dict(zip(columns, row, strict=True)) for row in whole[named:]]
+    records: list[dict[str, object]] = []
+    for row in whole[named:]:
+        with suppress(MalformedLineError):
+            refuse_header(row, columns if named else (), separator)
+            records.append(dict(zip(columns, row, strict=True)))
     if named:
         fields = {column: str(records[0][column]) if records else "" for column in columns}
         choice = choose_fields(name, fields, options, code)

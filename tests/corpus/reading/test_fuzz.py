@@ -91,6 +91,7 @@ def content_of(kind: Kind, chance: random.Random, lines: int) -> bytes:
     """Return the content of a file with approximately `lines` mutated lines."""
     made = [kind.line(chance) for _ in range(lines)]
     broken = [mutated(chance, line, made[chance.randrange(lines)]) for line in made]
+    broken += [b"\r".join(made[:3]), *kind.first.splitlines()]  # lines with carriage returns, and a repeated header
     mark = b"\xef\xbb\xbf" if chance.random() < 0.2 else b""
     if kind.form.kind != "csv" and chance.random() < 0.02:  # the oracle needs a second for such a csv record
         broken[chance.randrange(lines)] += b" " * (MAX_LINE_BYTES - chance.randrange(600))
