@@ -29,8 +29,8 @@ def percent(share: float | None) -> str:
 
 
 def dollars(amount: float | None, per: str = "") -> str:
-    """Return an amount of dollars with `per` appended, such as `$1.50 per hour`, or `-` for None."""
-    return "-" if amount is None else f"${amount:,.2f}{per}"
+    """Return an amount of dollars with `per` appended, such as `$1.50 per hour`, or `unknown` for None."""
+    return "unknown" if amount is None else f"${amount:,.2f}{per}"
 
 
 def utc_time(moment: datetime | None) -> str:

@@ -37,14 +37,14 @@ class GroupStatus:
     and `ready` count nodes in these states.
 
     `role` is `train` or `read`. `instance_types` lists the instance types that nodes of the group can have; it is empty
-    if the launch template was deleted. `nodes` lists the instance type of each running node. If a node's boot report is
-    unreadable, the value of `ready` is unknown (None). `statuses` maps instance ids to the status that the node last
-    reported, or to the reason why that status is unreadable.
+    if the launch template was deleted, and None if AWS did not return it. `nodes` lists the instance type of each
+    running node. If a node's boot report is unreadable, the value of `ready` is unknown (None). `statuses` maps
+    instance ids to the status that the node last reported, or to the reason why that status is unreadable.
     """
 
     name: str
     role: str
-    instance_types: list[str]
+    instance_types: list[str] | None
     size: int
     desired: int
     running: int
@@ -97,6 +97,11 @@ class Status:
         return (stacks.owner_and_topology(self.stack) or ("", "unknown"))[1]
 
     @property
+    def unanswered(self) -> list[str]:
+        """What is unknown, and therefore has no price, because AWS did not answer."""
+        return [f"the instance types of the nodes '{each.name}'" for each in self.groups if each.instance_types is None]
+
+    @property
     def rate(self) -> float | None:
         """Current cost in dollars per hour, with spot nodes at on-demand prices.
 
@@ -110,9 +115,14 @@ class Status:
 
     @property
     def most(self) -> float | None:
-        """Cost in dollars per hour while everything runs; None in the same cases as `rate`."""
+        """Cost in dollars per hour while everything runs.
+
+        None in the same cases as `rate`, or if a group's instance types are unknown.
+        """
+        if self.unanswered:
+            return None
         return self._priced(
-            [(group.instance_types, group.size) for group in self.groups],
+            [(group.instance_types or [], group.size) for group in self.groups],
             self.cluster.most if self.cluster else [],
             max(1, self.jobs),
         )
@@ -183,11 +193,14 @@ def _node_status(account: Account, bucket: str | None, instance: str) -> NodeSta
         return f"Shoal cannot read its status: {reason_of(error)}"
 
 
-def _instance_types(account: Account, group: Any) -> list[str]:
+def _instance_types(account: Account, group: Any) -> list[str] | None:
     try:
         return scaling_group.instance_types(account.client("ec2"), group)
-    except (ClientError, LookupError):  # the launch template was deleted before the group
-        return []
+    except (ClientError, LookupError) as error:
+        # The launch template was deleted before the group: InvalidLaunchTemplateId.NotFound or .VersionNotFound
+        # (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, 2026-11-30).
+        deleted = isinstance(error, LookupError) or error.response["Error"]["Code"].endswith("NotFound")
+        return [] if deleted else None
 
 
 def _cluster(account: Account, identifier: str | None) -> ClusterStatus | None:

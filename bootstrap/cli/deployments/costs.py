@@ -54,12 +54,16 @@ def run(target: Target) -> Result:
         return with_unanswered(Result(content, [rows]), account, unanswered)
     hours = (now - created) / timedelta(hours=1)
     guard, most = current.guard, current.most
+    unanswered += current.unanswered
+    counted = guard.spent if guard else None
     content |= {
         "hours": hours,
-        "spent": guard.spent if guard else None,
+        "spent": counted,
         "as_of": guard.as_of if guard else None,
         "budget": guard.budget if guard else None,
-        "estimate": None if most is None else most * hours,
+        "estimate": None
+        if most is None
+        else max(most * hours, counted or 0.0),  # a larger topology may have run before
         "dollars_an_hour": current.rate,
         "why_not_billed": billed.why,
     }

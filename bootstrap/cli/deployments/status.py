@@ -60,6 +60,7 @@ def run(target: Target) -> Result:
     runs, run_rows = _runs(now, account)
     content = {**_content(now), "runs": runs, "kept": staying}
     result = Result(content, [[*_rows(now, account.region), *run_rows, *kept_rows]])
+    unanswered += now.unanswered
     unanswered += [f"the reports of the nodes '{group.name}'" for group in now.groups if group.ready is None]
     unanswered += [f"the runs ({row[1]})" for row in run_rows if runs is None]
     return with_unanswered(result, account, unanswered)
@@ -219,7 +220,7 @@ def describe_status(status: "NodeStatus | str") -> str:
 
 def _described(group: "GroupStatus") -> str:
     ready = "ready nodes unknown (see shoal logs)" if group.ready is None else f"{group.ready} ready"
-    types = " or ".join(group.instance_types) or "unknown"
+    types = " or ".join(group.instance_types or []) or "unknown"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(group.nodes).items()))
-    running = f"{group.running} running{f' ({kinds})' if kinds and len(group.instance_types) > 1 else ''}"
+    running = f"{group.running} running{f' ({kinds})' if kinds and len(group.instance_types or []) != 1 else ''}"
     return f"{types}: desired {group.desired} of at most {group.size}, {running}, {ready}"

@@ -39,7 +39,7 @@ def test_a_counted_cost_is_shown_even_if_it_is_zero(counted, shown):
 
 
 def test_zero_is_not_shown_as_unknown():
-    assert [dollars(0), dollars(None), percent(0), percent(None)] == ["$0.00", "-", "0.0%", "-"]
+    assert [dollars(0), dollars(None), percent(0), percent(None)] == ["$0.00", "unknown", "0.0%", "-"]
     kept = [KeptBucket(bucket="b", objects=each, bytes=each, monthly=each, why="new") for each in (0, None)]
     assert [kept_text(each) for each in kept] == [
         "s3://b, 0 objects, 0 bytes, $0.00 per month (new)",

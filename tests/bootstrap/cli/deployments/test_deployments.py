@@ -3,14 +3,17 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestDocument, RunRequest
+from bootstrap.lifecycle import status
 from bootstrap.lifecycle.bill import Bill
 from common.errors import ShoalError
 from infra import topology
@@ -84,6 +87,19 @@ def test_the_bill_of_a_deleted_deployment_covers_30_days(monkeypatch) -> None:
     assert shoal_here("costs", "gone").returncode == 0
     since = fetch_bill.call_args.args[2]
     assert timedelta(days=30) <= datetime.now(UTC) - since < timedelta(days=31)
+
+
+@pytest.mark.parametrize("code", ["UnauthorizedOperation", "InvalidLaunchTemplateId.NotFound"])
+def test_a_group_whose_instance_types_are_unknown_has_no_price_but_one_without_a_template_costs_nothing(
+    code, monkeypatch
+) -> None:
+    refused = Mock(side_effect=ClientError({"Error": {"Code": code}}, "DescribeLaunchTemplateVersions"))
+    monkeypatch.setattr(status.scaling_group, "instance_types", refused)
+    is_denied, types = code == "UnauthorizedOperation", status._instance_types(Mock(), {})
+    group = SimpleNamespace(name="train", nodes=["g5.xlarge"], instance_types=types, size=2)
+    guard = SimpleNamespace(unpriced="", standing=0.5, job=0.0, gpu={"g5.xlarge": 1.0}, emr={})
+    now = status.Status(name="pair", stack={}, groups=[group], cluster=None, guard=guard)  # type: ignore[arg-type]
+    assert (now.rate, now.most, len(now.unanswered)) == (1.5, None if is_denied else 0.5, is_denied)
 
 
 class Busy:
