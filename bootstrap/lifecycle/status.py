@@ -98,7 +98,7 @@ class Status:
 
     @property
     def unanswered(self) -> list[str]:
-        """What is unknown, and therefore has no price, because AWS did not answer."""
+        """Prices that are unknown, because AWS did not return the instance types."""
         return [f"the instance types of the nodes '{each.name}'" for each in self.groups if each.instance_types is None]
 
     @property

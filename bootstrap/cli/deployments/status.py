@@ -198,10 +198,12 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     )
     if guard:
         rows.append(("spent", spent(guard)))
-    if now.deletion:
+    if now.deletion or now.stack["StackStatus"].startswith("DELETE_"):
         return rows
     if guard:
         end = f"{utc_time(guard.ends)}; to extend: shoal extend {now.name} --hours H"
+    elif now.stack["StackStatus"] == "CREATE_IN_PROGRESS":  # the stack has no outputs yet
+        end = "not known until the stack is complete"
     else:
         end = f"none, because it has no guard; to delete it: shoal destroy {now.name}"
     return [*rows, ("end of life", end)]

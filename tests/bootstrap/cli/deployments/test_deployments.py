@@ -90,9 +90,7 @@ def test_the_bill_of_a_deleted_deployment_covers_30_days(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("code", ["UnauthorizedOperation", "InvalidLaunchTemplateId.NotFound"])
-def test_a_group_whose_instance_types_are_unknown_has_no_price_but_one_without_a_template_costs_nothing(
-    code, monkeypatch
-) -> None:
+def test_unknown_instance_types_make_the_price_unknown_but_a_deleted_template_does_not(code, monkeypatch) -> None:
     refused = Mock(side_effect=ClientError({"Error": {"Code": code}}, "DescribeLaunchTemplateVersions"))
     monkeypatch.setattr(status.scaling_group, "instance_types", refused)
     is_denied, types = code == "UnauthorizedOperation", status._instance_types(Mock(), {})
