@@ -26,6 +26,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.interrupt import mark_handled
 from bootstrap.lifecycle import failure, guard
+from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
@@ -112,7 +113,9 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
     before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
-    _refuse_during_training(request, before)
+    watching = _read_guard(request, before)
+    _refuse_during_training(request, before, watching)
+    _refuse_spent_budget(request, watching)
     _refuse_to_lose_data(request, before)
     generation, renewed = _generation(request, before)
     if renewed:
@@ -165,11 +168,7 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
     if after is None:
         raise ShoalError(f"somebody deleted the stack {request.stack_name} during the deployment; deploy it again")
     shutil.rmtree(folder, ignore_errors=True)
-    try:
-        watching = guard.read(request.account, request.deployment, after)
-    except ShoalError as error:
-        say(str(error))
-        watching = None
+    watching = _read_guard(request, after, say)
     return DeployResult(
         outputs=stacks.outputs(after),
         changed=bool(view.all()),
@@ -231,7 +230,28 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
         )
 
 
-def _refuse_during_training(request: DeployRequest, stack: Stack | None) -> None:
+def _read_guard(
+    request: DeployRequest, stack: Stack | None, say: Callable[[str], None] = lambda _: None
+) -> GuardReport | None:
+    """Return the report on the stack's guard, or None. A guard with invalid settings is not reported but passed to
+    `say`, because the deployment restores them."""
+    try:
+        return guard.read(request.account, request.deployment, stack) if stack else None
+    except ShoalError as error:
+        say(str(error))
+        return None
+
+
+def _refuse_spent_budget(request: DeployRequest, watching: GuardReport | None) -> None:
+    budget, spent = request.topology.guard.budget, watching.spent if watching else None
+    if budget is not None and spent is not None and budget <= spent:
+        raise ShoalError(
+            f"'{request.deployment}' has already spent ${spent:,.2f}, and `budget` in the topology's `guard` is "
+            f"${budget:,.2f}; set a higher `budget`, because the guard would delete the deployment"
+        )
+
+
+def _refuse_during_training(request: DeployRequest, stack: Stack | None, watching: GuardReport | None) -> None:
     """Raise ShoalError if GPU nodes run, because CloudFormation would move a changed node group to its first zone and
     replace the nodes."""
     running = [
@@ -242,11 +262,11 @@ def _refuse_during_training(request: DeployRequest, stack: Stack | None) -> None
     if running:
         raise ShoalError(
             f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), and this deployment could "
-            f"replace them; {_advice(request, stack)}"
+            f"replace them; {_advice(request, stack, watching)}"
         )
 
 
-def _advice(request: DeployRequest, stack: Stack | None) -> str:
+def _advice(request: DeployRequest, stack: Stack | None, watching: GuardReport | None) -> str:
     """Return how the user can end the running GPU nodes."""
     name = request.deployment
     deployment = Deployment(
@@ -255,11 +275,16 @@ def _advice(request: DeployRequest, stack: Stack | None) -> str:
         session=request.account.session,
         outputs=stacks.outputs(stack) if stack else {},
     )
+    announced = watching and watching.announced  # then the guard could delete the stack before the end of the run
     try:
         runs = listed_trainings(deployment)
     except ShoalError as error:
-        return f"perhaps for a run ({error}); wait until it ends, or stop it: shoal stop {name}"
+        return (
+            f"perhaps for a run ({error}); {'' if announced else 'wait until it ends, or '}stop it: shoal stop {name}"
+        )
     if active := [each.name for each in runs if not each.has_ended]:
+        if announced:
+            return f"stop the run {active[0]}: shoal stop {name}"
         return f"wait until the run {active[0]} ends, or stop it: shoal stop {name}"
     if runs:
         return f"the run {runs[-1].name} has ended; {runs[-1].collecting}"

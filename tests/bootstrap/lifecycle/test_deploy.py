@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from unittest.mock import Mock, call
 
 import pytest
@@ -164,6 +165,7 @@ def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, m
     changed = Mock(side_effect=EOFError)
     for module, name, answer in (
         (deploy, "_refuse_others", None),
+        (deploy, "_read_guard", None),
         (deploy, "_refuse_during_training", None),
         (deploy.stacks, "wait_until_deployable", stack),
         (deploy, "why_kept", ("it is kept" if kept else "", [])),
@@ -176,8 +178,20 @@ def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, m
     assert changed.called == (empty or kept)
 
 
+@pytest.mark.parametrize(("budget", "spent"), [(2.0, None), (2.0, 1.99), (None, 9.0), (2.0, 2.0), (0.05, 0.08)])
+def test_a_budget_that_is_already_spent_is_refused(budget, spent, messages) -> None:
+    request = deploy.DeployRequest(
+        topology=Mock(guard=Mock(budget=budget)), source="pair", deployment="pair", owner="ada"
+    )
+    with messages.raises(ShoalError) if budget and spent and budget <= spent else nullcontext():
+        deploy._refuse_spent_budget(request, Mock(spent=spent))
+
+
+@pytest.mark.parametrize("announced", [None, "announced"])
 @pytest.mark.parametrize("runs", [None, [], [True], [True, False]], ids=["unknown", "none", "ended", "active"])
-def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(runs, monkeypatch, messages) -> None:
+def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(
+    runs, announced, monkeypatch, messages
+) -> None:
     group = {"AutoScalingGroupName": "g1", "DesiredCapacity": 1}
     request = deploy.DeployRequest(topology=Mock(), source="pair", deployment="pair", owner="ada")
     request.__dict__["account"] = Mock()
@@ -188,7 +202,7 @@ def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(
     monkeypatch.setattr(deploy, "listed_trainings", Mock(return_value=trainings, side_effect=found))
     monkeypatch.setattr(deploy.fleet, "scaling_groups", lambda *_: [(group, {topology.TAG_START: "train"})])
     with messages.raises(ShoalError):
-        deploy._refuse_during_training(request, None)
+        deploy._refuse_during_training(request, None, Mock(announced=announced))
 
 
 @pytest.mark.parametrize("looks", ["CREATE_IN_PROGRESS", "UPDATE_COMPLETE", None, "interrupted"])

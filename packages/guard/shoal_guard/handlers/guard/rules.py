@@ -289,7 +289,8 @@ def limits(settings: GuardSettings, now: datetime, account: GuardState, observed
         due = (
             now if is_spent else (account.as_of or now) + timedelta(hours=left / account.rate) if account.rate else None
         )
-        remedy = f"To keep it, raise `budget` {settings.budget_place} and deploy again."
+        first = "stop an active run, then " if settings.bucket else ""  # `shoal deploy` refuses while a run is active
+        remedy = f"To keep it, {first}raise `budget` {settings.budget_place} and deploy again."
         yield Limit(
             name="budget",
             value=f"{settings.budget:.2f}",
