@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import MOST_RANKS, described_options, option
+from bootstrap.cli.figures import deletion_text
+from bootstrap.cli.output import print_warning
 from common.errors import UsageError
 from common.options import Option, flag
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
+    from bootstrap.aws.deployment import Deployment
 
 
 _REGION = "AWS region (default: the region of your AWS configuration, or us-east-1)"
@@ -185,3 +188,11 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(launch=given, **options)
 
     return with_launch
+
+
+def warn_of_deletion(deployment: "Deployment") -> None:
+    """Print a warning if the guard of a deployment has announced its deletion, before work on it starts."""
+    from bootstrap.lifecycle.deletion import announced_deletion
+
+    if found := announced_deletion(deployment):
+        print_warning(f"{deployment.name}: {deletion_text(found)}")

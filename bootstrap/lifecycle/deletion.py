@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from shoal_guard.deletion import reason_of_deletion
+from shoal_guard.deletion import AnnouncedDeletion, reason_of_deletion
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
-from bootstrap.aws.deployment import deleted_stacks, existing_names, name_of
-from bootstrap.lifecycle.guard import GuardReport
+from bootstrap.aws.deployment import Deployment, deleted_stacks, existing_names, name_of
+from bootstrap.aws.guard import GuardReport, find_announcement
 
 DeletionState = Literal["announced", "started", "complete"]
 _RECENT = timedelta(days=1)
@@ -32,8 +32,7 @@ class Deletion:
 def find_deletion(account: Account, stack: Mapping[str, Any], guard: GuardReport | None = None) -> Deletion | None:
     """Return the announced, started or complete deletion of a stack, or None."""
     if not stack["StackStatus"].startswith("DELETE_"):
-        announced = guard.announced if guard else None
-        return Deletion(state="announced", by_guard=True, **vars(announced)) if announced else None
+        return _announced(guard.announced if guard else None)
     is_complete = stack["StackStatus"] == "DELETE_COMPLETE"
     status = "DELETE_COMPLETE" if is_complete else "DELETE_IN_PROGRESS"
     for event in stacks.events(account.client("cloudformation"), stack["StackId"]):
@@ -43,6 +42,17 @@ def find_deletion(account: Account, stack: Mapping[str, Any], guard: GuardReport
             state: DeletionState = "complete" if is_complete else "started"
             return Deletion(state=state, at=at, by_guard=reason is not None, reason=reason or "")
     return None
+
+
+def announced_deletion(deployment: Deployment) -> Deletion | None:
+    """Return the deletion that a deployment's guard has announced, or None."""
+    return _announced(find_announcement(deployment))
+
+
+def _announced(found: AnnouncedDeletion | None) -> Deletion | None:
+    if found is None:
+        return None
+    return Deletion(state="announced", at=found.at, by_guard=True, reason=found.reason, remedy=found.remedy)
 
 
 def last_deletion(account: Account, deployment: str) -> Deletion | None:

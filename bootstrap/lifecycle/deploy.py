@@ -20,13 +20,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import cdk, clusters, policies, stacks
+from bootstrap.aws import cdk, clusters, guard, policies, stacks
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.guard import GuardReport
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.interrupt import mark_handled
-from bootstrap.lifecycle import failure, guard
-from bootstrap.lifecycle.guard import GuardReport
+from bootstrap.lifecycle import failure
 from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars

@@ -16,8 +16,8 @@ from shoal_guard.sweep.sweeping import KEPT, UNVERIFIED, FoundResource
 from bootstrap.aws import fetched, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment, deleted_stacks
+from bootstrap.aws.guard import GuardReport
 from bootstrap.lifecycle import status
-from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket, kept_bucket, measure_kept
 from bootstrap.removal.ownership import Ownership
 from bootstrap.removal.sweep import find_resources

@@ -14,13 +14,12 @@ from shoal_guard.sweep.account import reason_of
 
 from bootstrap.agent import documents
 from bootstrap.agent.node_documents import NodeStatus
-from bootstrap.aws import clusters, stacks
+from bootstrap.aws import clusters, guard, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
+from bootstrap.aws.guard import GuardReport
 from bootstrap.aws.stacks import Stack
-from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.deletion import Deletion, find_deletion
-from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report, fleet, scaling_group
 from bootstrap.training.places import managed_job
 from common.errors import DataError

@@ -27,7 +27,8 @@ from common.errors import ShoalError
 )
 @option("--yes", is_flag=True, expose_value=False, help="has no effect, because this command does not ask")
 def run(target: Target, hours: float) -> Result:
-    from bootstrap.lifecycle import guard, status
+    from bootstrap.aws import guard
+    from bootstrap.lifecycle import status
 
     name = target.name
     account = target.account

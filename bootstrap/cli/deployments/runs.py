@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from bootstrap.cli.command import command, option
+from bootstrap.cli.figures import dollars
 from bootstrap.cli.output import Result, Rows, Table
 from common.display import join_lines
 from common.errors import UsageError
@@ -46,7 +47,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None) -> Result:
         **{measure: partial(_measured, measure=measure) for measure in measures},
         "time": "{seconds:duration}",
         "rows/s": "{rows_per_second:,.0f}",
-        "cost": "{dollars:dollars}",
+        "cost": lambda each: "-" if each["dollars"] is None else dollars(each["dollars"]),
     }
     warnings = [*comparing.warnings(found), *(f"left out: {each}" for each in problems)]
     return Result(

@@ -21,7 +21,7 @@ from bootstrap.cli.learning.dataset_summary import (
 )
 from bootstrap.cli.output import Part, Result, Rows, say, table
 from bootstrap.cli.output_folder import sole_writer
-from bootstrap.cli.target import Target, where_options
+from bootstrap.cli.target import Target, warn_of_deletion, where_options
 from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
@@ -186,8 +186,9 @@ def _preprocess_on(
     from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
     launch = LaunchOptions(runner=runner, detach=detach, force=force)
+    deployment = find_deployment(target.name, target.account)
+    warn_of_deletion(deployment)
     with Bars() as bars:
-        deployment = find_deployment(target.name, target.account)
         return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, launch=launch, **how)
 
 

@@ -11,7 +11,7 @@ import click
 from bootstrap.cli.command import typed_options
 from bootstrap.cli.config_options import given_words
 from bootstrap.cli.output_folder import sole_writer
-from bootstrap.cli.target import Target
+from bootstrap.cli.target import Target, warn_of_deletion
 from bootstrap.progress import Bars
 from common.errors import TrainingError, UsageError
 from trainer.command_line import from_args
@@ -69,6 +69,7 @@ def place_of(
     from bootstrap.training.attaching import place_on
 
     deployment = find_deployment(target.name, target.account)
+    warn_of_deletion(deployment)
     most = launch.get("max_dollars") or deployment.max_dollars
     return place_on(deployment, LaunchOptions(**{**launch, "max_dollars": most}))
 

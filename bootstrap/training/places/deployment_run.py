@@ -163,6 +163,8 @@ class DeploymentRun(AgentRun):
         if running:
             self._seen = time.monotonic()
         elif not any(group.desired for group in retrying(partial(fleet.groups, self.deployment))):
+            if why := self.why_guard_stopped():
+                raise ShoalError(f"the guard stopped the nodes of '{name}', because {why}")
             raise ShoalError(f"somebody stopped the nodes of '{name}'{RESUME_HINT}")
         elif time.monotonic() - self._seen > LONGEST_READY_SECONDS:
             raise ShoalError(f"no node of '{name}' is left, and AWS does not start new nodes{RESUME_HINT}")
@@ -204,9 +206,9 @@ class DeploymentRun(AgentRun):
         }
 
     def why_stopped(self, summary: Mapping[str, Any]) -> str:
-        """Return why the run stopped (its cost limit or a user) and what finishing the run would cost."""
+        """Return why the run stopped (its cost limit, the guard or a user) and what finishing the run would cost."""
         request = self.launch.request
-        why = "somebody stopped it"
+        why = super().why_stopped(summary)
         if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
             why = f"it would have cost more than ${request.max_dollars:g}"
         done, spent = summary["rows_seen"], self.spent()

@@ -22,6 +22,7 @@ from bootstrap.agent.node_documents import Attempt, RunEnd
 from bootstrap.agent.store import Store, StoredFile, ignore
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.guard import find_announcement
 from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import Abandoned, is_credentials_error
@@ -157,7 +158,15 @@ class RemoteRun(Run):
 
         The text completes "the run stopped, because".
         """
-        return "somebody stopped it"
+        why = self.why_guard_stopped()
+        return f"the guard stopped it, because {why}" if why else "somebody stopped it"
+
+    def why_guard_stopped(self) -> str:
+        """Return why the deployment's guard stopped the run, and what to do before --resume; "" if it did not."""
+        found = find_announcement(self.deployment) if self.deployment else None
+        if found is None or not found.stops_runs:
+            return ""
+        return f"{found.reason}; do this before --resume: {found.remedy[:1].lower()}{found.remedy[1:].rstrip('.')}"
 
     @abstractmethod
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:

@@ -21,6 +21,8 @@ class AnnouncedDeletion:
     at: datetime
     reason: str
     remedy: str
+    stops_runs: bool = False
+    """True if the guard has asked the active runs to stop."""
 
 
 def announced_deletion(
@@ -34,7 +36,9 @@ def announced_deletion(
         if limit.near and limit.due and sent and sent.value == limit.value:
             stopped = [stop.at + STOPPING] if stop and stop.value == limit.value else []
             at = max(limit.due, sent.at + SHORTEST_NOTICE, *stopped)
-            announced.append(AnnouncedDeletion(at=at, reason=limit.reason, remedy=limit.remedy))
+            announced.append(
+                AnnouncedDeletion(at=at, reason=limit.reason, remedy=limit.remedy, stops_runs=bool(stopped))
+            )
     return min(announced, key=lambda each: each.at, default=None)
 
 

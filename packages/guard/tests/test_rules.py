@@ -18,6 +18,7 @@ from shoal_guard.handlers.guard.rules import (
     SHORTEST_NOTICE,
     GuardSettings,
     GuardState,
+    SentNotice,
     charged,
     cluster_is_idle,
     decide,
@@ -111,6 +112,12 @@ def test_an_announced_deletion_has_its_earliest_time_and_its_reason(budget, warn
     account, actions = decide(using, now, GuardState(), NOTHING)
     announced = announced_deletion(using, now, account, replace(NOTHING, extension=extension))
     assert (announced and (announced.at, announced.reason)) == (at and (CREATED + timedelta(minutes=at), reason))
+    stop = {**account.notices, "stop": SentNotice(value=f"{using.budget or 0:.2f}", at=now)}
+    stopping = announced_deletion(using, now, replace(account, notices=stop), replace(NOTHING, extension=extension))
+    assert (bool(announced and announced.stops_runs), bool(stopping and stopping.stops_runs)) == (
+        False,
+        bool(budget and at),
+    )
     if warned == 300:
         assert (actions[0].subject, "When" not in actions[0].text) == ("Guard: mine has spent its budget", True)
 

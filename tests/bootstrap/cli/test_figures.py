@@ -1,11 +1,16 @@
 """Sizes, durations and costs as text."""
 
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
+from shoal_guard.deletion import AnnouncedDeletion
 
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.guard import GuardReport
 from bootstrap.cli.figures import dollars, duration, kept_text, percent, spent
-from bootstrap.lifecycle.guard import GuardReport
+from bootstrap.cli.target import warn_of_deletion
+from bootstrap.lifecycle import deletion
 from bootstrap.lifecycle.kept import KeptBucket
 from common.display import size
 
@@ -45,3 +50,15 @@ def test_zero_is_not_shown_as_unknown():
         "s3://b, 0 objects, 0 bytes, $0.00 per month (new)",
         "s3://b, of unknown size and price (new)",
     ]
+
+
+def test_work_on_a_deployment_begins_with_a_warning_of_its_announced_deletion(monkeypatch, capsys):
+    found = AnnouncedDeletion(at=NOON, reason="its budget of $0.50 is spent", remedy="To keep it, do this.")
+    monkeypatch.setattr(deletion, "find_announcement", Mock(side_effect=[found, None]))
+    deployment = Deployment(name="mine", topology="starter", session=Mock(), outputs={})
+    for _ in range(2):
+        warn_of_deletion(deployment)
+    assert capsys.readouterr().err == (
+        "warning: mine: its guard will delete it at about 2026-01-02 12:00 UTC, because its budget of $0.50 is spent; "
+        "to keep it, do this\n"
+    )

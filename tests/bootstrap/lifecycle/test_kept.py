@@ -8,10 +8,10 @@ import pytest
 from botocore.exceptions import ClientError
 from shoal_guard.sweep.sweeping import DELETED, KEPT, UNVERIFIED, FoundResource
 
-from bootstrap.aws import stacks
-from bootstrap.lifecycle import destroy_preview, fetch, guard
+from bootstrap.aws import guard, stacks
+from bootstrap.aws.guard import GuardReport
+from bootstrap.lifecycle import destroy_preview, fetch
 from bootstrap.lifecycle.bill import fetch_bill
-from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import kept_bucket
 from bootstrap.lifecycle.status import ClusterStatus, GroupStatus, Status
 from bootstrap.training.places import managed

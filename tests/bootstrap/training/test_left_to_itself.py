@@ -2,14 +2,17 @@
 
 import secrets
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from shoal_guard.deletion import AnnouncedDeletion
 
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import find_training
+from bootstrap.training.places import followed
 from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.followed import LONGEST_STOP_SECONDS
@@ -64,3 +67,15 @@ def test_the_rest_of_the_cost_limit_determines_the_time_of_the_nodes(monkeypatch
     run._spending = SimpleNamespace(so_far=lambda: None, hourly=lambda: None)
     with messages.raises(ShoalError):
         run._until()
+
+
+@pytest.mark.parametrize("stops_runs", [True, False])
+def test_a_run_that_the_guard_stopped_says_why_and_what_to_do(stops_runs, monkeypatch, messages):
+    launch = NodeLaunch(Fleet().deployment, "demo.20260102T030405-0a1b")
+    launch._request = request()
+    run = DeploymentRun(launch, PreparedDataset(DATASET), TrainConfig(data=Path("dataset"), output=Path("output")))
+    found = AnnouncedDeletion(
+        at=datetime.now(UTC), reason="REASON", remedy="To keep it, do this.", stops_runs=stops_runs
+    )
+    monkeypatch.setattr(followed, "find_announcement", lambda _: found)
+    messages.check(run.why_stopped({"rows_seen": 0}))

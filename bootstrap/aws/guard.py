@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from shoal_guard.deletion import AnnouncedDeletion, announced_deletion
 from shoal_guard.handlers.guard.observation import Observation
 from shoal_guard.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
@@ -20,6 +20,7 @@ from shoal_guard.handlers.guard.rules import GuardSettings, GuardState
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
+from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.stacks import Stack
 from common.errors import ShoalError
 from infra import topology
@@ -96,6 +97,18 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
         unpriced=settings.unpriced,
         announced=announced_deletion(settings, now, spending, Observation(created=created, extension=added)),
     )
+
+
+def find_announcement(deployment: Deployment) -> AnnouncedDeletion | None:
+    """Return the deletion that a deployment's guard has announced, or None. Also return None if Shoal cannot read the
+    guard's state."""
+    account = Account(deployment.session)
+    try:
+        stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment.name))
+        report = read(account, deployment.name, stack) if stack else None
+    except (BotoCoreError, ClientError, ShoalError):
+        return None
+    return report.announced if report else None
 
 
 def extend(account: Account, deployment: str, guard: GuardReport, hours: float) -> datetime:
