@@ -133,7 +133,11 @@ def list_stacks(account: Account) -> tuple[dict[str, list[Any]], str]:
 def list_deployments(account: Account) -> tuple[list[tuple[str, str]], str]:
     """Return the name and region of each deployment, and a text that names the regions that could not be checked."""
     by_region, unchecked = list_stacks(account)
-    return [(name, region) for region, found in by_region.items() for name in existing_names(found)], unchecked
+    return _listed(by_region), unchecked
+
+
+def _listed(by_region: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[tuple[str, str]]:
+    return [(name, region) for region, found in by_region.items() for name in existing_names(found)]
 
 
 def _stacks(cloudformation: Any) -> list[Any]:
@@ -168,9 +172,11 @@ def no_such_deployment(deployment: str, account: Account) -> ShoalError:
     """Return an error for a missing deployment. Its message names the existing deployments in all regions."""
     missing = f"there is no deployment '{deployment}' in {account.region}"
     try:
-        existing, unchecked = list_deployments(account)
+        by_region, unchecked = list_stacks(account)
     except (BotoCoreError, ClientError) as error:
         return ShoalError(f"{missing}; Shoal cannot list the existing deployments ({reason_of(error)})")
+    existing = _listed(by_region)
+    was_deleted = any(name_of(each) == deployment for each in by_region[account.region])
     if elsewhere := next((region for name, region in existing if name == deployment), None):
         return ShoalError(f"{missing}, but {elsewhere} has one of this name: add --region {elsewhere}")
     similar = difflib.get_close_matches(deployment, [name for name, _region in existing], 1)
@@ -186,5 +192,6 @@ def no_such_deployment(deployment: str, account: Account) -> ShoalError:
         )
         + (f" deployments: {listed}" if listed else "")
         + (f"; Shoal could not check these regions: {unchecked}" if unchecked else "")
+        + (f"; `shoal status {deployment}` says when and why it was deleted" if was_deleted else "")
         + f"; `shoal deploy TOPOLOGY --deployment {deployment}` creates one"
     )

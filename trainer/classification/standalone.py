@@ -74,6 +74,8 @@ def tokens(text: str) -> list[str]:
 
 
 def main() -> None:
+    if len(sys.argv) > 1:
+        sys.exit("usage: python predict.py < texts.txt")
     model = Model()
     for line in sys.stdin.buffer:
         text = line.decode("utf-8", "replace").rstrip("\r\n")

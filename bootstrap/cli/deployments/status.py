@@ -69,6 +69,7 @@ def run(target: Target) -> Result:
 def _all(target: Target) -> Result:
     """Return one row per deployment. If Shoal could not read a deployment, its row shows the error."""
     from botocore.exceptions import BotoCoreError, ClientError
+    from shoal_guard.sweep.account import reason_of
 
     from bootstrap.aws.account import Account
     from bootstrap.aws.deployment import existing_names, list_stacks
@@ -79,7 +80,7 @@ def _all(target: Target) -> Result:
     by_region, unchecked = list_stacks(account)
     if target.region:
         by_region, unchecked = {account.region: by_region[account.region]}, ""
-    listed, deletions = list[dict[str, Any]](), dict[str, "Deletion"]()
+    listed, deletions, unanswered = list[dict[str, Any]](), dict[str, "Deletion"](), list[str]()
     for region, found in by_region.items():
         here: Account = account if region == account.region else connect_account(region)
         for name in existing_names(found):
@@ -91,11 +92,14 @@ def _all(target: Target) -> Result:
             except (BotoCoreError, ClientError, ShoalError) as failure:
                 error = str(failure)
             listed.append({"deployment": name, "region": region, **one, "error": error})
-        deletions |= deletion.recent_deletions(here, found)
+        try:
+            deletions |= deletion.recent_deletions(here, found)
+        except (BotoCoreError, ClientError) as failure:
+            unanswered.append(f"the recent deletions in {region}: {reason_of(failure)}")
     nowhere = "" if target.region else " or any other region"
     text = _ALL if listed else f"no deployment in {account.region}{nowhere}"
     note = f"note: Shoal could not check these regions: {unchecked}" if unchecked else ""
-    unanswered = [f"{each['deployment']} in {each['region']}: {each['error']}" for each in listed if each["error"]]
+    unanswered += [f"{each['deployment']} in {each['region']}: {each['error']}" for each in listed if each["error"]]
     content = {
         "deletions": {name: vars(each) for name, each in deletions.items()},
         "deployments": listed,

@@ -23,6 +23,7 @@ from bootstrap.progress import Bars
 from common.display import join_lines, plural, printable
 from common.errors import DataError, ShoalError, UsageError
 from corpus.dataset_settings import Settings
+from corpus.reading.s3 import is_s3
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.storage import check_writable, writable
 
@@ -113,7 +114,7 @@ def run(
     if header and wants_json():
         raise UsageError("--header names the columns of a table; leave it out, because --json names each value")
     if not files:
-        require_files_for({"exclude": options["exclude"]})
+        require_files_for({"exclude": options["exclude"], **_options_with_files(options)})
     require_s3(model, *files, output)
     loaded = open_model(model)
     if loaded.classes:
@@ -135,6 +136,12 @@ def require_files_for(options: dict[str, Any]) -> None:
     for name, value in options.items():
         if value not in (None, (), False):
             raise UsageError(f"--{name.replace('_', '-')} requires input files; give the files before this option")
+
+
+def _options_with_files(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with names of fields that contain a file, because `--keep FIELD FILE` takes both words."""
+    fields = {name: options[name] or () for name in ("keep", "text_field")}
+    return {name: each for name, each in fields.items() if any(is_s3(word) or Path(word).exists() for word in each)}
 
 
 def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> None:

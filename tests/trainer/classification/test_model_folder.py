@@ -3,6 +3,7 @@
 import json
 import runpy
 import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
@@ -294,7 +295,7 @@ def test_an_onnx_file_gives_the_probabilities_of_the_model(tmp_path, name):
         assert np.abs(found - expected).max() < 1e-5
 
 
-def test_a_program_without_shoal_gives_the_labels_and_probabilities_of_the_model(tmp_path):
+def test_a_program_without_shoal_gives_the_labels_and_probabilities_of_the_model(tmp_path, monkeypatch):
     words, classes = ("don't", "good", "!", "\u00e9t\u00e9", "bad"), ("a", "b", "c")
     texts = [
         "Don\u2019t &amp; GOOD bad the good bad",
@@ -314,6 +315,9 @@ def test_a_program_without_shoal_gives_the_labels_and_probabilities_of_the_model
         names = {0: "negative", 1: "positive"}
         assert [label for label, _ in found] == [names.get(each.label, each.label) for each in expected]
         assert np.abs(np.array([own for _, own in found]) - [each.probabilities for each in expected]).max() < 1e-6
+    monkeypatch.setattr(sys, "argv", ["predict.py", "texts.txt"])
+    with pytest.raises(SystemExit, match="^usage: "):
+        runpy.run_path(str(tmp_path / "0" / "predict.py"), run_name="__main__")
 
 
 @pytest.mark.slow

@@ -47,6 +47,7 @@ def deployments(shared_clients) -> None:
         "attach strater --output nowhere",
         "stop strater",
         "ssh strater 1",
+        "logs gone",
     ],
 )
 def test_an_unknown_deployment_is_reported_with_the_existing_ones(command, messages) -> None:
@@ -171,5 +172,9 @@ def test_status_without_a_name_lists_the_deployments_of_all_regions(aws) -> None
     with aws.faults.during(Denied(service="cloudformation", operation="DescribeStacks")):
         unread = json.loads(shoal_here("status", "--json").stdout)["deployments"]
     assert ["AccessDenied" in each["error"] for each in unread] == [True, True]
+    with aws.faults.during(Denied(service="cloudformation", operation="DescribeStackEvents")):
+        undated = shoal_here("status", "--region", "us-east-1")
+    assert (undated.returncode, "starter" in undated.stdout) == (1, True)
+    assert "the recent deletions in us-east-1: " in undated.stderr
     with aws.faults.during(Denied(service="ec2", operation="DescribeRegions")):
         assert "all other regions" in shoal_here("status").stdout
