@@ -20,8 +20,8 @@ from corpus.reading.lines import LongLine
 from corpus.reading.tally import EXCERPT_BYTES, excerpt_of
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
-# Loops over strings are unrolled, so that the time is linear in damaged files, too. Possessive quantifiers match wrongly
-# before Python 3.11.5 (https://github.com/python/cpython/issues/106052, read on 2026-11-30).
+# Loops over strings are unrolled, so that the time is linear in damaged files, too. Possessive quantifiers match
+# wrongly before Python 3.11.5 (https://github.com/python/cpython/issues/106052, read on 2026-11-30).
 _IN_QUOTES = rb'[^"\\]*(?:\\.[^"\\]*)*'
 _STRING = re.compile(rb'"%b"' % _IN_QUOTES, re.DOTALL)
 _INSIDE_STRING = re.compile(_IN_QUOTES, re.DOTALL)
