@@ -23,7 +23,10 @@ COMMANDS = {
     "guard": [("python test_example.py", ""), ("python -m shoal_guard --help", "STACK")],
     "local-aws": [
         ("python -m pytest -q -p no:cacheprovider test_example.py", "1 passed"),
-        ("shoal-local-aws -- python -m mrjob.examples.mr_word_freq_count -r emr infra.py", '"raise"\t1\n'),
+        (
+            "shoal-local-aws -- python -m mrjob.examples.mr_word_freq_count -r emr --no-read-logs infra.py",
+            '"raise"\t1\n',
+        ),
     ],
 }
 """For each package, the commands of its example with a part of their output.
