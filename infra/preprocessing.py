@@ -76,7 +76,7 @@ class Preprocessing(Stage):
             construct_id,
             deployment,
             wheels=libraries.of_cluster(spec),
-            packages=("common", "corpus", "jobs", *AGENT),
+            packages=("common", "corpus", "jobs", "bootstrap/preprocessing/emr/preprocess.sh", *AGENT),
             script="preprocessing/emr/install.sh",
         )
         self._key = deployment.key

@@ -1,98 +1,48 @@
-"""Job that reduces raw reviews to distinct texts. It applies rules 1 to 8 of docs/reference/dataset.md except the
-vocabulary.
+"""Job that prints the distinct texts of reviews.
 
-Input: one task (`corpus.reading.ranges`) per line. The mapper itself reads the byte ranges that its task names. Output:
-one side file for each part, in `--distinct` (a folder or s3://...), and records. The records are tallies, and blocks of
-word counts: one block for each bucket of hashes.
-
-The name of a side file must depend only on its part, not on the task, because a retried task must write the same bytes
-to the same address.
+python -m jobs.deduplicate reviews.json.gz
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
-import numpy as np
-from mrjob.protocol import BytesValueProtocol
+from mrjob.step import MRStep
 
-from corpus.reading.formats import LabelEncoder
-from corpus.reading.ranges import read_batches, read_task
-from corpus.reading.storage import writable
+from corpus.reading.acceptance import check_input
 from corpus.reading.tally import Tally, is_tally_key
-from jobs.collector import Collector
-from jobs.job import PreprocessingJob, run_as_script
-from jobs.job_settings import read_stopwords
-from jobs.part_reducer import DistinctTexts, PartReducer
-from jobs.records import Arrays, Record, block_of, pack_arrays, side_url
-
-# Each part emits one record for each bucket of words.
-_MAX_BUCKET_BITS = 8
+from jobs.job import ReviewsJob, run_as_script
+from jobs.records import GATHERED, Record, gathered, read_records
+from jobs.texts import unite_texts
 
 
-class Deduplicate(PreprocessingJob):
-    """Map: read reviews, split them into words, compute digests, and combine equal texts. Reduce: write a part's
-    distinct texts, and count their words."""
+class Deduplicate(ReviewsJob):
+    """Prints the distinct texts, a line each: rating<TAB>words. One more line has the counts: :counts<TAB>JSON.
 
-    INPUT_PROTOCOL = BytesValueProtocol
+    A rating is the most frequent one of the text's duplicates; with labels, it is the number of the label."""
 
-    def configure_args(self) -> None:
-        super().configure_args()
-        self.add_passthru_arg("--distinct", metavar="FOLDER", help="folder or s3://... for side files")
-        self.add_passthru_arg("--part-bits", type=int, default=3, help="binary logarithm of the number of parts")
+    def steps(self) -> list[MRStep]:
+        return [MRStep(mapper=self.read, reducer=self.print_texts)]
 
-    def mapper(self, _: None, task: bytes) -> Iterator[Record]:
-        settings = self.settings()
-        encoder = LabelEncoder(settings)
-        stopwords = sorted(read_stopwords(settings.stopwords, settings.words))
-        collector = Collector(stopwords, self.options.part_bits, settings.words)
-        tally = Tally()
-        for part in read_task(task):
-            for batch in read_batches(part, encoder, tally):
-                collector.add(batch.texts, batch.codes, part.test)
-                self.report_bytes(batch.raw_bytes)
-                if collector.full:
-                    yield from collector.blocks()
-        yield from collector.blocks()
-        self.report_bytes(0, at_once=True)
-        tally.counts.update(collector.counts)
-        yield from tally.records()
+    def read(self, _: None, task: bytes) -> Iterator[Record]:
+        """Mapper: read the reviews of a task, and give all tallies to one reducer."""
+        for record in self.read_reviews(None, task):
+            yield from gathered([record]) if is_tally_key(record[0]) else [record]
 
-    def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
-        tally = Tally()
-        if is_tally_key(key):
-            tally.add_records(key, values)
-        else:
-            part = PartReducer(self.settings())
-            for value in values:
-                part.add(value)
-            distinct = part.unite()
-            with writable(side_url(self.options.distinct, key.decode())) as path, path.open("wb") as file:
-                file.writelines(pack_arrays(distinct.rows))
-            yield from _word_counts(distinct, 1 << min(self.options.part_bits, _MAX_BUCKET_BITS))
-            tally.counts.update(distinct.counts)
-        yield from tally.records()
-
-
-def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:
-    """Yield the word counts of a part as records. The key is a bucket number; the block has `words`, separated by
-    spaces, and `counts`.
-
-    A word's hash determines its bucket, so that all counts of a word are in the same bucket.
-    """
-    bucket_of = distinct.dictionary.word_hashes(distinct.words) % np.uint64(buckets)
-    order = np.argsort(bucket_of, kind="stable")
-    bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1, dtype=np.uint64)).tolist()
-    for bucket, (begin, end) in enumerate(pairwise(bounds)):
-        if begin == end:
-            continue
-        chosen = order[begin:end]
-        letters = distinct.dictionary.join_words(distinct.words[chosen])
-        counts = distinct.frequencies[chosen]
-        block: Arrays = {
-            "words": np.frombuffer(letters, np.uint8),
-            "counts": counts.astype(np.uint32) if counts.max() < 1 << 32 else counts,
-        }
-        yield b"w%04x" % bucket, block_of(block)
+    def print_texts(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
+        """Reducer: yield the texts of a part, or check the tallies and yield the counts."""
+        if key == GATHERED:
+            tally = Tally()
+            for name, value in read_records(values):
+                tally.add_records(name, [value])
+            check_input(tally, self.plan.max_malformed, self.plan.settings)
+            yield tally.records()[0]
+            return
+        rows = unite_texts(values, self.plan).rows
+        words = rows["words"].tobytes().split(b" ")
+        ends = rows["lengths"].cumsum()
+        for text, code, times in zip(rows["text"], rows["code"], rows["times"], strict=True):
+            ids = rows["ids"][ends[text] - rows["lengths"][text] : ends[text]]
+            for _ in range(times):
+                yield b"%d" % code, b" ".join(words[each] for each in ids)
 
 
 if __name__ == "__main__":

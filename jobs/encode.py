@@ -1,32 +1,26 @@
-"""Job that encodes distinct texts as rows. It writes one part file, in the layout of a dataset, for each part.
-
-Input: one task per line; a task is a list of part names. The mapper itself reads the side files of these parts from
-`--distinct`. Output: part files under `--parts`, and their row counts as records. The job has no reducer.
+"""Fourth step: encodes the distinct texts of a part as rows, in a part file with the layout of a dataset.
 
 A part file does not contain the vocabulary, because a full vocabulary has millions of words and there can be thousands
 of parts. The name of a part file depends only on its digest prefix, and the bytes of the file depend only on its rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from mrjob.protocol import BytesValueProtocol
-from orjson import loads
 
 from corpus.dataset import SPLITS, DatasetWriter, RowBlock
 from corpus.dataset_settings import Settings
 from corpus.dictionary import Dictionary
 from corpus.reading.s3 import is_s3
-from corpus.reading.storage import list_files, readable, writable
+from corpus.reading.storage import readable, writable
 from corpus.reading.tally import Tally
 from corpus.segments import fill_rows, gather
 from corpus.text import FIRST_WORD, UNKNOWN
 from jobs.choose import read_vocabulary_choice
-from jobs.job import PreprocessingJob, run_as_script
-from jobs.job_settings import read_stopwords
-from jobs.records import Arrays, Record, part_url, side_url, unpack_arrays
+from jobs.plan import Plan
+from jobs.records import Arrays, Record, part_url, texts_url, unpack_arrays
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 22
@@ -34,44 +28,33 @@ _BLOCK_TOKENS = 1 << 22
 _MAX_OTHER_WORDS = 1 << 18
 
 
-class Encode(PreprocessingJob):
-    """Map: replace the ids of a part by ids of the vocabulary, and write the part's rows to a file."""
+class Encoder:
+    """Encodes parts with the chosen vocabulary, which it loads once."""
 
-    INPUT_PROTOCOL = BytesValueProtocol
-
-    def configure_args(self) -> None:
-        super().configure_args()
-        self.add_passthru_arg("--distinct", metavar="FOLDER", help="side files of jobs.deduplicate")
-        self.add_passthru_arg("--choice", metavar="FILE", help="output of jobs.choose")
-        self.add_passthru_arg("--parts", metavar="FOLDER", help="folder or s3://... for part files")
-
-    def mapper(self, _: None, task: bytes) -> Iterator[Record]:
-        settings = self.settings()
-        choice = read_vocabulary_choice(self.options.choice)
-        positive_from, vocabulary = choice.positive_from, " ".join(choice.words).encode()
+    def __init__(self, plan: Plan) -> None:
+        choice = read_vocabulary_choice(plan.choice)
+        self._plan, self._positive_from = plan, choice.positive_from
+        vocabulary = " ".join(choice.words).encode()
         del choice  # free memory: a full vocabulary takes more than everything else
-        ids = VocabularyIds(vocabulary)
-        stopwords = read_stopwords(settings.stopwords, settings.words)
-        side_files = set(list_files(self.options.distinct))
-        tally = Tally()
-        for part in loads(task):
-            side_file = side_url(self.options.distinct, part)
-            if side_file not in side_files:  # no text has a digest with this prefix
-                continue
-            with readable(side_file) as path:
-                packed = path.read_bytes()
-            encoded = EncodedPart(unpack_arrays(packed), ids, positive_from, settings)
-            with (
-                writable(part_url(self.options.parts, part)) as path,
-                # Compress only for S3, because compression is slower than a disk but faster than a network.
-                DatasetWriter(path, settings, packed=is_s3(self.options.parts)) as writer,
-            ):
-                for split in SPLITS:
-                    for rows in encoded.blocks(split):
-                        writer.append(split, rows)
-                        tally.counts.update(_counts(split, rows, settings))
-                writer.finish(vocabulary=(), stopwords=stopwords, counts={})
-            self.report_bytes(len(packed), at_once=True)
+        self._ids = VocabularyIds(vocabulary)
+
+    def encode(self, part: str, report: Callable[..., None]) -> Iterator[Record]:
+        """Write the rows of a part, and yield their counts."""
+        plan, settings, tally = self._plan, self._plan.settings, Tally()
+        with readable(texts_url(plan.texts, part)) as path:
+            packed = path.read_bytes()
+        encoded = EncodedPart(unpack_arrays(packed), self._ids, self._positive_from, settings)
+        with (
+            writable(part_url(plan.parts, part)) as path,
+            # Compress only for S3, because compression is slower than a disk but faster than a network.
+            DatasetWriter(path, settings, packed=is_s3(plan.parts)) as writer,
+        ):
+            for split in SPLITS:
+                for rows in encoded.blocks(split):
+                    writer.append(split, rows)
+                    tally.counts.update(_counts(split, rows, settings))
+            writer.finish(vocabulary=(), stopwords=frozenset(plan.stopwords), counts={})
+        report(len(packed), at_once=True)
         yield from tally.records()
 
 
@@ -146,7 +129,3 @@ def _counts(split: str, rows: RowBlock, settings: Settings) -> dict[str, int]:
         "tokens": int(rows.lengths.sum(dtype=np.int64)),
         "unknown_tokens": int((rows.tokens == UNKNOWN).sum()),
     }
-
-
-if __name__ == "__main__":
-    run_as_script(Encode)

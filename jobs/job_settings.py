@@ -1,11 +1,8 @@
-"""Options for the settings of a dataset. The user's command has one option per setting; a job has one option for all
-settings."""
+"""Options for the settings of a dataset, for the user's command and for the jobs."""
 
-import json
 from argparse import ArgumentTypeError, Namespace
 from dataclasses import replace
 
-from common.json_values import parse_json_object
 from common.options import Option
 from corpus.dataset_settings import DEFAULT, FIXED, RATING_STEPS, REFERENCE, WORD_RULES, Settings, in_steps
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
@@ -174,19 +171,6 @@ def apply_labelling(options: Namespace, settings: Settings) -> Settings:
         positive_from=in_steps(options.positive_from, steps),
         test_share=options.test_share,
     )
-
-
-def settings_argument(settings: Settings) -> str:
-    """Return these settings as a command-line option of a job.
-
-    The option is ASCII without apostrophes, so that it can be quoted in a shell on a node with any encoding.
-    """
-    return "--settings=" + json.dumps(settings.to_json()).replace("'", "\\u0027")
-
-
-def parse_settings(written: str) -> Settings:
-    """Parse settings that `settings_argument` wrote. Raises DataError for any other string."""
-    return Settings.from_json(parse_json_object(written))
 
 
 def read_stopwords(choice: str, words: str) -> frozenset[str]:

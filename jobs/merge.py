@@ -1,6 +1,4 @@
-"""Concatenates the part files into one dataset, at the speed of the disk and in bounded memory.
-
-    python -m jobs.merge --parts FOLDER --records FOLDER... --choice FILE --output FOLDER --summary FILE
+"""Last step: concatenates the part files into one dataset, at the speed of the disk and in bounded memory.
 
 A part is named by the digest prefix of its rows, and its rows are sorted. So merging only concatenates blocks of whole
 chunks, which threads compress. A merge can be killed at any moment and must then leave no file under a final name. The
@@ -8,8 +6,7 @@ next merge removes the temporary folder of a killed merge.
 """
 
 import shutil
-from argparse import ArgumentParser
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
@@ -28,10 +25,9 @@ from corpus.file_checks import require_counts
 from corpus.layout import COUNTS_NAME, DATASET_NAME, MIN_TRAINING_ROWS, SPLITS, is_digest
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
-from corpus.reading.tally import MalformedLine, Tally, is_tally_key
+from corpus.reading.tally import MalformedLine, Tally
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
-from jobs.job import run_as_command
-from jobs.records import read_records
+from jobs.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,28 +44,25 @@ class MergeResult:
     """Warnings about the input. The caller of the merge adds them."""
 
 
-def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, output: str) -> MergeResult:
-    """Concatenate the part files in the folder `parts` into `output`/dataset.h5, and write counts.json to the same
-    folder.
+def merge_parts(plan: Plan, tally: Tally, report: Callable[[int], None]) -> MergeResult:
+    """Concatenate the part files into dataset.h5 in the plan's output folder, and write counts.json to the same folder.
 
-    On S3, both files are in a folder below `output` that is named by the dataset's digest. So a dataset never replaces
-    a dataset with different rows. `records` are the folders with the tallies of all jobs. The dataset is written last,
-    after counts.json. Raises DataError if parts are missing, contradict each other or contradict the counts, or if too
-    few training rows remain.
+    On S3, both files are in a folder below the output folder that is named by the dataset's digest. So a dataset never
+    replaces a dataset with different rows. `tally` is the sum of all tallies. The dataset is written last, after
+    counts.json. `report` is called with the number of bytes of each part. Raises DataError if parts are missing or
+    contradict the counts, or if too few training rows remain.
     """
-    addresses = list_files(parts)
+    output, addresses = plan.output, list_files(plan.parts)
     if not addresses:
         raise DataError(
-            f"no part files in {parts}, because every text was empty or had only stopwords; give other input"
+            f"no part files in {plan.parts}, because every text was empty or had only stopwords; give other input"
         )
-    tally = _read_tally(records)
     # The temporary folder is in the folder of the parts, so that a killed merge leaves nothing in the folder of the
     # results.
-    parent = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
+    parent = Path(gettempdir()) if is_s3(plan.work) else Path(plan.work)
     with explain_full_disk(parent), temporary_folder("shoal-merging-", parent) as folder:
         merged = folder / DATASET_NAME
-        # Compress only for S3, because compression is slower than a disk but faster than a network.
-        counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
+        counts, digest = _concatenate(addresses, tally, plan, merged, report)
         target = join(output, digest) if is_s3(output) else output
         write_text(join(target, COUNTS_NAME), dumps(counts, indent=2) + "\n")
         with writable(join(target, DATASET_NAME)) as path:
@@ -83,7 +76,7 @@ def merge_parts(parts: str, records: Sequence[str], choice: VocabularyChoice, ou
 
 
 def read_merge_result(address: str) -> MergeResult:
-    """Read the file that a merge wrote to `--summary`. Raises DataError if the file has other content.
+    """Read the output of the last step. Raises DataError if the file has other content.
 
     Every value is checked, because in a bucket the file could have been written by root on any node.
     """
@@ -103,41 +96,28 @@ def read_merge_result(address: str) -> MergeResult:
     return result
 
 
-def _read_tally(folders: Sequence[str]) -> Tally:
-    tally = Tally()
-    for folder in folders:
-        for part in list_files(folder):
-            for key, value in read_records(open_lines(part)):
-                if is_tally_key(key):
-                    tally.add_records(key, [value])
-    return tally
-
-
 def _concatenate(
-    addresses: Sequence[str], tally: Tally, choice: VocabularyChoice, merged: Path, *, packed: bool
+    addresses: Sequence[str], tally: Tally, plan: Plan, merged: Path, report: Callable[[int], None]
 ) -> tuple[dict[str, Any], str]:
     """Write the rows of all parts, in order, to the file `merged`. Return the dataset's counts and digest."""
-    with readable(addresses[0]) as path, open_dataset(path) as first:
-        settings, stopwords = first.settings, first.stopwords
+    choice: VocabularyChoice = read_vocabulary_choice(plan.choice)
     counts = final_counts(
         tally.counts,
-        settings=settings,
+        settings=plan.settings,
         positive_from=choice.positive_from,
         frequent_words=zip(choice.words, choice.counts, strict=False),
     )
-    with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
-        for address, path in zip(addresses, paths, strict=True):
+    # Compress only for S3, because compression is slower than a disk but faster than a network.
+    packed = is_s3(plan.output)
+    with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, plan.settings, packed=packed) as writer:
+        for path in paths:
             with open_dataset(path) as part:
-                if (part.settings, part.stopwords) != (settings, stopwords):
-                    raise DataError(
-                        f"{address} was created with other settings or stopwords than the previous parts; "
-                        "run the preprocessing again in an empty output folder"
-                    )
                 for split in (part.train, part.test):
                     for rows in split.blocks():
                         writer.append(split.name, rows)
+            report(path.stat().st_size)
         _check_rows(writer.rows, counts)
-        digest = writer.finish(vocabulary=choice.words, stopwords=stopwords, counts=counts)
+        digest = writer.finish(vocabulary=choice.words, stopwords=frozenset(plan.stopwords), counts=counts)
     return counts, digest
 
 
@@ -175,19 +155,3 @@ def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
             wait([coming])
             for each in fetched:
                 each.close()
-
-
-def run(arguments: Sequence[str]) -> MergeResult:
-    parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files into one dataset.")
-    for name in ("parts", "choice", "output", "summary"):
-        parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--records", required=True, nargs="+")
-    options = parser.parse_args(arguments)
-    choice = read_vocabulary_choice(options.choice)
-    merged = merge_parts(options.parts, options.records, choice, options.output)
-    write_text(options.summary, dumps(asdict(merged)))
-    return merged
-
-
-if __name__ == "__main__":
-    run_as_command(lambda arguments: run(arguments).dataset)

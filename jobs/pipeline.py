@@ -1,4 +1,4 @@
-"""Runs the jobs in order on this machine with mrjob's runners, from raw files to `dataset.h5` and `counts.json`.
+"""Runs the job on this machine with mrjob's runners, from raw files to `dataset.h5` and `counts.json`.
 
 All other files are in one work folder, which is removed afterwards, even if a job fails. If the process is killed, the
 next call with the same output removes the work folder.
@@ -6,7 +6,7 @@ next call with the same output removes the work folder.
 
 import glob
 import logging
-import os
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 from typing import BinaryIO, Protocol
@@ -34,11 +33,12 @@ from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
-from corpus.reading.storage import check_writable, write_text
-from jobs.job import COUNTER, FAILURE_PREFIX
+from corpus.reading.storage import check_writable, join
+from jobs.dataset import ENCODE_STEP, STEPS, MakeDataset
+from jobs.job import COUNTER
 from jobs.merge import MergeResult, read_merge_result
+from jobs.plan import PLAN_NAME, Plan
 from jobs.preparation import PreparedWork, prepare_work, work_bytes
-from jobs.steps import JobStep
 from jobs.task_server import TaskServer
 
 RUNNERS = ("auto", "local", "inline")
@@ -48,8 +48,7 @@ _SMALL_BYTES = 64 << 20
 CORE_BYTES = 32 << 20
 """Bytes of input for which one more core is used. With smaller tasks, another core would not save time."""
 
-# Silence mrjob's log, because the message of a failure becomes a JobError.
-logging.getLogger("mrjob").setLevel(logging.CRITICAL)
+_STEP_STARTS = re.compile("Running step ([0-9]+) of")
 _COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
 _SORT = ("sort", "--stable", "--key=1,1", "--buffer-size=64M")
 
@@ -103,8 +102,10 @@ def preprocess_locally(
 def run_prepared_work(
     prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress, force: bool = False
 ) -> MergeResult:
-    """Run the jobs of prepared work. `output` is an absolute path or s3://... Raises the errors of
+    """Run the job of prepared work. `output` is an absolute path or s3://... Raises the errors of
     `preprocess_locally`."""
+    if runner == "auto":
+        runner = "inline" if prepared.plain_bytes < _SMALL_BYTES else "local"
     with (
         _work_folder(output) as folder,
         _explained_removal(folder),
@@ -113,23 +114,13 @@ def run_prepared_work(
     ):
         _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
         # A dataset on S3 is in a folder of its own digest, so it replaces no other dataset.
-        target = output if is_s3(output) else str(work / "result")
-        plan = prepared.plan(work=str(work), output=target, tasks=_cores(prepared.plain_bytes, runner))
-        for made in plan.side_folders:
-            Path(made).mkdir()
-        for address, content in plan.task_files().items():
-            write_text(address, content.decode())
-        for step in plan.steps():
-            if isinstance(step, JobStep):
-                read = prepared.plain_bytes
-                if step.reads is not None:
-                    read = sum(path.stat().st_size for path in Path(step.reads).iterdir())
-                progress.stage(step.name, read)
-                runs = runner if runner != "auto" else "inline" if read < _SMALL_BYTES else "local"
-                _run_job(step, runs, _cores(read, runs), work / "tasks", server, progress)
-            else:
-                progress.stage(step.name, 0)
-                import_module(step.module).run(step.arguments)
+        target = output if is_s3(output) else str(work / "dataset")
+        used = 1 if runner == "inline" else max(1, min(cores(), prepared.plain_bytes // CORE_BYTES))
+        plan = prepared.write_plan(work=str(work), output=target, tasks=used)
+        temporary = work / "temporary"
+        temporary.mkdir()
+        with _Stages(progress, plan, prepared.plain_bytes, temporary).shown():
+            _run_job(plan, runner, used, temporary, server)
         merged = prepared.with_warnings(read_merge_result(plan.summary))
         return merged if is_s3(output) else _publish(merged, Path(target), Path(output), force=force)
 
@@ -189,58 +180,40 @@ def _work_folder(output: str) -> Iterator[Path]:
 @contextmanager
 def _explained_removal(folder: Path) -> Iterator[None]:
     """If the block fails because another program removed or moved the folder, raise DataError with this reason."""
+    created = folder.stat().st_ino
     try:
         yield
     except Exception as error:
-        if folder.exists():
-            raise
+        with suppress(FileNotFoundError):
+            if folder.stat().st_ino == created:  # else mrjob has created the folder again
+                raise
         raise DataError(
             f"the work folder in {folder.parent} was removed, moved or unmounted during the preprocessing; start again"
         ) from error
 
 
-def _cores(read: int, runner: str) -> int:
-    """Return the number of cores for a job that reads `read` bytes."""
-    return 1 if runner == "inline" else max(1, min(cores(), read // CORE_BYTES))
-
-
-def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, server: TaskServer, progress: Progress) -> None:
-    """Run one MRJob on this machine, and show the progress that its tasks report on standard error."""
-    job_class = getattr(import_module(step.module), step.job)
-    shutil.rmtree(tasks, ignore_errors=True)  # files of the previous step
-    tasks.mkdir()
+def _run_job(plan: Plan, runner: str, cores: int, temporary: Path, server: TaskServer) -> None:
+    """Run the job on this machine. Raises DataError or JobError with the reason of a failed task."""
     sort = shlex.join(ending_with_this_process(*_SORT))
-    job = job_class(
+    job = MakeDataset(
         [
             f"--runner={runner}",
-            f"--output-dir={step.output}",
-            f"--local-tmp-dir={tasks}",
+            f"--output-dir={plan.result}",
+            f"--local-tmp-dir={temporary}",
             "--no-conf",
-            # Run without mrjob's set-up script, because it leaves a lock file in /tmp, and fails in folders with a
-            # space in their name.
-            "--no-bootstrap-mrjob",
             *([f"--sort-bin={sort}", f"--num-cores={cores}"] if runner == "local" else []),
-            *step.arguments,
-            *(f"{option}={path}" for option, path in step.files.items()),
-            *step.inputs,
+            join(plan.work, PLAN_NAME),
         ]
     )
     job.local_runner = LocalRunner
-    done = Event()
-    watcher = Thread(target=_watch_progress, args=(step.name, tasks, done, progress), daemon=True)
-    watcher.start()
-    try:
-        with job.make_runner() as running:
-            running.server = server
-            try:
-                running.run()
-            except DataError:
-                raise
-            except Exception as error:
-                raise _task_error(step, error, tasks) from error
-    finally:
-        done.set()
-        watcher.join()
+    with job.make_runner() as running:
+        running.server = server
+        try:
+            running.run()
+        except DataError:
+            raise
+        except Exception as error:
+            raise _task_error(plan, error, temporary) from error
 
 
 class LocalRunner(LocalMRJobRunner):
@@ -280,16 +253,59 @@ class LocalRunner(LocalMRJobRunner):
             raise StepFailedException(step_desc=name, reason=reason)
 
 
-def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
-    reducing = False
-    while not done.wait(0.3):
-        # mrjob might remove folders at the same time, which `walk` ignores.
-        folders = [(Path(folder), names) for folder, _, names in os.walk(tasks)]
-        if not reducing and any(folder.name == "reducer" for folder, _ in folders):
-            reducing = True
-            progress.stage(f"{name}: sort and reduce", 0)
-        if not reducing:
-            progress.at(sum(_reported_bytes(folder / "stderr") for folder, names in folders if "stderr" in names))
+class _Stages(logging.Handler):
+    """Shows the steps of the job as stages. mrjob logs the start of each step, and tasks report what they have read."""
+
+    def __init__(self, progress: Progress, plan: Plan, plain_bytes: int, temporary: Path) -> None:
+        super().__init__()
+        self._progress, self._plan, self._plain_bytes, self._temporary = progress, plan, plain_bytes, temporary
+        self._kind = ""
+        """Kind of the tasks that report their progress, or "" for none."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Start the stage of a step."""
+        if started := _STEP_STARTS.match(record.getMessage()):
+            number = int(started[1]) - 1
+            self._step = number
+            total = self._plain_bytes if number == 0 else _size_of(self._plan.texts) if number == ENCODE_STEP else 0
+            self._kind = {0: "mapper", ENCODE_STEP: "reducer"}.get(number, "")
+            self._progress.stage(STEPS[number], total)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the progress of the job that runs in this context."""
+        log, done = logging.getLogger("mrjob"), Event()
+        watcher = Thread(target=self._watch, args=(done,), daemon=True)
+        before = log.level, log.propagate
+        log.addHandler(self)
+        log.setLevel(logging.INFO)
+        log.propagate = False  # mrjob's messages are for its own command line
+        watcher.start()
+        try:
+            yield
+        finally:
+            log.removeHandler(self)
+            log.setLevel(before[0])
+            log.propagate = before[1]
+            done.set()
+            watcher.join()
+
+    def _watch(self, done: Event) -> None:
+        while not done.wait(0.3):
+            if not self._kind:
+                continue
+            # mrjob might remove folders at the same time, which `glob` ignores.
+            steps = self._temporary.glob(f"*/step/{self._step:03d}")
+            for step in steps:
+                if self._kind == "mapper" and (step / "reducer").exists():
+                    self._kind = ""
+                    self._progress.stage(f"{STEPS[self._step]}: sort and reduce", 0)
+                else:
+                    self._progress.at(sum(map(_reported_bytes, step.glob(f"{self._kind}/*/stderr"))))
+
+
+def _size_of(folder: str) -> int:
+    return sum(path.stat().st_size for path in Path(folder).iterdir())
 
 
 def _reported_bytes(stderr: Path) -> int:
@@ -300,20 +316,18 @@ def _reported_bytes(stderr: Path) -> int:
     return sum(int(line.rpartition(",")[2]) for line in lines if line.startswith(_COUNTER_LINE))
 
 
-def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
-    """Return an error that states why a step failed: the message of a task on standard error, or the last line of a
-    task's traceback."""
+def _task_error(plan: Plan, error: Exception, temporary: Path) -> Exception:
+    """Return an error that states why the job failed: the sentence of a task, or the last line of its traceback."""
+    if Path(plan.failure).exists():
+        return DataError(Path(plan.failure).read_text("utf-8"))
     last = str(error)
-    for stderr in sorted(tasks.rglob("stderr")):
+    for stderr in sorted(temporary.rglob("stderr")):
         lines = [line for line in stderr.read_text("utf-8", "replace").splitlines() if line.strip()]
-        for line in lines:
-            if line.startswith(FAILURE_PREFIX):
-                return DataError(line.removeprefix(FAILURE_PREFIX))
         if any(line.startswith("Traceback ") for line in lines):
             last = lines[-1]
     if is_full_disk(error) or "No space left" in last:
         return DataError("no space left on the device of --output; free some space, or choose a different --output")
-    return JobError(f"the job '{step.name}' failed: {last}")
+    return JobError(f"preprocessing failed: {last}")
 
 
 @contextmanager

@@ -6,15 +6,15 @@ the same name.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from hashlib import blake2b
+from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
-import corpus
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, label_notes
@@ -22,9 +22,10 @@ from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
 from corpus.reading.ranges import cut_into_tasks, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
+from corpus.reading.storage import join, write_text
 from corpus.text import STOPWORD_LISTS
 from jobs.job_settings import read_stopwords
-from jobs.steps import Plan
+from jobs.plan import MAX_PART_BITS, Plan, code_digest
 
 if TYPE_CHECKING:
     from jobs.merge import MergeResult
@@ -41,6 +42,9 @@ PROCESS_BYTES = 300 << 20
 """Memory of a task in bytes, for input of any size, without the vocabulary."""
 WORD_BYTES = 200
 """Memory of a task in bytes for each word of the vocabulary."""
+_PART_BYTES = 128 << 20
+_MIN_PART_BITS = 3
+_CONNECTIONS = 16
 MAX_CLASSES = 1 << 8
 """Maximum number of classes in preprocessing, because the jobs exchange the code of a label as one byte."""
 WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0
@@ -71,32 +75,35 @@ class PreparedWork:
     def name(self) -> str:
         return fingerprint(self.sources, self.settings, self.stopwords)
 
-    def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":
-        """Return the same work with the user's stopwords in a file in `folder`, and the content of this file by its
-        address. The caller writes the file. Without a user's file of stopwords, the work is unchanged and the mapping
-        is empty."""
-        if self.settings.stopwords in STOPWORD_LISTS:
-            return self, {}
-        address = f"{folder}stopwords.txt"
-        moved = replace(self, settings=replace(self.settings, stopwords=address))
-        return moved, {address: "\n".join(sorted(self.stopwords)).encode()}
-
     def with_warnings(self, result: "MergeResult") -> "MergeResult":
         """Return the result of this work with the warnings about the input and about its labels."""
         labels = label_notes(result.counts.get("other_labels", {}), self.settings)
         return replace(result, warnings=[*self.warnings, *labels])
 
-    def plan(self, *, work: str, output: str, tasks: int) -> Plan:
-        """Return the plan of the work, with intermediate files in the folder `work`. The first job has `tasks` tasks,
-        or more for a large input."""
-        return Plan(
-            tasks=[task_line(ranges) for ranges in cut_into_tasks(self.sources, tasks)],
+    def write_plan(self, *, work: str, output: str, tasks: int) -> Plan:
+        """Write the plan of the work and the tasks of its first step to the folder `work`.
+
+        The first step has `tasks` tasks, or more for a large input.
+        """
+        parts = ceil(log2(max(1, self.plain_bytes / _PART_BYTES)))
+        plan = Plan(
             work=work,
             output=output,
             settings=self.settings,
+            stopwords=tuple(sorted(self.stopwords)),
             max_malformed=self.max_malformed,
-            input_bytes=self.plain_bytes,
+            part_bits=min(MAX_PART_BITS, max(_MIN_PART_BITS, parts)),
+            code=code_digest(),
         )
+        if not is_s3(work):
+            for folder in (plan.tasks, plan.texts, plan.parts):
+                Path(folder).mkdir()
+        with ThreadPoolExecutor(_CONNECTIONS, "write") as threads:
+            for number, ranges in enumerate(cut_into_tasks(self.sources, tasks)):
+                content = f"{task_line(ranges).decode()}\n"
+                threads.submit(write_text, join(plan.tasks, f"{number:05d}"), content)
+        plan.write()
+        return plan
 
 
 def prepare_work(
@@ -152,15 +159,7 @@ def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozen
     """
     read = [[each.address, each.size, each.identity, each.test, each.code, asdict(each.format)] for each in sources]
     content = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
-    return blake2b(content + _code(), digest_size=6).hexdigest()
-
-
-@cache
-def _code() -> bytes:
-    """Return the digest of the code of the jobs, so that work of one version is not continued by another version."""
-    folders = [*map(Path, corpus.__path__), Path(__file__).parent]
-    files = [path for folder in folders for path in folder.rglob("*.py")]
-    return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()
+    return blake2b(content + code_digest().encode(), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,8 @@ Record = tuple[bytes, bytes]
 Arrays = dict[str, npt.NDArray[Any]]
 
 _ENTRY = struct.Struct("<8s2sxxxxxxQ")
+GATHERED = b"*"
+"""Key of the records that one reducer receives."""
 
 
 def read_records(lines: Iterable[bytes]) -> Iterator[Record]:
@@ -26,6 +28,12 @@ def read_records(lines: Iterable[bytes]) -> Iterator[Record]:
     for line in lines:
         key, _, value = line.rstrip(b"\n").partition(b"\t")
         yield key, value
+
+
+def gathered(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield the records as values of one key, so that the next step gives all of them to one reducer."""
+    for key, value in records:
+        yield GATHERED, key + b"\t" + value
 
 
 def part_name(number: int) -> str:
@@ -37,8 +45,8 @@ def part_url(folder: str, part: str) -> str:
     return join(folder, f"{PART_PREFIX}{part}.h5")
 
 
-def side_url(folder: str, part: str) -> str:
-    """Return the address of a part's side file. `jobs.deduplicate` writes this file, and `jobs.encode` reads it."""
+def texts_url(folder: str, part: str) -> str:
+    """Return the address of the file with a part's distinct texts."""
     return join(folder, f"{PART_PREFIX}{part}.bin")
 
 

@@ -1,67 +1,71 @@
-"""Job that adds up the word counts of all parts, and keeps the candidates for the vocabulary.
+"""Job that counts the words of reviews.
 
-Input: the records of `deduplicate`. Output: the most frequent words of each reducer, as `word<TAB>count`, and the
-tallies. Because a reducer receives all counts of a word, `choose` needs only these records.
+python -m jobs.vocabulary reviews/*.json.gz
 """
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-import numpy.typing as npt
+from mrjob.step import MRStep
 
-from corpus.dictionary import Dictionary
 from corpus.reading.tally import Tally, is_tally_key
-from corpus.rules import most_frequent, most_frequent_ids
-from jobs.job import PreprocessingJob, run_as_script
-from jobs.records import Record, arrays_of
+from jobs.choose import choose_vocabulary
+from jobs.job import ONE_REDUCER, ReviewsJob, run_as_script
+from jobs.records import Record, gathered, read_records
+from jobs.texts import count_words, unite_texts, write_texts
+from jobs.words import WordCounts
 
 
-class CountWords(PreprocessingJob):
-    """Map: emit records unchanged. Reduce: add up the counts of a bucket of words, and keep the most frequent words of
-    all buckets."""
+class Vocabulary(ReviewsJob):
+    """Prints the words of the vocabulary with their counts: word<TAB>count, the most frequent word first.
 
-    def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
-        self.report_bytes(len(value))
-        yield key, value
+    Counts are those in the distinct texts of the training set."""
 
-    def mapper_final(self) -> None:
-        self.report_bytes(0, at_once=True)
+    keeps_texts = False
+    """Whether the first step writes the distinct texts for later steps."""
 
-    def reducer_init(self) -> None:
-        self.size = self.settings().vocabulary_size
-        self.best: list[tuple[bytes, int]] = []
-        self.least = 0
+    def steps(self) -> list[MRStep]:
+        return [
+            *self.counting(),
+            MRStep(reducer=self.print_vocabulary, jobconf=ONE_REDUCER),
+        ]
 
-    def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
+    def counting(self) -> list[MRStep]:
+        """Return the steps from the reviews to the candidates for the vocabulary."""
+        return [
+            MRStep(mapper=self.read_reviews, reducer=self.unite),
+            MRStep(reducer_init=self.start_counts, reducer=self.add_counts, reducer_final=self.candidates),
+        ]
+
+    def unite(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
+        """Reducer: unite the texts of a part, and count their words."""
         if is_tally_key(key):
-            tally = Tally()
-            tally.add_records(key, values)
-            yield from tally.records()
+            yield from Tally.sum_records(key, values)
             return
-        words, counts = _sums(values)
-        self.best += most_frequent_ids(counts, words.join_words, self.size, self.least)
-        # do not sort at each bucket, which is too slow if the vocabulary takes all words
-        if len(self.best) > self.size:
-            self.best = most_frequent(self.best, self.size)
-            self.least = self.best[-1][1]
+        texts = unite_texts(values, self.plan)
+        if self.keeps_texts:
+            write_texts(key.decode(), texts, self.plan)
+        yield from count_words(texts, self.plan)
 
-    def reducer_final(self) -> Iterator[Record]:
-        for word, count in most_frequent(self.best, self.size):
-            yield word, b"%d" % count
+    def start_counts(self) -> None:
+        self.counts = WordCounts(self.plan.settings.vocabulary_size)
 
+    def add_counts(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
+        """Reducer: add up the counts of a bucket of words."""
+        if is_tally_key(key):
+            yield from gathered(Tally.sum_records(key, values))
+        else:
+            self.counts.add(values)
 
-def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
-    """Return the distinct words of the blocks, and the sum of the counts of each word."""
-    words = Dictionary()
-    counts = np.zeros(0, np.int64)
-    for value in values:
-        block = arrays_of(value)
-        ids = words.add(block["words"].tobytes())
-        if len(counts) < len(words):
-            counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))
-        counts[ids] += block["counts"]  # `+=` is safe, because a block has each word once
-    return words, counts[: len(words)]
+    def candidates(self) -> Iterator[Record]:
+        """Reducer: yield the most frequent words of all buckets of this reducer."""
+        yield from gathered((word, b"%d" % count) for word, count in self.counts.most_frequent())
+
+    def print_vocabulary(self, _: bytes, values: Iterable[bytes]) -> Iterator[Record]:
+        """Reducer: yield the words of the vocabulary."""
+        choice = choose_vocabulary(read_records(values), self.plan, Tally())
+        for word, count in zip(choice.words, choice.counts, strict=True):
+            yield word.encode(), b"%d" % count
 
 
 if __name__ == "__main__":
-    run_as_script(CountWords)
+    run_as_script(Vocabulary)

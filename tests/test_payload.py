@@ -106,13 +106,12 @@ NODES = {
         "common corpus",
     ),
     "a node that preprocesses": (
-        "bootstrap.agent.stage jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge jobs.pipeline",
+        "bootstrap.agent.stage jobs.pipeline",
         READING,
         "bootstrap common corpus jobs shoal_balance trainer",
     ),
     "a node of EMR": (
-        "jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge bootstrap.agent.step "
-        "bootstrap.agent.cancellation",
+        "jobs.dataset bootstrap.agent.step bootstrap.agent.cancellation",
         ("emr",),
         "bootstrap common corpus jobs",
     ),
@@ -167,7 +166,7 @@ def test_a_host_gets_the_packages_of_a_gpu_node_from_a_checkout_or_an_installati
 def test_a_library_missing_from_a_list_is_detected(kind: str, missing: str) -> None:
     modules, packages = {
         "gpu": (("trainer.start", "trainer.classification.task", READS), "common corpus shoal_balance trainer"),
-        "emr": (("jobs.encode",), "common corpus jobs"),
+        "emr": (("jobs.dataset",), "common corpus jobs"),
     }[kind]
     with pytest.raises(AssertionError, match=f"{missing} is not on this node"):
         imported(modules, libraries={"torch", "numpy"} | listed(kind) - {missing}, packages=set(packages.split()))

@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.fasttext.reading import read_texts
 from bootstrap.cli.command import command, described_options
-from bootstrap.cli.input_options import input_options, read_inputs, reading_options
+from bootstrap.cli.input_options import input_options, reading_options
 from common.errors import UsageError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
@@ -29,6 +29,7 @@ from corpus.reading.sources import WHOLE, Inputs, Range
 from corpus.reading.tally import Tally
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
+from jobs.input_options import read_inputs
 from jobs.job_settings import LABELLING, apply_labelling
 from trainer.classification.data import TextData, load_data
 from trainer.classification.rows import Rows

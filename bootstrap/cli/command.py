@@ -304,7 +304,7 @@ def _click_argument(of: Description) -> dict[str, Any]:
         how["type"] = click.Choice(of.choices)
     elif of.kind is Path:
         how["type"] = click.Path(path_type=Path)
-    elif "FILE" in (of.metavar or ""):
+    elif "FILE" in (of.metavar or "") or "PATH" in (of.metavar or ""):
         how["type"] = click.Path()  # or an address on S3, or a name
     else:
         how["type"] = of.kind if of.kind in (str, int, float) else Converted(of.kind)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from bootstrap.agent.documents import FINGERPRINT
 from bootstrap.aws.deployment import Deployment
-from bootstrap.preprocessing.attaching import StartedPreprocessing, steps_of
+from bootstrap.preprocessing.attaching import StartedPreprocessing, step_of
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import current_trainings, find_training
@@ -46,4 +46,4 @@ def _preprocesses(deployment: Deployment) -> bool:
     trainings = current_trainings(deployment)
     if not all(each.has_ended for each in trainings):
         return False
-    return not trainings or steps_of(EmrCluster(deployment), None) is not None
+    return not trainings or step_of(EmrCluster(deployment), None) is not None

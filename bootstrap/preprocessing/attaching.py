@@ -1,25 +1,23 @@
 """Preprocessing run that a different command started on a deployment. From any machine, the run can be stopped, or
 followed until its dataset exists.
 
-All necessary information is in the names and arguments of the cluster's steps, and in the run's folder in the data
+All necessary information is in the name and arguments of the cluster's step, and in the run's folder in the data
 bucket.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bootstrap.agent.documents import FINGERPRINT, Cancellation, step_name
-from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.work import FAILURE, FOLLOWED, record_result
+from bootstrap.preprocessing.work import ClusterWork, record_result
 from bootstrap.progress import Bars
 from common.errors import ShoalError
-from corpus.reading.s3 import S3Path, list_objects, put
+from corpus.reading.s3 import S3Path, list_objects
 from infra import topology
 from jobs.merge import MergeResult, read_merge_result
-from jobs.steps import SUMMARY
+from jobs.plan import RESULT, Plan
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -28,24 +26,20 @@ _PREFIX = step_name("", "").partition(" ")[0]
 """Common prefix of the names of all EMR steps that Shoal submits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Steps:
-    """Pending and running steps of a preprocessing run."""
+class Step(NamedTuple):
+    """Pending or running step of a preprocessing run."""
 
     run: str
-    ids: dict[str, str]
-    """Ids of the EMR steps by name, in the order in which the steps run."""
+    id: str
 
 
-def steps_of(cluster: EmrCluster, run: str | None) -> Steps | None:
-    """Return the active steps of a run, or None if no step is active. Without `run`, return the active steps of any
-    run."""
-    steps_by_run: dict[str, dict[str, str]] = {}
+def step_of(cluster: EmrCluster, run: str | None) -> Step | None:
+    """Return the active step of a run, or None. Without `run`, return the oldest active step of any run."""
     for name, step in cluster.active_steps(_PREFIX).items():
-        run_name, _, title = name.strip().partition(": ")
+        run_name = name.strip().partition(": ")[0]
         if FINGERPRINT.fullmatch(run_name) and run in (None, run_name):
-            steps_by_run.setdefault(run_name, {})[title] = step
-    return next((Steps(run=name, ids=ids) for name, ids in steps_by_run.items()), None)
+            return Step(run_name, step)
+    return None
 
 
 def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
@@ -56,18 +50,18 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     has a result. Raises the same errors as `preprocess_on_deployment` if the run fails.
     """
     s3 = deployment.session.client("s3")
-    work = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.WORK_PREFIX)
+    works = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.WORK_PREFIX)
     cluster = EmrCluster(deployment)
-    steps = steps_of(cluster, run)
-    if steps is None:
-        return read_merge_result(str(_newest_summary(s3, work, deployment.name, run)))
-    folder = S3Path(work.bucket, f"{work.key}{steps.run}/")
-    summary, followed = (S3Path(folder.bucket, folder.key + name) for name in (SUMMARY, FOLLOWED))
-    put(s3, followed, b"")
-    cluster.follow(steps.ids, S3Path(folder.bucket, folder.key + FAILURE), bars)
-    result = read_merge_result(str(summary))
-    record_result(s3, steps.run, result)
-    objects.remove(s3, folder, keep=(summary, followed))
+    step = step_of(cluster, run)
+    if step is None:
+        return read_merge_result(str(_newest_summary(s3, works, deployment.name, run)))
+    work = ClusterWork(s3=s3, folder=S3Path(works.bucket, f"{works.key}{step.run}/"))
+    work.follow()
+    plan = Plan.read(str(work.folder).rstrip("/"))
+    cluster.follow(step.id, plan, bars)
+    result = read_merge_result(plan.summary)
+    record_result(s3, step.run, result)
+    work.finish(plan)
     return result
 
 
@@ -85,22 +79,21 @@ class StartedPreprocessing:
         return attach(self.deployment, self.name or None, bars)
 
     def stop(self, bars: Bars) -> tuple[str, str]:  # noqa: ARG002
-        """Cancel the active steps of the run. Return `stopped` and an empty reason.
+        """Cancel the active step of the run. Return `stopped` and an empty reason.
 
         Raises ShoalError if no step is active, or if some jobs of the run might still be running.
         """
         cluster = EmrCluster(self.deployment)
-        steps = steps_of(cluster, self.name or None)
-        if steps is None:
+        step = step_of(cluster, self.name or None)
+        if step is None:
             raise _nothing_runs(self.deployment.name, self.name or None)
-        self.name = steps.run
-        tokens = cluster.tokens(steps.ids.values(), steps.run)
-        if not tokens:
+        self.name = step.run
+        token = cluster.token(step.id, step.run)
+        if token is None:
             raise ShoalError(
-                f"an earlier version of Shoal submitted the steps of run {steps.run}; cancel them in EMR's console"
+                f"an earlier version of Shoal submitted the step of run {step.run}; cancel it in EMR's console"
             )
-        for token in tokens:
-            cluster.cancel(steps.ids.values(), Cancellation(run=steps.run, token=token))
+        cluster.cancel(step.id, Cancellation(run=step.run, token=token))
         return "stopped", ""
 
 
@@ -109,7 +102,7 @@ def _newest_summary(s3: "S3Client", work: S3Path, deployment: str, run: str | No
     summaries = [
         each
         for each in list_objects(s3, work)
-        if (parts := each["Key"].removeprefix(work.key).split("/"))[1:] == [SUMMARY]
+        if (parts := each["Key"].removeprefix(work.key).partition("/"))[2] == RESULT
         and FINGERPRINT.fullmatch(parts[0])
         and run in (None, parts[0])
     ]

@@ -1,13 +1,13 @@
-"""EMR cluster of a deployment: functions that submit, find, follow and cancel steps, and explain why a step failed.
+"""EMR cluster of a deployment: functions that submit, find, follow and cancel a step, and explain why it failed.
 
 Do not rely on a step's log for errors. EMR copies the log to the bucket minutes after the step has ended, and the log
-lacks the output of Hadoop Streaming tasks. A step writes its error message for the user to the object `failure`.
+lacks the output of Hadoop Streaming tasks. A task writes its error message for the user to the object `failure`.
 """
 
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,12 +24,13 @@ from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import Bars, note
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, put, read_text
+from corpus.reading.s3 import S3Path, list_objects, place_of, put, read_text
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
+from jobs.plan import Plan
 
 if TYPE_CHECKING:
-    from mypy_boto3_emr.type_defs import DescribeStepOutputTypeDef, InstanceGroupTypeDef, StepConfigTypeDef
+    from mypy_boto3_emr.type_defs import InstanceGroupTypeDef, StepConfigTypeDef, StepTypeDef
 
 
 _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
@@ -75,25 +76,25 @@ class EmrCluster:
     def _groups(self) -> "list[InstanceGroupTypeDef]":
         return self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
 
-    def cost_so_far(self, ids: Collection[str]) -> Callable[[], float | None]:
-        """Return a function that returns the cost of the cluster, in dollars, since the first of these steps was
-        submitted.
+    def cost_so_far(self, step_id: str) -> Callable[[], float | None]:
+        """Return a function that returns the cost of the cluster, in dollars, since the step was submitted.
 
         The cost is computed as if the current nodes had been running all the time. The function returns None if the
         cost is unknown.
         """
         groups = self._groups()
-        described = [self._emr.describe_step(ClusterId=self.id, StepId=each)["Step"]["Status"] for each in ids]
-        created = [each.get("Timeline", {}).get("CreationDateTime") for each in described]
+        started = self._describe(step_id)["Status"].get("Timeline", {}).get("CreationDateTime")
         try:
             prices = catalog.prices(str(self._session.region_name))
             rates = [each["RunningInstanceCount"] * cost.emr_node(each["InstanceType"], prices) for each in groups]
         except TopologyError:
             return lambda: None
-        started = min(filter(None, created), default=None)
         if started is None or not sum(rates):
             return lambda: None
         return lambda: sum(rates) * max(0.0, (datetime.now(UTC) - started).total_seconds()) / 3600
+
+    def _describe(self, step_id: str) -> "StepTypeDef":
+        return retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=step_id))["Step"]
 
     def active_steps(self, prefix: str) -> dict[str, str]:
         """Return the ids of the active steps with names that start with `prefix`. The keys are the names without the
@@ -106,71 +107,69 @@ class EmrCluster:
         ids_by_name = {step["Name"]: step["Id"] for step in reversed(listed)}
         return {name.removeprefix(prefix): ids_by_name[name] for name in ids_by_name if name.startswith(prefix)}
 
-    def submit(self, steps: Sequence["StepConfigTypeDef"]) -> list[str]:
-        """Submit steps to the cluster, and return their ids. The cluster runs the steps in this order."""
-        return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
+    def submit(self, step: "StepConfigTypeDef") -> str:
+        """Submit a step to the cluster, and return its id. The cluster runs its steps one after the other."""
+        return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=[step])["StepIds"][0]
 
-    def tokens(self, ids: Collection[str], run: str) -> set[str]:
-        """Return the tokens of all launches of a run that submitted these steps. The tokens are read from the steps'
-        arguments."""
-        tokens = set()
-        for each in ids:
-            step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each))["Step"]
-            words = step["Config"]["Args"]
-            tokens |= {after for before, after in itertools.pairwise(words) if before == run and TOKEN.fullmatch(after)}
-        return tokens
+    def token(self, step_id: str, run: str) -> str | None:
+        """Return the token of the launch of a run that submitted the step, from the step's arguments."""
+        words = self._describe(step_id)["Config"]["Args"]
+        pairs = itertools.pairwise(words)
+        return next((after for before, after in pairs if before == run and TOKEN.fullmatch(after)), None)
 
     @contextmanager
-    def cancelling(self, ids: Collection[str], cancellation: Cancellation) -> Iterator[None]:
-        """Cancel the unfinished steps if the block raises an error. If the block raises an AWS error or Detached, the
-        steps continue.
+    def cancelling(self, step_id: str, cancellation: Cancellation) -> Iterator[None]:
+        """Cancel the step if the block raises an error. If the block raises an AWS error or Detached, it continues.
 
-        The steps must have been submitted with this launch's token (`step_arguments.cancellable`). Raises Abandoned if
-        the user interrupts again before AWS has answered; the steps then continue. Raises ShoalError if some jobs of
-        the steps might still be running.
+        The step must have been submitted with this launch's token. Raises Abandoned if the user interrupts again before
+        AWS has answered; the step then continues. Raises ShoalError if some jobs of the step might still be running.
         """
         try:
             yield
         except (BotoCoreError, ClientError, Detached):
-            raise  # the cluster continues, and the next command finds the steps
+            raise  # the cluster continues, and the next command finds the step
         except BaseException:
             try:
                 if retrying.unanswered:
                     note(
-                        "Shoal cancels the steps as soon as AWS answers; to leave and let them continue, press Ctrl-C "
+                        "Shoal cancels the step as soon as AWS answers; to leave and let it continue, press Ctrl-C "
                         "again"
                     )
-                self.cancel(ids, cancellation)
+                self.cancel(step_id, cancellation)
             except KeyboardInterrupt as interrupt:
                 raise Abandoned(interrupt) from None
             raise
 
-    def follow(self, ids: Mapping[str, str], failure: S3Path, bars: Bars) -> None:
-        """Wait until the steps have completed. `ids` maps the names of the steps to their ids. `bars` shows each step
-        as a stage, with the cost so far.
+    def follow(self, step_id: str, plan: Plan, bars: Bars) -> None:
+        """Wait until the step has completed. `bars` shows the stages of the work, with the cost so far.
 
-        If a step fails, raise DataError with the message that the step wrote to `failure`. Without such a message,
-        raise ShoalError with the reason from EMR or from the step's log.
+        If the step fails, raise DataError with the message that a task wrote. Without such a message, raise ShoalError
+        with the reason from EMR or from the step's log.
         """
-        cost_now = self.cost_so_far(ids.values()) if ids else (lambda: None)
-        for name, step_id in ids.items():
-            bars.stage(name, 0)
-            self._wait(step_id, failure, bars, cost_now)
-
-    def _wait(self, step_id: str, failure: S3Path, bars: Bars, cost_now: Callable[[], float | None]) -> None:
-        pause = _MIN_PAUSE
+        cost_now = self.cost_so_far(step_id)
+        pause, shown = _MIN_PAUSE, ""
         while True:
-            step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=step_id))
-            state = step["Step"]["Status"]["State"]
+            step = self._describe(step_id)
+            state = step["Status"]["State"]
             if state == "COMPLETED":
                 return
             if state not in _ACTIVE_STATES:
-                raise self._failure_of(step, failure)
+                raise self._failure_of(step, plan)
+            if (stage := self._stage(plan)) != shown:
+                bars.stage(stage, 0)
+                shown, pause = stage, _MIN_PAUSE
             if (dollars := cost_now()) is not None:
                 bars.say(**{"cost so far": f"${dollars:,.2f}"})
             bars.tick()
             time.sleep(pause)
             pause = min(pause * 1.2, _MAX_PAUSE)
+
+    def _stage(self, plan: Plan) -> str:
+        """Return the stage of the work, which the files of its tasks show."""
+        for address, stage in ((plan.choice, "encode and merge"), (f"{plan.texts}/", "deduplicate")):
+            if any(True for _ in list_objects(self._s3, place_of(address), 1)):
+                return stage
+        return "read reviews"
 
     def _end(self) -> str | None:
         """Return the reason why the cluster terminated, or None if the cluster is running."""
@@ -179,13 +178,13 @@ class EmrCluster:
             return None
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
-    def _failure_of(self, step: "DescribeStepOutputTypeDef", failure: S3Path) -> Exception:
-        if sentence := read_text(self._s3, failure):
+    def _failure_of(self, step: "StepTypeDef", plan: Plan) -> Exception:
+        if sentence := read_text(self._s3, place_of(plan.failure)):
             return DataError(sentence)
         if end := self._end():
             return ShoalError(f"the cluster {self.id} terminated ({end}); its log is in {self._logs}")
-        status = step["Step"]["Status"]
-        log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
+        status = step["Status"]
+        log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Id']}/")
         details = status.get("FailureDetails", {})
         reason = (
             self._last_line(log)
@@ -195,7 +194,7 @@ class EmrCluster:
             or "no reason given"
         )
         return ShoalError(
-            f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; after some minutes its log is in "
+            f"the step '{step['Name']}' ended as {status['State']}: {reason}; after some minutes its log is in "
             f"{log}, and the logs of its tasks in {self._logs}containers/"
         )
 
@@ -210,38 +209,39 @@ class EmrCluster:
             time.sleep(2)
         return None
 
-    def cancel(self, ids: Collection[str], cancellation: Cancellation) -> None:
-        """Cancel the steps that have not ended, and wait until they write nothing more.
+    def cancel(self, step_id: str, cancellation: Cancellation) -> None:
+        """Cancel the step if it has not ended, and wait until it writes nothing more.
 
         A running step first stops its own jobs, and then waits until EMR terminates it. Raises ShoalError if its jobs
         might still be running.
         """
-        if not self._unfinished(ids):
+        if not self._is_unfinished(step_id):
             return
         place = S3Path(self._data, cancellation.key)
         retrying(partial(put, self._s3, place, cancellation.to_json().encode()))
-        self._cancel_steps(self._unfinished(ids, "PENDING"))
-        answer = self._answer(ids, cancellation)
-        self._cancel_steps(self._unfinished(ids), StepCancellationOption="TERMINATE_PROCESS")
+        if self._is_unfinished(step_id, "PENDING"):
+            self._cancel_step(step_id)
+        answer = self._answer(step_id, cancellation)
+        if self._is_unfinished(step_id):
+            self._cancel_step(step_id, StepCancellationOption="TERMINATE_PROCESS")
         deadline = time.monotonic() + _CANCEL_SECONDS
-        while self._unfinished(ids) and time.monotonic() < deadline:
+        while self._is_unfinished(step_id) and time.monotonic() < deadline:
             time.sleep(_MIN_PAUSE)
         retrying(partial(objects.remove, self._s3, place))
         if answer.error:
             raise ShoalError(
-                f"the steps of run {cancellation.run} are cancelled, but its jobs might continue on the cluster "
+                f"the step of run {cancellation.run} is cancelled, but its jobs might continue on the cluster "
                 f"{self.id}, which costs money until they end: {answer.error}"
             )
 
-    def _cancel_steps(self, ids: Collection[str], **options: Any) -> None:
-        if ids:
-            retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(ids), **options))
+    def _cancel_step(self, step_id: str, **options: Any) -> None:
+        retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=[step_id], **options))
 
-    def _answer(self, ids: Collection[str], cancellation: Cancellation) -> Cancellation:
-        """Wait until the running step has stopped its work, and return its answer. If no step is running, return the
+    def _answer(self, step_id: str, cancellation: Cancellation) -> Cancellation:
+        """Wait until the running step has stopped its work, and return its answer. If the step has ended, return the
         cancellation itself. If the step does not answer in time, the returned cancellation has an error."""
         deadline = time.monotonic() + _ANSWER_SECONDS
-        while self._unfinished(ids):
+        while self._is_unfinished(step_id):
             if time.monotonic() > deadline:
                 return replace(cancellation, error=f"the step has not answered for {_ANSWER_SECONDS} seconds")
             if text := retrying(partial(read_text, self._s3, S3Path(self._data, cancellation.answer_key))):
@@ -254,8 +254,6 @@ class EmrCluster:
             time.sleep(_MIN_PAUSE)
         return cancellation
 
-    def _unfinished(self, ids: Collection[str], *states: str) -> list[str]:
-        """Return the ids of the steps that are in one of these states. Without states, return the ids of the steps that
-        have not ended."""
-        described = {each: retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
-        return [each for each in ids if described[each]["Step"]["Status"]["State"] in (states or _ACTIVE_STATES)]
+    def _is_unfinished(self, step_id: str, *states: str) -> bool:
+        """Return whether the step is in one of these states, or, without states, whether it has not ended."""
+        return self._describe(step_id)["Status"]["State"] in (states or _ACTIVE_STATES)

@@ -1,16 +1,17 @@
-"""Preprocessing on a deployment's EMR cluster: upload the reviews, submit the jobs as steps, and return the result.
+"""Preprocessing on a deployment's EMR cluster: upload the reviews, submit the job as a step, and return the result.
 
-Do not write a second pipeline for the cluster: `jobs.preparation` creates the plan, and this module only converts the
-plan's steps to EMR steps. The name of a run is derived from its input and settings. When a command is repeated, it
-therefore finds the earlier run: it follows steps that still run, and skips finished steps.
+Do not write a second pipeline for the cluster: the step runs `jobs.dataset` with Hadoop Streaming on the primary node,
+as a person would. The name of a run is derived from its input and settings. When a command is repeated, it therefore
+finds the earlier run, and follows its step or returns its dataset.
 """
 
 import secrets
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bootstrap.agent.documents import Cancellation, step_name
@@ -19,12 +20,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.step_arguments import (
-    cancellable,
-    command_arguments,
-    spark_arguments,
-    streaming_arguments,
-)
+from bootstrap.preprocessing.step_arguments import step_arguments
 from bootstrap.preprocessing.work import ClusterWork, find_result, record_result
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
@@ -33,15 +29,11 @@ from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import Inputs
 from infra import topology
 from jobs.merge import MergeResult, read_merge_result
+from jobs.plan import Plan
 from jobs.preparation import PreparedWork, prepare_work
-from jobs.steps import CommandStep, JobStep
 
 if TYPE_CHECKING:
-    from mypy_boto3_emr.type_defs import StepConfigTypeDef
     from mypy_boto3_s3.client import S3Client
-
-RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
-"""Runners of jobs on a cluster, by name. The first runner is the default."""
 
 # A task should run for longer than it takes to start.
 _TASK_BYTES = 32 << 20
@@ -54,9 +46,8 @@ _PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
-    runner: str = "streaming"
     detach: bool = False
-    """Whether the command exits as soon as the steps are submitted."""
+    """Whether the command exits as soon as the step is submitted."""
     force: bool = False
     """Whether the jobs run even if a dataset of the same input and settings exists."""
 
@@ -105,38 +96,36 @@ def preprocess_on_deployment(
     if not launch.force and (existing := _existing_result(s3, datasets, prepared)):
         say("nothing to do: the dataset of this input and these settings exists; to create it again, add --force")
         return prepared.with_warnings(existing)
-    folder = S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/")
-    prepared, extra_files = prepared.with_stopwords_at(str(folder))
-    plan = prepared.plan(
-        work=str(folder).rstrip("/"),
-        output=str(datasets).rstrip("/"),
-        tasks=min(_TASKS_PER_VCPU * resources.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
-    )
+    work = ClusterWork(s3=s3, folder=S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/"))
     cancellation = Cancellation(run=run, token=secrets.token_hex(4))
-    work = ClusterWork(s3=s3, run=run, plan=plan, extra_files=extra_files)
 
-    def configure(step: JobStep | CommandStep) -> "StepConfigTypeDef":
-        if isinstance(step, JobStep):
-            reducers = min(resources.vcpus, 1 << plan.part_bits)
-            arguments = RUNNERS[launch.runner](step, reducers=reducers, run=run, resources=resources)
-        else:
-            arguments = command_arguments(step, str(work.failure))
-        return {
-            "Name": step_name(run, step.name),
-            "ActionOnFailure": "CANCEL_AND_WAIT",
-            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": cancellable(arguments, folder.bucket, cancellation)},
-        }
+    def submit() -> tuple[str, Plan]:
+        work.empty()
+        plan = prepared.write_plan(
+            work=str(work.folder).rstrip("/"),
+            output=str(datasets).rstrip("/"),
+            tasks=min(_TASKS_PER_VCPU * resources.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
+        )
+        arguments = step_arguments(plan, cancellation=cancellation, bucket=datasets.bucket, resources=resources)
+        step_id = cluster.submit(
+            {
+                "Name": step_name(run, "preprocess"),
+                "ActionOnFailure": "CONTINUE",
+                "HadoopJarStep": {"Jar": "command-runner.jar", "Args": arguments},
+            }
+        )
+        return step_id, plan
 
-    ids, own = _submit_or_join(cluster, work, configure, say)
+    step_id, plan, own = _submit_or_join(cluster, work, submit, say, run)
     try:
-        with cluster.cancelling(ids.values(), cancellation) if own else nullcontext():
-            _wait_for_steps(cluster, work, ids, bars, detach=launch.detach)
+        with cluster.cancelling(step_id, cancellation) if own else nullcontext():
+            _wait_for_step(cluster, step_id, plan, bars, run, detach=launch.detach)
         result = read_merge_result(plan.summary)
         record_result(s3, run, result)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
             say(  # before the files are removed, because the user may interrupt again
-                f"Shoal cancelled the steps of run {run}; the cluster costs money until "
+                f"Shoal cancelled the step of run {run}; the cluster costs money until "
                 f"it is terminated for being idle; `shoal status {deployment.name}` shows the cost, and `shoal "
                 f"destroy {deployment.name}` deletes the deployment"
             )
@@ -144,24 +133,15 @@ def preprocess_on_deployment(
         else:
             origin = "" if own else ", which another command started,"
             say(
-                f"run {run}{origin} continues; run the same command to follow it again; to cancel its steps, run: "
+                f"run {run}{origin} continues; run the same command to follow it again; to cancel its step, run: "
                 f"shoal stop {deployment.name} {run}"
             )
         raise
-    except (DataError, ShoalError) as error:
-        if not own:
-            raise
-        unfinished = work.unfinished()
-        # The last step reads the output of all other steps. An error in the data of the last step therefore makes the
-        # finished steps useless.
-        fruitless = isinstance(error, DataError) and unfinished == plan.steps()[-1:]
-        if fruitless or unfinished == plan.steps():
+    except (DataError, ShoalError):
+        if own:
             _remove_work_files(work.remove, say)
-            raise
-        raise type(error)(
-            f"{error}; the finished steps are kept for a day, and the same command continues after them"
-        ) from error
-    _remove_work_files(work.finish, say)
+        raise
+    _remove_work_files(partial(work.finish, plan), say)
     return prepared.with_warnings(result)
 
 
@@ -191,59 +171,45 @@ def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -
 def _submit_or_join(
     cluster: EmrCluster,
     work: ClusterWork,
-    configure: Callable[[JobStep | CommandStep], "StepConfigTypeDef"],
+    submit: Callable[[], tuple[str, Plan]],
     say: Callable[[str], None],
-) -> tuple[dict[str, str], bool]:
-    """Submit the steps of a run, or find its active steps if a different command submitted them.
+    run: str,
+) -> tuple[str, Plan, bool]:
+    """Submit the step of a run, or find its active step if a different command submitted it.
 
-    Returns the ids of the steps by name, and whether this command submitted the steps.
+    Returns the id of the step, its plan, and whether this command submitted it.
     """
     since = None
-    # List active steps before finished steps, so that a step that ends in between counts as finished.
-    while not (ids := cluster.active_steps(step_name(work.run, ""))):
+    while not (ids := cluster.active_steps(step_name(run, ""))):
         if work.claim():
             try:
-                if ids := cluster.active_steps(step_name(work.run, "")):
+                if ids := cluster.active_steps(step_name(run, "")):
                     break
-                if steps := work.unfinished():
-                    work.prepare(steps)
-                    submitted = cluster.submit([configure(step) for step in steps])
-                    ids = {step.name: step_id for step, step_id in zip(steps, submitted, strict=True)}
-                return ids, True
+                return *submit(), True
             except (KeyboardInterrupt, ShoalError):
                 _remove_work_files(work.remove, say)
                 raise
             finally:
                 work.release()
         if since is None:
-            say(f"another command is about to start run {work.run} for the same input and settings; waiting for it")
+            say(f"another command is about to start run {run} for the same input and settings; waiting for it")
             since = time.monotonic()
         elif time.monotonic() - since > _CLAIM_SECONDS:
-            work.release()  # the command with the claim must have been killed before it submitted the steps
+            work.release()  # the command with the claim must have been killed before it submitted the step
         time.sleep(_PAUSE_SECONDS)
     work.follow()
-    unfinished = {step.name for step in work.unfinished()}
-    finished = ", ".join(step.name for step in work.plan.steps() if step.name not in unfinished) or "nothing"
-    say(
-        f"following run {work.run}, which another command started for the same input and settings; finished so far: "
-        f"{finished}"
-    )
-    return ids, False
+    say(f"following run {run}, which another command started for the same input and settings")
+    return next(iter(ids.values())), Plan.read(str(work.folder).rstrip("/")), False
 
 
-def _wait_for_steps(
-    cluster: EmrCluster, work: ClusterWork, ids: Mapping[str, str], bars: Bars, *, detach: bool
-) -> None:
-    """Wait until all steps have completed. Raises Detached if the steps are left running."""
-    if detach and ids:
-        raise Detached(work.run)
-    unfinished = [step.name for step in work.unfinished()]
-    if failed := [name for name in unfinished if name not in ids]:
-        raise ShoalError(f"the step '{failed[0]}' of an earlier command has just failed; run the command again")
+def _wait_for_step(cluster: EmrCluster, step_id: str, plan: Plan, bars: Bars, run: str, *, detach: bool) -> None:
+    """Wait until the step has completed. Raises Detached if it is left running."""
+    if detach:
+        raise Detached(run)
     try:
-        cluster.follow({name: ids[name] for name in unfinished}, work.failure, bars)
+        cluster.follow(step_id, plan, bars)
     except KeyboardInterrupt as interrupt:
         if name_of(interrupt) != signal.SIGHUP.name:
             raise
         mark_handled(interrupt)
-        raise Detached(work.run) from None
+        raise Detached(run) from None

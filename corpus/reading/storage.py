@@ -168,6 +168,14 @@ def write_text(address: str, text: str) -> None:
         path.write_text(text, "utf-8")
 
 
+def remove_files(folder: str) -> None:
+    """Delete the objects below an S3 folder. Raises DataError if S3 does not answer or refuses."""
+    place = s3.place_of(folder)
+    with s3.explained_errors(folder, "delete"):
+        for found in s3.list_objects(s3.client(), place):
+            s3.client().delete_object(Bucket=place.bucket, Key=found["Key"])
+
+
 class _Object(io.RawIOBase):
     """Seekable stream of the bytes of an S3 object.
 

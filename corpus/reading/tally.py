@@ -122,6 +122,13 @@ class Tally:
                 for address, ranges in content.items():
                     self._lines.setdefault(address, {}).update(ranges)
 
+    @classmethod
+    def sum_records(cls, key: bytes, values: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
+        """Return one record for the values of a key of `records`."""
+        tally = cls()
+        tally.add_records(key, values)
+        return tally.records()
+
     @property
     def malformed_by_reason(self) -> dict[str, int]:
         """Number of malformed lines for each reason, without reasons that do not occur."""

@@ -13,6 +13,7 @@ from corpus.dataset_settings import REFERENCE
 from corpus.reading.sources import Inputs
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from jobs.pipeline import preprocess_locally as preprocess_inputs
+from jobs.plan import Plan, code_digest
 from tests import oracle
 from tests.reviews import snap_lines
 
@@ -44,6 +45,12 @@ def assert_dataset(folder: Path, expected: tuple[dict[str, np.ndarray], list[str
     assert {**published, "malformed_by_reason": reasons} == counts
     with open_dataset(folder / "dataset.h5") as dataset:
         assert dataset.computed_digest() == dataset.digest
+
+
+def plan_in(work: Path | str, output: Path | str = "out", **fields) -> Plan:
+    """Return a plan with this work folder."""
+    usual = {"settings": REFERENCE, "stopwords": (), "max_malformed": 0.05, "part_bits": 1, "code": code_digest()}
+    return Plan(work=str(work), output=str(output), **{**usual, **fields})
 
 
 PLAIN = snap_lines(*((f"this lamp number word{chr(97 + n)} is bright", 1 + n % 5) for n in range(20)))

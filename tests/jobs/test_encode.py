@@ -1,6 +1,5 @@
 """The rows of a part are the same in blocks of every size, for any number of repetitions of a text."""
 
-import json
 from pathlib import Path
 
 import h5py
@@ -12,9 +11,10 @@ from hypothesis import strategies as st
 from corpus.dataset import SPLITS, RowBlock
 from corpus.dataset_settings import Settings
 from jobs import encode
-from jobs.encode import Encode, EncodedPart, VocabularyIds
-from jobs.job_settings import settings_argument
-from jobs.records import Arrays, pack_arrays, side_url
+from jobs.choose import VocabularyChoice, write_choice
+from jobs.encode import EncodedPart, Encoder, VocabularyIds
+from jobs.records import Arrays, pack_arrays, texts_url
+from tests.jobs.piles import plan_in
 
 WORDS = "lamp the shines bulb"
 TEXTS = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), min_size=1, max_size=5)
@@ -74,15 +74,13 @@ def test_copies_of_texts_make_the_same_rows_in_blocks_of_any_size(
 
 @pytest.mark.parametrize("there", [False, True])
 def test_only_parts_on_s3_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
-    monkeypatch.setattr(encode, "is_s3", {str(tmp_path / "parts"): there}.__getitem__)
-    (tmp_path / "distinct").mkdir()
-    Path(side_url(str(tmp_path / "distinct"), "0000")).write_bytes(b"".join(pack_arrays(side([[0]], [(0, 0, 3)]))))
-    choice = {"positive_from": 4, "words": ["lamp"], "counts": [3]}
-    (tmp_path / "choice.json").write_text(json.dumps(choice))
-    folders = [f"--{name}={tmp_path / name}" for name in ("distinct", "parts")]
-    job = Encode([settings_argument(Settings(row_length=4)), *folders, f"--choice={tmp_path / 'choice.json'}"])
-    assert dict(job.mapper(None, b'["0000", "0001"]'))
-    (part,) = (tmp_path / "parts").iterdir()
+    plan = plan_in(tmp_path, settings=Settings(row_length=4))
+    monkeypatch.setattr(encode, "is_s3", {plan.parts: there}.__getitem__)
+    Path(plan.texts).mkdir()
+    Path(texts_url(plan.texts, "0000")).write_bytes(b"".join(pack_arrays(side([[0]], [(0, 0, 3)]))))
+    write_choice(VocabularyChoice(positive_from=4, words=["lamp"], counts=[3]), plan.choice)
+    assert dict(Encoder(plan).encode("0000", lambda *_, **_how: None))
+    (part,) = Path(plan.parts).iterdir()
     with h5py.File(part) as file:
         assert file["train/tokens"].compression == ("gzip" if there else None)
         assert file["train/tokens"][:].tolist() == [[2, 0, 0, 0]] * 3

@@ -1,14 +1,16 @@
 """Part files become one dataset: exactly, in bounded memory, and never half-written."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import h5py
 import numpy as np
+import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,17 +19,18 @@ from common.errors import DataError
 from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.tally import Tally
-from jobs.choose import VocabularyChoice
-from jobs.job import run_as_command
-from jobs.merge import MergeResult, read_merge_result, run
+from jobs.choose import VocabularyChoice, write_choice
+from jobs.merge import MergeResult, merge_parts, read_merge_result
+from jobs.plan import PLAN_NAME, WORK_VARIABLE, Plan
 from tests.corpus import test_dataset
 from tests.corpus.test_dataset import joined
+from tests.jobs.piles import plan_in
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
 WORDS = ["good", "bad", "lamp"]
 CHOICE = VocabularyChoice(positive_from=4, words=WORDS, counts=[9, 5, 2])
-ENTRY = [sys.executable, "-m", "jobs.merge"]
+ENTRY = [sys.executable, "-m", "jobs.dataset", "--step-num=4", "--reducer"]
 
 
 def rows(count: int, seed: int) -> RowBlock:
@@ -62,24 +65,35 @@ class Work:
             encoded.counts[f"positive_{split}"] += sum(int(part.labels.sum()) for part in parts)
         encoded.counts["tokens"] += int(every.lengths.sum())
         encoded.counts["unknown_tokens"] += int((every.tokens == 1).sum())
-        for name, tally in (("words", read), ("encoded", encoded)):
-            (folder / name).mkdir()
-            lines = [b"%s\t%s\n" % record for record in tally.records()]
-            (folder / name / "part-00000").write_bytes(b"good\t9\n" + b"".join(lines))
-        (folder / "choice.json").write_text(json.dumps(asdict(CHOICE)))
+        self.encoded = encoded.records()
+        self.records = [*read.records(), *self.encoded]
+        write_choice(CHOICE, str(folder / "choice.json"))
 
     def part(self, number: int) -> Path:
         return self.folder / "parts" / f"part-{number:04x}.h5"
 
-    def arguments(self, output: Path | str, folder: str | None = None) -> list[str]:
-        at = folder or str(self.folder)
-        return [
-            *(f"--parts={at}/parts", "--records", f"{at}/words", f"{at}/encoded", f"--choice={at}/choice.json"),
-            *(f"--output={output}", f"--summary={at}/merged.json"),
-        ]
+    def plan(self, output: Path | str, folder: Path | str | None = None) -> Plan:
+        return plan_in(folder or self.folder, output, settings=SETTINGS, stopwords=("of",))
 
-    def merge(self, output: Path) -> MergeResult:
-        return run(self.arguments(output))
+    def merge(self, output: Path | str, folder: str | None = None) -> MergeResult:
+        tally = Tally()
+        for key, value in self.records:
+            tally.add_records(key, [value])
+        return merge_parts(self.plan(output, folder), tally, lambda _: None)
+
+    def start(self, output: Path, *command: str, **how) -> "subprocess.Popen[bytes]":
+        """Start the reducer of the last step, or another command with its input, in a process of its own."""
+        plan = self.plan(output)
+        plan.write()
+        records = self.folder.with_name(f"{self.folder.name}.records")
+        records.write_bytes(self.input())
+        environment = {**os.environ, WORK_VARIABLE: plan.work}
+        with records.open("rb") as stdin:
+            return subprocess.Popen([*(command or ENTRY)], stdin=stdin, env=environment, **how)
+
+    def input(self) -> bytes:
+        """Return the input of the last step's reducer."""
+        return b"".join(b"*\t%s\t%s\n" % record for record in self.records)
 
     def unfinished(self) -> list[Path]:
         return list(self.folder.glob("shoal-merging-*"))
@@ -128,10 +142,11 @@ def test_merged_parts_equal_a_file_of_all_rows(tmp_path_factory, sizes, packed) 
     shutil.rmtree(work.folder)
 
 
-def test_a_merge_writes_the_dataset_counts_and_summary(merged) -> None:
+def test_a_merge_writes_the_dataset_counts_and_summary(merged, tmp_path) -> None:
     out = Path(merged.dataset).parent
     assert sorted(path.name for path in out.iterdir()) == ["counts.json", "dataset.h5"]
-    assert read_merge_result(str(out.parent / "work" / "merged.json")) == merged
+    (tmp_path / "part-00000").write_text(f"{json.dumps(asdict(merged))}\t\n")  # as Hadoop Streaming writes it
+    assert read_merge_result(str(tmp_path / "part-00000")) == merged
     assert json.loads((out / "counts.json").read_text()) == merged.counts
     with open_dataset(merged.dataset) as dataset:
         assert dataset.counts == merged.counts
@@ -161,22 +176,14 @@ def lose_a_part(work: Work) -> None:
     work.part(2).unlink()
 
 
-def remake_a_part(work, **other):
-    """Write a part again, with the same rows but with one other setting or other stopwords."""
-    made = {"settings": SETTINGS, "stopwords": frozenset({"of"}), **other}
-    write_dataset(work.part(3), train=rows(5, 3), test=rows(60, 1_003), vocabulary=(), **made)
-
-
 def double_a_tally(work: Work) -> None:
-    shutil.copy(work.folder / "encoded" / "part-00000", work.folder / "encoded" / "part-00001")
+    work.records += work.encoded
 
 
 HARMS = {
     "a lost part": lose_a_part,
     "no parts": lambda work: shutil.rmtree(work.folder / "parts"),
     "a cut part": lambda work: work.part(2).write_bytes(work.part(2).read_bytes()[:-1_000]),
-    "other settings": lambda work: remake_a_part(work, settings=replace(SETTINGS, test_share=0.1)),
-    "other stopwords": lambda work: remake_a_part(work, stopwords=frozenset({"of", "the"})),
     "a doubled tally": double_a_tally,
 }
 
@@ -212,17 +219,16 @@ def fatal(*arguments, **named):
     left[0] -= 1
     return original(*arguments, **named)
 setattr(owner, name, fatal)
-merge.run(sys.argv[2:])
+from jobs.dataset import MakeDataset
+MakeDataset(["--step-num=4", "--reducer"]).execute()
 """
 
 
 @pytest.mark.parametrize("place", ["writer:append:3", "writer:finish:0", "merge:writable:0", "merge:write_text:0"])
 def test_a_killed_merge_leaves_nothing_and_the_next_one_works(work, tmp_path, place) -> None:
     output = tmp_path / "out"
-    done = subprocess.run([sys.executable, "-c", KILLED, place, *work.arguments(output)], check=False)
-    assert done.returncode == -9
+    assert work.start(output, sys.executable, "-c", KILLED, place).wait() == -9
     assert not (output / "dataset.h5").exists()
-    assert not (work.folder / "merged.json").exists()
     assert work.unfinished()
     merged = work.merge(output)
     assert merged.digest == work.digest()
@@ -231,7 +237,7 @@ def test_a_killed_merge_leaves_nothing_and_the_next_one_works(work, tmp_path, pl
 
 
 def test_two_merges_at_once_make_one_result(work, tmp_path) -> None:
-    twins = [subprocess.Popen([*ENTRY, *work.arguments(tmp_path / "out")]) for _ in range(2)]
+    twins = [work.start(tmp_path / "out") for _ in range(2)]
     assert [twin.wait() for twin in twins] == [0, 0]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
     with open_dataset(tmp_path / "out" / "dataset.h5") as dataset:
@@ -239,14 +245,11 @@ def test_two_merges_at_once_make_one_result(work, tmp_path) -> None:
     assert work.unfinished() == []
 
 
-def test_a_failed_step_writes_its_message_to_the_failure_file(work, tmp_path, monkeypatch) -> None:
+def test_a_failed_task_writes_its_message_to_the_failure_file(work, tmp_path) -> None:
     lose_a_part(work)
-    failure = tmp_path / "failure.txt"
-    monkeypatch.setattr(sys, "argv", ["merge", *work.arguments(tmp_path / "out"), f"--failure={failure}"])
-    with pytest.raises(SystemExit) as ended:
-        run_as_command(lambda arguments: run(arguments).dataset)
-    assert ended.value.code == f"shoal: {failure.read_text()}"
-    assert failure.read_text().startswith("the part files have")
+    _, said = (task := work.start(tmp_path / "out", stderr=subprocess.PIPE)).communicate()
+    assert task.returncode == 1
+    assert said.decode() == f"shoal: {Path(work.plan('').failure).read_text()}\n"
 
 
 @NEEDS_A_SMALL_DISK
@@ -255,9 +258,11 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path) -> None:
     work = Work(tmp_path / "work", [(150_000, 10)], packed=True)
     pages = sum(-(-path.stat().st_size // 4096) for path in work.folder.rglob("*") if path.is_file())
     kilobytes = 4 * pages + int(0.5 * work.part(0).stat().st_size / 1024)
+    small = tmp_path / "small"
+    (work.folder / PLAN_NAME).write_bytes(orjson.dumps(asdict(work.plan(small / "out", small / "work"))))
+    (tmp_path / "records").write_bytes(work.input())
     script = (
-        "cp -r work small && "
-        f"{' '.join([*ENTRY, *work.arguments(tmp_path / 'small' / 'out', str(tmp_path / 'small' / 'work'))])}; "
+        f"cp -r work small && {WORK_VARIABLE}={small}/work {' '.join(ENTRY)} <records; "
         "echo status $?; ls -A small small/out small/work"
     )
     done = run_on_small_disk(tmp_path, kilobytes, script)
@@ -272,15 +277,18 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path) -> None:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_parts(tmp_path) -> None:
     code = (
-        "import sys; from jobs import merge; merge.run(sys.argv[1:]); status = open('/proc/self/status').read(); "
-        "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)"
+        "from jobs.dataset import MakeDataset; MakeDataset(['--step-num=4', '--reducer']).execute(); "
+        "status = open('/proc/self/status').read(); "
+        "print('\\n', int(status.split('VmHWM:')[1].split()[0]) // 1024)"
     )
     peaks = []
     for parts in (2, 10):
         (tmp_path / str(parts)).mkdir()
         work = Work(tmp_path / str(parts), [(1_000_000, 9)] * parts)
-        command = [sys.executable, "-c", code, *work.arguments(work.folder / "out")]
-        peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+        printed, _ = work.start(
+            work.folder / "out", sys.executable, "-c", code, stdout=subprocess.PIPE, text=True
+        ).communicate()
+        peaks.append(int(printed.split()[-1]))
         shutil.rmtree(work.folder)
     assert peaks[1] < peaks[0] + 20, peaks
 
@@ -294,11 +302,10 @@ def test_a_result_on_s3_is_below_its_digest(work, tmp_path, aws, monkeypatch) ->
     for path in work.folder.rglob("*"):
         if path.is_file():
             client.upload_file(str(path), "pile", f"made/{path.relative_to(work.folder)}")
-    merged = run(work.arguments("s3://pile/datasets", "s3://pile/made"))
+    merged = work.merge("s3://pile/datasets", "s3://pile/made")
     assert merged.dataset == f"s3://pile/datasets/{work.digest()}/dataset.h5"
     keys = {each["Key"] for each in client.list_objects_v2(Bucket="pile", Prefix="datasets/")["Contents"]}
     assert keys == {f"datasets/{merged.digest}/{name}" for name in ("counts.json", "dataset.h5")}
-    assert read_merge_result("s3://pile/made/merged.json") == merged
     client.download_file("pile", f"datasets/{merged.digest}/dataset.h5", str(tmp_path / "d.h5"))
     with open_dataset(tmp_path / "d.h5") as dataset:
         assert dataset.computed_digest() == merged.digest

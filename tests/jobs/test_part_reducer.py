@@ -14,9 +14,10 @@ from corpus.dictionary import Dictionary
 from corpus.text import digest, words
 from jobs import collector
 from jobs.collector import Collector
-from jobs.deduplicate import _word_counts
 from jobs.part_reducer import DistinctTexts, PartReducer
 from jobs.records import arrays_of, block_of
+from jobs.texts import count_words
+from tests.jobs.piles import plan_in
 
 STOPWORDS = ["the"]
 COPIES = ("text", "code", "test", "times")
@@ -129,7 +130,7 @@ def test_frequencies_get_more_bits_only_if_needed(count: int, width: type) -> No
     words = dictionary.add(b"lamp bulb").astype(np.int64)
     none, frequencies = Counter[str](), np.array([count, 7])
     distinct = DistinctTexts(rows={}, dictionary=dictionary, words=words, frequencies=frequencies, counts=none)
-    ((name, block),) = _word_counts(distinct, 1)
+    ((name, block), *_) = count_words(distinct, plan_in("", part_bits=0))
     counts = arrays_of(block)["counts"]
     assert (name, counts.dtype, counts.tolist()) == (b"w0000", width, [count, 7])
 

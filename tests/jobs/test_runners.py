@@ -1,126 +1,119 @@
-"""The jobs run on Hadoop Streaming and on real Spark, with the arguments of an EMR cluster."""
+"""The jobs are ordinary MRJobs: each runner of mrjob makes the dataset that `shoal preprocess` makes."""
 
 import gzip
 import json
 import os
-import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+import boto3
 import pytest
-from shoal_local_aws.faults.kinds import AttemptFaults
 
 from benchmarks.real_reviews import REVIEWS
 from bootstrap.demo.reviews import write_reviews
-from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
+from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading.sources import Inputs
-from corpus.text import load_stopwords
-from jobs.steps import JobStep, Plan
-from tests import oracle
-from tests.jobs.piles import NLTK, assert_dataset
-from tests.jobs.streaming_node import StreamingNode, planned
+from infra import topology
+from jobs.job import ReviewsJob
+from jobs.pipeline import preprocess_locally
+from jobs.vocabulary import Vocabulary
+from tests.bootstrap.preprocessing.emr_clusters import deployment, make_buckets
+from tests.jobs.piles import PLAIN
 
+FILES = (COUNTS_NAME, DATASET_NAME)
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def package(name: str) -> Path:
-    return Path(find_spec(name).origin).parent
+def typed(*words: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python as a user does who has this checkout."""
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
 
 
-class Spark:
-    """Runner of a plan's steps, with jobs by `spark-submit` on two executors, in a folder that emulates a cluster."""
-
-    def __init__(self, folder: Path) -> None:
-        home = folder / "spark"
-        home.mkdir(parents=True)
-        for part in package("pyspark").iterdir():  # executors write their logs below Spark's home
-            (home / part.name).symlink_to(part)
-        self._python = folder / "shoal-python"
-        self._python.write_text(
-            f'#!/bin/sh\nPYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{sys.executable}" "$@"\n'
-        )
-        self._python.chmod(0o755)
-        self._node = StreamingNode(folder / "node")
-        self._here = {
-            PYTHON: str(self._python),
-            HARNESS: str(package("mrjob") / "spark" / "harness.py"),
-            "yarn": "local-cluster[2,1,1024]",
-            "spark-submit": str(home / "bin" / "spark-submit"),
-        }
-        self._environment = {
-            **os.environ,
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # halves the time of short programs
-            "SPARK_HOME": str(home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_DIRS": str(folder / "local"),
-        }
-        self._environment.pop("PYTHONPATH", None)
-        self._said = folder / "said.txt"
-
-    def arguments(self, step: JobStep, reducers: int) -> list[str]:
-        """Return the arguments for a cluster, except the locations of the master, Python and mrjob."""
-        given = spark_arguments(
-            step, reducers=reducers, run="here", resources=WorkerResources(vcpus=2, cores=1, task_mb=1536)
-        )
-        for there, here in self._here.items():
-            given = [here if word == there else word.replace(f"={there}", f"={here}") for word in given]
-        return given
-
-    def run(self, plan: Plan, reducers: int) -> None:
-        for address, content in plan.task_files().items():
-            Path(address).parent.mkdir(parents=True, exist_ok=True)
-            Path(address).write_bytes(content)
-        for step in plan.steps():
-            command = self.arguments(step, reducers) if isinstance(step, JobStep) else self._node.command(step)
-            if isinstance(step, JobStep):
-                with self._said.open("w") as said:
-                    done = subprocess.run(
-                        command, env=self._environment, stdout=subprocess.DEVNULL, stderr=said, check=False
-                    )
-                assert done.returncode == 0, self._said.read_text()[-5000:]
-            else:
-                assert self._node.start(command).wait() == 0, self._node.said.read_text()
+def test_a_job_reads_raw_reviews_and_prints_texts_or_words(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json.gz").write_bytes(gzip.compress(PLAIN))
+    texts = typed(ROOT / "jobs" / "deduplicate.py", "-q", "reviews.json.gz", folder=tmp_path)
+    lines = texts.stdout.splitlines()
+    (counts,) = (lines.pop(lines.index(each)) for each in lines if each.startswith(":counts\t"))
+    assert len(lines) == 20
+    assert "1\tthis lamp number worda is bright" in lines
+    assert json.loads(counts.partition("\t")[2])["texts"] == 20
+    words = typed(ROOT / "jobs" / "vocabulary.py", "-q", "--test-share", "0", tmp_path, folder=tmp_path)
+    assert words.stdout.splitlines()[:5] == ["bright\t20", "is\t20", "lamp\t20", "number\t20", "this\t20"]
+    assert {path.name for path in tmp_path.iterdir()} == {"reviews.json.gz"}
 
 
-Case = tuple[Inputs, Settings, Any]
-"""Files, settings, and the oracle's dataset."""
+def test_a_job_ends_with_a_sentence_if_a_task_cannot_use_its_data(tmp_path: Path, messages) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN + b"{\n" * 9)
+    for script in ("dataset", "deduplicate"):
+        options = ("-m", f"jobs.{script}", "-q", "--output-dir", tmp_path / "out", "reviews.json")
+        ended = typed(*options, folder=tmp_path, PYTHONPATH=str(ROOT))
+        assert ended.returncode == 1
+        messages.check(ended.stderr)
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out" / "mine").touch()
+    for options in (["reviews.json"], ["-o", tmp_path / "out", "reviews.json"], ["-o", "s3://a/b", "reviews.json"], []):
+        ended = typed("-m", "jobs.dataset", *options, folder=tmp_path, PYTHONPATH=str(ROOT))
+        assert ended.returncode in (1, 2)
+        messages.check(ended.stderr.splitlines()[-1])
+    ended = typed("-m", "jobs.dataset", "-r", "emr", "-o", "s3://a/b", "x.json", folder=tmp_path, PYTHONPATH=str(ROOT))
+    messages.check(ended.stderr.splitlines()[-1])
 
 
-def reviews_case(folder: Path) -> Case:
-    """Return real reviews if they are available, with a JSON array, and with a stopword file in another folder."""
-    files = REVIEWS
-    if not files:
-        write_reviews(folder / "generated.json", texts=5_000)
-        files = [folder / "generated.json.gz"]
-        files[0].write_bytes(gzip.compress((folder / "generated.json").read_bytes()))
-    stopwords = folder / "elsewhere" / "stopwords.txt"
-    stopwords.parent.mkdir()
-    stopwords.write_text("\n".join(sorted(load_stopwords())))
-    more = [{"reviewText": f"a fine lamp of kind{number}", "overall": 1 + number % 5} for number in range(300)]
-    (folder / "array.json").write_text(json.dumps(more, indent=1))
-    lines = "".join(f"{json.dumps(each)}\n" for each in more).encode()
-    expected = oracle.dataset([*(gzip.decompress(path.read_bytes()) for path in files), lines], NLTK)
-    return Inputs(files=(*map(str, files), str(folder / "array.json"))), Settings(stopwords=str(stopwords)), expected
+def test_bytes_that_were_read_are_reported_once(monkeypatch) -> None:
+    monkeypatch.setattr("jobs.job._REPORT_BYTES", 100)
+    job: ReviewsJob = Vocabulary([])
+    reported: list[int] = []
+    monkeypatch.setattr(job, "increment_counter", lambda *of: reported.append(of[-1]))
+    for read in (60, 60, 101, 30):
+        job.report_bytes(read)
+    job.report_bytes(5, at_once=True)
+    job.report_bytes(0, at_once=True)
+    assert reported == [120, 101, 35]
 
 
 @pytest.mark.slow
-def test_hadoop_streaming_makes_the_oracles_dataset(tmp_path: Path) -> None:
-    inputs, settings, expected = reviews_case(tmp_path)
-    plan = planned(inputs, str(tmp_path), settings=settings, tasks=3)
-    StreamingNode(tmp_path / "node", faults=AttemptFaults(seed=5)).run(plan, reducers=3)
-    assert_dataset(Path(plan.output), expected)
+def test_every_runner_makes_the_dataset_of_shoal_preprocess(tmp_path: Path, aws) -> None:
+    folder = tmp_path / "reviews"
+    folder.mkdir()
+    for number, path in enumerate(REVIEWS[:2]):
+        (folder / f"{number}.json.gz").write_bytes(path.read_bytes())
+    write_reviews(folder / "more.json", texts=1_500)
+    (folder / "array.json").write_text(
+        json.dumps([{"reviewText": f"a fine lamp of kind{n}", "overall": 1 + n % 5} for n in range(300)], indent=1)
+    )
+    preprocess_locally(Inputs(files=(str(folder),)), str(tmp_path / "shoal"), settings=DEFAULT)
+    expected = {name: (tmp_path / "shoal" / name).read_bytes() for name in FILES}
+    for runner in ("inline", "local"):
+        out = tmp_path / runner
+        done = typed("-m", "jobs.dataset", "-r", runner, folder, "--output-dir", out, folder=ROOT)
+        assert done.returncode == 0, done.stderr
+        assert {name: (out / name).read_bytes() for name in FILES} == expected
 
-
-@pytest.mark.soak
-@pytest.mark.skipif(
-    shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
-)
-def test_spark_makes_the_oracles_dataset(tmp_path: Path) -> None:
-    inputs, settings, expected = reviews_case(tmp_path)
-    plan = planned(inputs, str(tmp_path / "own"), settings=settings, tasks=3)
-    Spark(tmp_path / "cluster").run(plan, reducers=3)
-    assert_dataset(Path(plan.output), expected)
+    s3, digest = make_buckets(), json.loads((tmp_path / "inline" / "part-00000").read_text())["digest"]
+    cluster = deployment().output(topology.OUTPUT_CLUSTER_ID)
+    for path in folder.iterdir():
+        s3.upload_file(str(path), "raw", path.name)
+    (tmp_path / "mrjob.conf").write_text("runners: {emr: {check_cluster_every: 1, read_logs: false}}")
+    options = ("-r", "emr", "--cluster-id", cluster, "s3://raw/*", "--output-dir", "s3://data/emr")
+    options += ("-D", "mapreduce.job.reduces=2")
+    done = typed("-m", "jobs.dataset", *options, folder=ROOT, MRJOB_CONF=str(tmp_path / "mrjob.conf"))
+    assert done.returncode == 0, done.stderr
+    args = ["shoal-preprocess", "s3://raw/*", "s3://data/hadoop", "-D", "mapreduce.job.reduces=2"]
+    step = {"Name": "by hand", "ActionOnFailure": "CONTINUE"}
+    step["HadoopJarStep"] = {"Jar": "command-runner.jar", "Args": args}
+    emr = boto3.client("emr")
+    (number,) = emr.add_job_flow_steps(JobFlowId=cluster, Steps=[step])["StepIds"]
+    emr.get_waiter("step_complete").wait(
+        ClusterId=cluster, StepId=number, WaiterConfig={"Delay": 1, "MaxAttempts": 300}
+    )
+    for name in ("emr", "hadoop"):
+        keys = {each["Key"] for each in s3.list_objects_v2(Bucket="data", Prefix=f"{name}")["Contents"]}
+        assert f"{name}/{digest}/dataset.h5" in keys
+        assert not any("-work-" in key for key in keys)
+        counts = s3.get_object(Bucket="data", Key=f"{name}/{digest}/counts.json")["Body"].read()
+        assert counts == expected["counts.json"]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.tally import Tally
-from jobs.choose import VocabularyChoice, choose_vocabulary, read_vocabulary_choice
-from jobs.job_settings import settings_argument
+from jobs.choose import VocabularyChoice, choose_vocabulary, read_vocabulary_choice, write_choice
 from jobs.records import block_of
-from jobs.vocabulary import CountWords
+from jobs.words import WordCounts
+from tests.jobs.piles import plan_in
 
 WORDS = st.text("abc", min_size=1, max_size=4)
 BLOCKS = st.lists(st.tuples(st.integers(0, 3), st.dictionaries(WORDS, st.integers(1, 5), min_size=1)), max_size=8)
@@ -28,8 +28,7 @@ def packed(counts: dict[str, int]) -> bytes:
 @settings(max_examples=50)
 @given(BLOCKS, st.integers(1, 12))
 def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size) -> None:
-    job = CountWords([settings_argument(Settings(vocabulary_size=size))])
-    job.reducer_init()
+    kept = WordCounts(size)
     total: Counter[bytes] = Counter()
     for bucket in range(4):
         found = [
@@ -37,20 +36,8 @@ def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size
         ]
         for counts in found:
             total.update({word.encode(): count for word, count in counts.items()})
-        assert not list(job.reducer(b"w%04x" % bucket, map(packed, found)))
-    kept = [(word, int(count)) for word, count in job.reducer_final()]
-    assert kept == sorted(total.items(), key=lambda item: (-item[1], item[0]))[:size]
-
-
-def test_bytes_that_were_read_are_reported_once(monkeypatch) -> None:
-    monkeypatch.setattr("jobs.job._REPORT_BYTES", 100)
-    job, reported = CountWords([]), []
-    monkeypatch.setattr(job, "increment_counter", lambda *of: reported.append(of[-1]))
-    for read in (60, 60, 101, 30):
-        job.report_bytes(read)
-    job.report_bytes(5, at_once=True)
-    job.report_bytes(0, at_once=True)
-    assert reported == [120, 101, 35]
+        kept.add(map(packed, found))
+    assert kept.most_frequent() == sorted(total.items(), key=lambda item: (-item[1], item[0]))[:size]
 
 
 FREQUENT = {"lamp": 5, "bulb": 3, "a": 3, "strap": 3, "z": 1}
@@ -64,8 +51,8 @@ def chosen(
     for number in range(malformed):
         tally.count_malformed("not_json", "reviews.json", 0, number + 1, b"{")
     records = [(word.encode(), str(count).encode()) for word, count in FREQUENT.items()] + tally.records()
-    (folder / "part-00000").write_bytes(b"".join(b"%s\t%s\n" % record for record in records))
-    return choose_vocabulary(str(folder), str(folder / "choice.json"), Settings(vocabulary_size=size), limit)
+    plan = plan_in(folder, settings=Settings(vocabulary_size=size), max_malformed=limit)
+    return choose_vocabulary(records, plan, Tally())
 
 
 # For the last two, the product of the share and the lines is not exactly the number of lines.
@@ -73,10 +60,8 @@ def chosen(
 def test_one_malformed_line_more_than_is_allowed_ends_the_work(tmp_path, malformed, lines, messages) -> None:
     limit = malformed / lines
     chosen(tmp_path, lines=lines, malformed=malformed, limit=limit)
-    (tmp_path / "choice.json").unlink()
     with messages.raises(DataError):
         chosen(tmp_path, lines=lines, malformed=malformed + 1, limit=limit)
-    assert not (tmp_path / "choice.json").exists()
 
 
 def test_input_without_words_is_refused(tmp_path: Path, messages) -> None:
@@ -84,10 +69,8 @@ def test_input_without_words_is_refused(tmp_path: Path, messages) -> None:
     tally.counts.update(lines=2)
     for texts in (0, 2):
         tally.counts.update(texts=texts)
-        (tmp_path / "part-00000").write_bytes(b"".join(b"%s\t%s\n" % record for record in tally.records()))
         with messages.raises(DataError):
-            choose_vocabulary(str(tmp_path), str(tmp_path / "choice.json"), Settings(), 0.05)
-    assert not (tmp_path / "choice.json").exists()
+            choose_vocabulary(tally.records(), plan_in(tmp_path), Tally())
 
 
 @pytest.mark.parametrize("size", range(1, 7))
@@ -95,4 +78,5 @@ def test_ties_at_the_end_of_the_vocabulary_are_in_alphabetical_order(tmp_path: P
     expected = [("lamp", 5), ("a", 3), ("bulb", 3), ("strap", 3), ("z", 1)][:size]
     choice = chosen(tmp_path, size=size)
     assert list(zip(choice.words, choice.counts, strict=True)) == expected
+    write_choice(choice, str(tmp_path / "choice.json"))
     assert read_vocabulary_choice(str(tmp_path / "choice.json")) == choice

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option
-from bootstrap.cli.input_options import NOTES, READING, reading_options, require_s3
+from bootstrap.cli.input_options import FORMAT, NOTES, reading_options, require_s3
 from bootstrap.cli.learning.neighbours import open_vectors
 from bootstrap.cli.learning.predict import find_files, require_files_for, require_no_option_of_two_classes
 from bootstrap.cli.learning.training_result import score_rows
@@ -71,7 +71,7 @@ Examples:
   shoal evaluate --model vectors.bin --similarity EN-WS-353-ALL.txt
   shoal evaluate --model vectors.txt --analogy questions-words.txt --json
 """,
-    notes={READING: NOTES[READING]},
+    notes={FORMAT: NOTES[FORMAT]},
 )
 @option(
     "--model",

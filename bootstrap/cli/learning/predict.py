@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.input_options import NOTES, READING, read_reading_options, reading_options, require_s3
+from bootstrap.cli.input_options import FORMAT, NOTES, reading_options, require_s3
 from bootstrap.cli.output import Part, Result, print_result, print_warning, wants_json
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
@@ -26,6 +26,7 @@ from corpus.dataset_settings import Settings
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.storage import check_writable, writable
+from jobs.input_options import read_reading_options
 
 if TYPE_CHECKING:
     from bootstrap.prediction.texts import TextFiles
@@ -62,7 +63,7 @@ Malformed records are skipped, and counted on standard error. To compare
 predictions with ratings or labels, use `shoal evaluate`.
 """,
     epilog=_EXAMPLES,
-    notes={READING: NOTES[READING]},
+    notes={FORMAT: NOTES[FORMAT]},
     json="print one JSON object per line, and the counts as JSON on standard error",
 )
 @option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option
-from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3
+from bootstrap.cli.input_options import NOTES, input_options, reading_options, require_s3
 from bootstrap.cli.learning.dataset_summary import (
     TOTALS,
     count_figures,
@@ -28,6 +28,7 @@ from bootstrap.progress import Bars
 from common.display import plural, size
 from common.errors import DataError, UsageError
 from corpus.reading.formats import class_name
+from jobs.input_options import read_inputs
 from jobs.job_settings import LIMITS, PRESET, SETTINGS, read_settings
 from trainer.classification.metrics import TWO_CLASSES
 
@@ -49,8 +50,6 @@ _KINDS = {
     "fasttext": "fastText",
     "text": "one text per line",
 }
-_RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
-"""Runners that each place supports; the first is the default."""
 _DESCRIPTION = """\
 Turn raw reviews into a dataset: word ids and labels of distinct texts, split
 into training and test rows.
@@ -101,13 +100,13 @@ _DETACHED: Rows = {
 )
 @option(
     "--runner",
-    type=click.Choice(("auto", "local", "inline", "streaming", "spark")),
+    type=click.Choice(("auto", "local", "inline")),
     advanced=True,
     help="with --local: local (one process per core), inline (one process) or auto (inline for small input, "
-    "else local; the default); with --deployment: streaming (the default) or spark",
+    "else local; the default)",
 )
 @option("--dry-run", is_flag=True, help="show how the input is read, and the expected time and memory; write nothing")
-@option("--detach", is_flag=True, help="with --deployment: return as soon as the steps are submitted to the cluster")
+@option("--detach", is_flag=True, help="with --deployment: return as soon as the work is submitted to the cluster")
 @option(
     "--force",
     is_flag=True,
@@ -133,16 +132,16 @@ def run(
         inputs = read_inputs(options, settings)
     except DataError as error:
         raise UsageError(str(error)) from error
-    runner = _runner(target, output, runner, dry_run=dry_run)
+    _check_place(target, output, runner, dry_run=dry_run)
     require_s3(*inputs.addresses, output)
     how: dict[str, Any] = {"settings": settings, "max_malformed": options["max_malformed"]}
     if dry_run:
-        return _preview(target, inputs, output, runner, **how)
+        return _preview(target, inputs, output, runner or "auto", **how)
     if target is None:
         assert output is not None
-        return result_of(_preprocess_here(inputs, output, runner, force=force, **how), settings)
+        return result_of(_preprocess_here(inputs, output, runner or "auto", force=force, **how), settings)
     try:
-        return result_of(_preprocess_on(target, inputs, runner, detach=detach, force=force, **how), settings)
+        return result_of(_preprocess_on(target, inputs, detach=detach, force=force, **how), settings)
     except Detached as left:
         return Result({"detached": True, "deployment": target.name, "run": str(left)}, [_DETACHED])
 
@@ -160,16 +159,14 @@ def result_of(merged: "MergeResult", settings: "Settings") -> Result:
     return Result(content, parts, warnings=warnings)
 
 
-def _runner(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> str:
-    """Return the name of the runner. Raises UsageError for options that the place of the run does not support."""
+def _check_place(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> None:
+    """Raise UsageError for options that the place of the run does not support."""
     if target is None and output is None and not dry_run:
         raise UsageError("--local requires --output, the folder for dataset.h5 and counts.json")
     if target is not None and output is not None:
         raise UsageError("--output requires --local; a deployment writes its datasets to its data bucket")
-    where = "local" if target is None else "deployment"
-    if runner not in (None, *_RUNNERS[where]):
-        raise UsageError(f"--{where} does not support the runner {runner}; choose {' or '.join(_RUNNERS[where])}")
-    return runner or _RUNNERS[where][0]
+    if target is not None and runner is not None:
+        raise UsageError("--runner requires --local; a deployment runs the jobs with Hadoop Streaming")
 
 
 def _preprocess_here(inputs: "Inputs", output: str, runner: str, **how: Any) -> "MergeResult":
@@ -179,13 +176,11 @@ def _preprocess_here(inputs: "Inputs", output: str, runner: str, **how: Any) -> 
         return preprocess_locally(inputs, output, runner=runner, progress=bars, **how)
 
 
-def _preprocess_on(
-    target: Target, inputs: "Inputs", runner: str, *, detach: bool, force: bool, **how: Any
-) -> "MergeResult":
+def _preprocess_on(target: Target, inputs: "Inputs", *, detach: bool, force: bool, **how: Any) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
-    launch = LaunchOptions(runner=runner, detach=detach, force=force)
+    launch = LaunchOptions(detach=detach, force=force)
     deployment = find_deployment(target.name, target.account)
     warn_of_deletion(deployment)
     with Bars() as bars:

@@ -8,12 +8,11 @@ import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.input_options import (
+    FORMAT,
     INPUT,
     NOTES,
-    READING,
     READING_NAMES,
     input_options,
-    read_inputs,
     reading_options,
     require_s3,
 )
@@ -24,6 +23,7 @@ from bootstrap.cli.target import Target, hosts_option, launch_options, local_ran
 from common.errors import DataError, UsageError
 from common.options import flag
 from corpus.dataset_settings import DEFAULT
+from jobs.input_options import read_inputs
 from jobs.job_settings import LABELLING, LIMITS, apply_labelling
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import default_model, options_for
@@ -77,7 +77,7 @@ Examples:
 )
 @input_options
 @reading_options
-@described_options((*LABELLING, *LIMITS), group=READING)
+@described_options((*LABELLING, *LIMITS), group=FORMAT)
 @described_options(options_for("classes", auto=True), but=("data",))
 @click.pass_context
 def run(

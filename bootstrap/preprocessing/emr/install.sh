@@ -81,7 +81,8 @@ $as_root tee "$root/usr/local/bin/shoal-step" >/dev/null <<STEP
 export PYTHONPATH=$(quoted "$home/code") AWS_REGION=$(quoted "$region") AWS_DEFAULT_REGION=$(quoted "$region")
 exec $(quoted "$home/venv/bin/python") -P -m bootstrap.agent.step "\$@"
 STEP
-for name in shoal-python shoal-step; do
+$as_root cp "$home/code/bootstrap/preprocessing/emr/preprocess.sh" "$root/usr/local/bin/shoal-preprocess"
+for name in shoal-python shoal-step shoal-preprocess; do
     $as_root chmod 755 "$root/usr/local/bin/$name"
     # The PATH of a YARN container can be shorter than the PATH of a login shell.
     [ -n "$root" ] || sudo ln -sf "/usr/local/bin/$name" "/usr/bin/$name"

@@ -1,8 +1,8 @@
-"""Tests that really run EMR steps of mrjob and Spark, without an AWS account.
+"""Tests that really run EMR steps of mrjob, without an AWS account.
 
-    pip install pytest "./packages/local-aws[mrjob,spark]"; pytest test_emr_steps.py
+    pip install pytest "./packages/local-aws[mrjob]"; pytest test_emr_steps.py
 
-`shoal_aws` is a fixture of shoal-local-aws. mrjob needs Python 3.11, Spark needs Java.
+`shoal_aws` is a fixture of shoal-local-aws. mrjob needs Python 3.11.
 """
 
 import subprocess
@@ -32,16 +32,6 @@ class CountWords(MRJob):
 if __name__ == "__main__":
     CountWords.run()
 """
-PROGRAM = """
-import sys
-
-from pyspark.sql import SparkSession
-
-given, output = sys.argv[1:]
-lines = SparkSession.builder.getOrCreate().sparkContext.textFile(given)
-counts = lines.flatMap(str.split).map(lambda word: (word, 1)).reduceByKey(lambda one, other: one + other)
-counts.map(lambda pair: f"{pair[0]}\\t{pair[1]}").saveAsTextFile(output)
-"""
 
 
 def test_a_job_of_mrjob_counts_words(shoal_aws: boto3.Session, tmp_path: Path) -> None:
@@ -52,30 +42,6 @@ def test_a_job_of_mrjob_counts_words(shoal_aws: boto3.Session, tmp_path: Path) -
     words = [*options.split(), "--python-bin", "python3.11", *places.split()]
     subprocess.run([sys.executable, tmp_path / "count_words.py", *words], check=True)
     assert {word.strip('"'): count for word, count in counts_in(shoal_aws, bucket).items()} == COUNTS
-
-
-def test_a_step_of_spark_counts_words(shoal_aws: boto3.Session) -> None:
-    bucket = made_bucket(shoal_aws, "spark-texts")
-    shoal_aws.client("s3").put_object(Bucket=bucket, Key="count.py", Body=PROGRAM.encode())
-    words = ["spark-submit", f"s3://{bucket}/count.py", f"s3://{bucket}/texts/", f"s3://{bucket}/counts"]
-    emr = shoal_aws.client("emr")
-    cluster = emr.run_job_flow(
-        Name="words",
-        ReleaseLabel="emr-7.10.0",
-        Applications=[{"Name": "Spark"}],
-        Instances={"MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
-        ServiceRole="EMR_DefaultRole",
-        JobFlowRole="EMR_EC2_DefaultRole",
-        Steps=[
-            {
-                "Name": "count words",
-                "ActionOnFailure": "TERMINATE_CLUSTER",
-                "HadoopJarStep": {"Jar": "command-runner.jar", "Args": words},
-            }
-        ],
-    )["JobFlowId"]
-    emr.get_waiter("cluster_terminated").wait(ClusterId=cluster, WaiterConfig={"Delay": 1, "MaxAttempts": 200})
-    assert counts_in(shoal_aws, bucket) == COUNTS
 
 
 def made_bucket(session: boto3.Session, name: str) -> str:

@@ -21,6 +21,7 @@ cat > $NODE_ROOT/usr/local/bin/shoal-step <<'RUN'
 #!/bin/bash
 PYTHONPATH={ROOT} exec {sys.executable} -P -m bootstrap.agent.step "$@"
 RUN
+cp {ROOT}/bootstrap/preprocessing/emr/preprocess.sh $NODE_ROOT/usr/local/bin/shoal-preprocess
 chmod +x $NODE_ROOT/usr/local/bin/shoal-*
 """
 

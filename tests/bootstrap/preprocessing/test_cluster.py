@@ -10,12 +10,12 @@ from botocore.exceptions import EndpointConnectionError
 from bootstrap.agent.documents import Cancellation
 from bootstrap.preprocessing import cluster
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.step_arguments import cancellable
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path
 from infra import topology
 from tests.bootstrap.preprocessing.emr_clusters import deployment, deployment_of, make_buckets
+from tests.jobs.piles import plan_in
 from tests.waiting import until
 
 MINE = Cancellation(run="0123456789ab", token="0a1b2c3d")
@@ -43,7 +43,7 @@ def streaming(name, launch):
     """A step that submits an endless job to YARN."""
     places = ("-input", "s3://data/in/", "-output", f"s3://data/out/{launch.run}")
     job = ("-D", f"mapreduce.job.name={name}", "-D", "mapreduce.job.reduces=0", "-mapper", "sleep 1000", *places)
-    return step(name, *cancellable(["hadoop-streaming", *job], "data", launch))
+    return step(name, "shoal-step", "data", launch.run, launch.token, "hadoop-streaming", *job)
 
 
 class Cluster(EmrCluster):
@@ -93,14 +93,14 @@ def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(ses
 def test_active_steps_are_found_by_the_prefix_of_their_names(session):
     there = EmrCluster(deployment())
     names = (f"{OWN}encode", f"{OWN}merge", f"{OTHER}merge", "end cancelled jobs")
-    ids = there.submit([sleeping(name) for name in names])
+    ids = [there.submit(sleeping(name)) for name in names]
     assert there.active_steps(OWN) == {"encode": ids[0], "merge": ids[1]}
 
 
 def test_steps_continue_if_aws_does_not_answer(session):
     there = EmrCluster(deployment())
-    (step,) = there.submit([sleeping(f"{OWN}merge")])
-    with pytest.raises(EndpointConnectionError), there.cancelling([step], MINE):
+    step = there.submit(sleeping(f"{OWN}merge"))
+    with pytest.raises(EndpointConnectionError), there.cancelling(step, MINE):
         raise EndpointConnectionError(endpoint_url="nowhere")
     assert there.active_steps(OWN) == {"merge": step}
 
@@ -108,11 +108,12 @@ def test_steps_continue_if_aws_does_not_answer(session):
 @pytest.mark.soak
 def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session, aws):
     there, s3 = Cluster(aws), session.client("s3")
-    own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
+    own = there.submit(streaming(f"{OWN}encode", MINE))
+    other = there.submit(streaming(f"{OTHER}encode", THEIRS))
     s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 2, "run": "$(reboot)", "token": ""}')
     until(lambda: "run is '$(reboot)', but must be 12 hexadecimal digits" in there.error(own))
     assert (there.state(own), OWN in there.yarn("application", "-list")) == ("RUNNING", True)
-    with pytest.raises(KeyboardInterrupt), there.cancelling([own], MINE):
+    with pytest.raises(KeyboardInterrupt), there.cancelling(own, MINE):
         raise KeyboardInterrupt
     assert there.state(own) == "CANCELLED"
     answer = s3.get_object(Bucket="data", Key=MINE.answer_key)["Body"].read().decode()
@@ -129,21 +130,21 @@ def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session
 def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypatch, written, messages):
     monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
     there, launch = EmrCluster(deployment()), replace(MINE, token="00000002")
-    (own,) = there.submit([sleeping(f"{OWN}encode")])
+    own = there.submit(sleeping(f"{OWN}encode"))
     if written:
         session.client("s3").put_object(Bucket="data", Key=launch.answer_key, Body=written)
-    until(lambda: there._unfinished([own], "RUNNING") == [own])
+    until(lambda: there._is_unfinished(own, "RUNNING"))
     messages.hide(there.id, "CLUSTER")
-    with messages.raises(ShoalError), there.cancelling([own], launch):
+    with messages.raises(ShoalError), there.cancelling(own, launch):
         raise KeyboardInterrupt
     assert there.active_steps(OWN) == {}
 
 
 def test_pending_steps_are_cancelled_at_once(session):
     there = EmrCluster(deployment())
-    running, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
-    until(lambda: there._unfinished([running], "RUNNING") == [running])
-    with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], MINE):
+    running, waiting = (there.submit(sleeping(f"{name}encode")) for name in (OTHER, OWN))
+    until(lambda: there._is_unfinished(running, "RUNNING"))
+    with pytest.raises(KeyboardInterrupt), there.cancelling(waiting, MINE):
         raise KeyboardInterrupt
     assert list(there.active_steps("shoal ")) == [f"{THEIRS.run}: encode"]
 
@@ -164,15 +165,18 @@ class Shown(Bars):
         self.figures = figures
 
 
-def test_steps_are_shown_with_their_cost_and_a_failure_with_the_last_line_of_its_log(session, messages):
-    there, bars = EmrCluster(deployment()), Shown()
-    failing = ("bash", "-c", "echo Traceback >&2; echo 'ValueError: no number' >&2; sleep 1; exit 3")
-    done, failed = there.submit([step(f"{OWN}count words", "true"), step(f"{OWN}encode", *failing)])
+def test_stages_are_shown_with_the_cost_and_a_failure_with_the_last_line_of_its_log(session, messages):
+    there, bars, plan = EmrCluster(deployment()), Shown(), plan_in(f"s3://data/work/{MINE.run}")
+    failing = (
+        f"for name in texts/part-0000.bin choice.json; do sleep 2; echo | aws s3 cp --only-show-errors - {plan.work}/"
+        "$name; done; sleep 2; echo Traceback >&2; echo 'ValueError: no number' >&2; sleep 1; exit 3"
+    )
+    failed = there.submit(step(f"{OWN}preprocess", "bash", "-c", failing))
     messages.hide(there.id, "CLUSTER")
     messages.hide(failed, "STEP")
     with messages.raises(ShoalError):
-        there.follow({"count words": done, "encode": failed}, S3Path("data", f"work/{MINE.run}/failure.txt"), bars)
-    assert bars.stages == [("count words", 0), ("encode", 0)]
+        there.follow(failed, plan, bars)
+    assert bars.stages == [("read reviews", 0), ("deduplicate", 0), ("encode and merge", 0)]
     assert bars.figures["cost so far"].startswith("$")
 
 

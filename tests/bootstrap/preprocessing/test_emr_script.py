@@ -1,6 +1,7 @@
 """Files that bootstrap/preprocessing/emr/install.sh leaves on a node, with stubs for the real programs."""
 
 import os
+import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -34,6 +35,9 @@ class Node:
         for name, body in {"aws": f"env >>{folder}/aws", "python3.11": PYTHON}.items():
             (commands / name).write_text(f"#!/bin/bash\n{body}\n")
             (commands / name).chmod(0o755)
+        code = self.root / "opt" / "shoal" / "code" / SCRIPT.parent.relative_to(SCRIPT.parents[3])
+        code.mkdir(parents=True)
+        shutil.copy(SCRIPT.with_name("preprocess.sh"), code)
         environment = {"PATH": f"{commands}:{os.environ['PATH']}", "NODE_ROOT": str(self.root)}
         command = ["bash", SCRIPT, "s3://cdk/code.zip", "s3://cdk/wheels.zip", "eu-west-1"]
         subprocess.run(command, env=environment, check=True, capture_output=True)

@@ -1,41 +1,13 @@
-"""Unfinished steps of work on a cluster, by the markers of its steps."""
-
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+"""Datasets of preprocessing runs on a cluster."""
 
 import boto3
 import pytest
 
-from bootstrap.preprocessing import work
-from bootstrap.preprocessing.work import ClusterWork, find_result, record_result
+from bootstrap.preprocessing.work import find_result, record_result
 from corpus.counts import final_counts
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.s3 import S3Path
 from jobs.merge import MergeResult
-
-NAMES = ("read", "choose", "encode")
-
-
-@pytest.mark.parametrize(
-    ("markers", "left"),
-    [
-        ({}, NAMES),
-        ({"read": 1}, NAMES[1:]),
-        ({"read": 1, "encode": 1}, NAMES[1:]),
-        ({"read": 1, "choose": 25, "encode": 1}, NAMES[1:]),
-        (dict.fromkeys(NAMES, 1), ()),
-    ],
-)
-def test_work_continues_at_the_first_step_without_a_marker_of_the_last_day(markers, left, monkeypatch):
-    def marker(_, place):
-        hours = markers.get(place.key)
-        return None if hours is None else {"LastModified": datetime.now(UTC) - timedelta(hours=hours)}
-
-    monkeypatch.setattr(work, "head_or_none", marker)
-    steps = [SimpleNamespace(done_file=f"s3://data/{name}") for name in NAMES]
-    plan = SimpleNamespace(steps=lambda: steps)
-    found = ClusterWork(s3=None, run="x", plan=plan, extra_files={}).unfinished()
-    assert tuple(each.done_file.rpartition("/")[2] for each in found) == left
 
 
 @pytest.mark.usefixtures("aws")

@@ -55,5 +55,5 @@ def test_an_active_run_is_chosen_before_an_ended_one(trainings, steps, is_prepro
     monkeypatch.setattr(attaching, "_places", lambda _: [place(*trainings)])
     monkeypatch.setattr(runs, "find_training", found)
     monkeypatch.setattr(runs, "EmrCluster", lambda _: None)
-    monkeypatch.setattr(runs, "steps_of", lambda *_: {} if steps else None)
+    monkeypatch.setattr(runs, "step_of", lambda *_: {} if steps else None)
     assert (runs.find_run(DEPLOYMENT, None) != "training") == is_preprocessing

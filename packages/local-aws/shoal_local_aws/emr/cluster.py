@@ -153,6 +153,9 @@ class EmulatedCluster:
         commands.mkdir(parents=True, exist_ok=True)
         for name, body in yarn.programs().items():
             write_program(commands / name, body)
+        jar = commands.parent / "lib" / "hadoop-streaming.jar"  # mrjob looks for it near the command `hadoop`
+        jar.parent.mkdir(exist_ok=True)
+        jar.touch()
         for number, action in enumerate(self.record["BootstrapActions"], start=1):
             script = action["ScriptBootstrapAction"]
             place = f"node/{self.record['Id']}/bootstrap-actions/{number}"

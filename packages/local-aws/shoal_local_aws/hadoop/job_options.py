@@ -26,10 +26,12 @@ class StreamingJob:
     """A streaming job as its command line defines it.
 
     properties: Configuration properties of the job, by name.
+    environment: Additional environment variables of the tasks.
     shipped: URI of each file that Hadoop copies to the folder of each task, by its name in this folder.
     """
 
     properties: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     shipped: dict[str, str] = field(default_factory=dict)
     mapper: str = ""
     combiner: str = ""
@@ -94,6 +96,9 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _read_streaming(job: StreamingJob, option: str, value: str) -> None:
     if option == "-input":
         job.inputs.append(value)
+    elif option == "-cmdenv":
+        name, _, content = value.partition("=")
+        job.environment[name] = content
     elif option in ("-mapper", "-combiner", "-reducer", "-output"):
         setattr(job, option[1:], value)
     else:

@@ -142,6 +142,12 @@ class Files:
             local.unlink(missing_ok=True)
 
 
+def make_folder(path: str) -> None:
+    """Create a folder and its parents. S3 has no folders."""
+    if (local := _local(path)) is not None:
+        local.mkdir(parents=True, exist_ok=True)
+
+
 def _local(path: str) -> Path | None:
     """Return the local file that a Hadoop path names, or None for an S3 object."""
     parts = urlsplit(path)

@@ -142,7 +142,7 @@ class StreamingRun:
             "mapreduce_task_ismap": str(kind == "m").lower(),
             "mapreduce_task_partition": str(number),
         }
-        environment = {**os.environ, **configuration, **own, **more}
+        environment = {**os.environ, **configuration, **own, **more, **self._job.environment}
         return HadoopTask(name=name, command=command, environment=environment, shipped=self._shipped)
 
     def _run(

@@ -17,6 +17,8 @@ _PACKAGES = Path(__file__).resolve().parents[2]
 LOGS = Path("var") / "log" / "hadoop-yarn" / "containers"
 """Folder for the logs of task attempts, which are in `JOB/ATTEMPT/`."""
 _FOLDER = Path("mnt") / "yarn" / "applications"
+VERSION = "3.4.1"
+"""Version of Hadoop. EMR 7.10 has it ("Amazon EMR release 7.10.0", application versions)."""
 MARK = "YARN_APPLICATION_ID"
 """Name of the environment variable with the id of the application to which a process belongs."""
 _OWN_SESSION = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -24,20 +26,18 @@ _OWN_SESSION = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:]
 
 
 def programs() -> dict[str, str]:
-    """Return the shell scripts that are the Hadoop and Spark commands of the primary node, by command name."""
+    """Return the shell scripts that are the Hadoop commands of the primary node, by command name."""
     python = _python()
     return {
         "yarn": f'exec {python} shoal_local_aws.hadoop.yarn "$@"',
-        "hadoop-streaming": _submit("shoal_local_aws.hadoop.streaming", "MAPREDUCE"),
-        "spark-submit": _submit("shoal_local_aws.hadoop.spark", "SPARK"),
+        "hadoop-streaming": _SUBMIT.format(
+            folder=_FOLDER,
+            mark=MARK,
+            python=_python(),
+            own_session=f"{shlex.quote(sys.executable)} -c '{_OWN_SESSION}'",
+        ),
+        "hadoop": _HADOOP.format(python=_python(), version=VERSION),
     }
-
-
-def _submit(module: str, kind: str) -> str:
-    own_session = f"{shlex.quote(sys.executable)} -c '{_OWN_SESSION}'"
-    return _SUBMIT.format(
-        folder=_FOLDER, mark=MARK, python=_python(), module=module, kind=kind, own_session=own_session
-    )
 
 
 def _python() -> str:
@@ -52,11 +52,21 @@ for word in "$@"; do
   case "$word" in mapreduce.job.name=*) name=${{word#*=}} ;; esac
 done
 mkdir -p "$folder"
-printf '%s\\t%s\\t{kind}\\n' "$id" "${{name:-streamjob}}" >"$folder/$id"
+printf '%s\\t%s\\tMAPREDUCE\\n' "$id" "${{name:-streamjob}}" >"$folder/$id"
 {mark}=$id {own_session} env -u EMR_STEP_ID \\
   sh -c 'file=$1; shift; "$@"; code=$?; rm -f "$file"; exit $code' application \\
-  "$folder/$id" {python} {module} "$@" &
+  "$folder/$id" {python} shoal_local_aws.hadoop.streaming "$@" &
 wait $!"""
+
+_HADOOP = """\
+command=$1
+[ $# -eq 0 ] || shift
+case "$command" in
+  version) echo "Hadoop {version}" ;;
+  fs) exec {python} shoal_local_aws.hadoop.shell "$@" ;;
+  jar) shift; exec hadoop-streaming "$@" ;;
+  *) echo "The embedded Hadoop does not support the command $command." >&2; exit 1 ;;
+esac"""
 
 
 def applications(root: Path) -> list[Path]:

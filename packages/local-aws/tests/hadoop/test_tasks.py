@@ -28,7 +28,7 @@ def test_the_hash_is_javas(key, value):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("shoal-python -m jobs.encode --mapper", ["shoal-python", "-m", "jobs.encode", "--mapper"]),
+        ("python3 job.py --mapper", ["python3", "job.py", "--mapper"]),
         ("sed -e 's/ /\\n/g'", ["sed", "-e", "s/ /\\n/g"]),
         ("a \"b 'c' d\"  e", ["a", "b 'c' d", "e"]),
     ],

@@ -1,0 +1,48 @@
+"""Second step: adds up the word counts of all parts, and keeps the candidates for the vocabulary.
+
+Because a reducer receives all counts of a word, `choose` needs only the candidates.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.dictionary import Dictionary
+from corpus.rules import most_frequent, most_frequent_ids
+from jobs.records import arrays_of
+
+
+class WordCounts:
+    """Adds up the counts of words, bucket by bucket, and keeps the most frequent words of all buckets."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._best: list[tuple[bytes, int]] = []
+        self._least = 0
+
+    def add(self, blocks: Iterable[bytes]) -> None:
+        """Add all blocks of one bucket."""
+        words, counts = _sums(blocks)
+        self._best += most_frequent_ids(counts, words.join_words, self._size, self._least)
+        # do not sort at each bucket, which is too slow if the vocabulary takes all words
+        if len(self._best) > self._size:
+            self._best = most_frequent(self._best, self._size)
+            self._least = self._best[-1][1]
+
+    def most_frequent(self) -> list[tuple[bytes, int]]:
+        """Return the most frequent words with their counts."""
+        return most_frequent(self._best, self._size)
+
+
+def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
+    """Return the distinct words of the blocks, and the sum of the counts of each word."""
+    words = Dictionary()
+    counts = np.zeros(0, np.int64)
+    for value in values:
+        block = arrays_of(value)
+        ids = words.add(block["words"].tobytes())
+        if len(counts) < len(words):
+            counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))
+        counts[ids] += block["counts"]  # `+=` is safe, because a block has each word once
+    return words, counts[: len(words)]
