@@ -9,9 +9,9 @@ from typing import Any
 
 from shoal_local_aws.emr.cluster import TERMINATED, EmulatedCluster
 from shoal_local_aws.emr.traffic import refusal_of_groups
-from shoal_local_aws.faults import capacity
+from shoal_local_aws.faults import capacity, zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity, NotOffered
+from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import ec2, emr, requests
 from shoal_local_aws.service import Record, RefusedError, json_operation
@@ -86,7 +86,8 @@ def install(machines: Machines, faults: Faults) -> None:
 def _start_error(record: Record, faults: Faults) -> str:
     """Return the reason why a cluster does not start, or an empty string if it starts.
 
-    As on EMR, a cluster starts even if there is no capacity for its task group.
+    As on EMR, a cluster starts even if there is no capacity for its task group. It terminates if its zone does not
+    offer a type ("VALIDATION_ERROR_INSTANCE_TYPE_NOT_SUPPORTED" in EMR's management guide).
     """
     refused = refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
@@ -94,7 +95,7 @@ def _start_error(record: Record, faults: Faults) -> str:
     zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
     for group in record["InstanceGroups"]:
         kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND
-        unsupported = faults.find(NotOffered, zone=zone, instance_type=kind)
+        unsupported = zone not in zones.offering(kind, faults)
         if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
             continue
         if unsupported:
