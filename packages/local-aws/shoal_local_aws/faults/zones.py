@@ -1,8 +1,8 @@
 """Emulates the availability zones of the account, and the instance types that each zone offers.
 
 The name of a zone means different zones in different accounts, while its id means the same zone in all accounts ("AZ
-IDs", AWS Regions and Availability Zones). The environment variable FIRST_ZONE chooses the zone whose name ends with
-`a`.
+IDs", AWS Regions and Availability Zones). The environment variable FIRST_ZONE contains the id of the first zone, such
+as that of us-east-1a.
 """
 
 import os
@@ -19,9 +19,9 @@ from shoal_local_aws.service import Answer, Record, RefusedError, parameter
 FIRST_ZONE = "SHOAL_LOCAL_AWS_FIRST_ZONE"
 _NUMBERS = {"us-east-1": (6, 1, 2, 4, 3, 5)}
 """Numbers in the ids of the zones a, b, c and so on. All other regions have the zones 1, 2 and 3."""
-_OF_OLD_ZONE = "c3 c4 d2 f2 g2 g3 g3s i2 i3 m3 m4 p2 p5 r3 r4 t2 x1"
+_OF_OLD_ZONE = "c3 c4 d2 f2 g3 g3s i2 i3 m3 m4 p2 p3 p5 r3 r4 t2 x1"
 """Families that use1-az3 offers. Source: DescribeInstanceTypeOfferings, as in moto 5.2.1; and "AWS AZs: Not all are
-Equal" (wolfman.dev), on which use1-az3 lacks Nitro. G2, G3 and P2 are a belief: AWS no longer offers them anywhere."""
+Equal" (wolfman.dev), on which use1-az3 lacks Nitro. G3, P2 and P3 are a belief: AWS no longer offers them anywhere."""
 _LACKING = {
     "use1-az1": "c8a g7e m8a p4de p5en p6-b200 p6-b300 r8a",
     "use1-az2": "p3dn p4de p6-b200",
