@@ -180,14 +180,13 @@ def check_template(
     """Raise RefusedError if a group could not start an instance from this launch template in one of its zones.
 
     Each type of a mixed-instances policy must be offered in each zone ("LaunchTemplateOverrides" in the API reference).
-    The beginning of the message is that in eksctl-io/eksctl#1670.
     """
     data = launch_templates.data_of(reference)
-    launch_templates.image(data.get("ImageId", ""))
+    launch_templates.require_room(data)
     launch_templates.placement_group(data)
     types = capacity.instance_types(policy, data, market=capacity.ON_DEMAND, running=())
     if refusal := zones.refusal(faults, [*map(zone_of, subnets)], types):
-        raise RefusedError("ValidationError", f"You must use a valid fully-formed launch template. {refusal}")
+        raise RefusedError("ValidationError", f"{launch_templates.INVALID} {refusal}")
 
 
 def _sizes(group: Record, parameters: Record) -> Record:

@@ -14,6 +14,8 @@ operations = Operations(_ec2, "_ACTION_MAP")
 addresses: Table = _ec2.take("_addresses")
 images: Table = _ec2.take("_images")
 """Images that the account has registered."""
+public_images: list[tuple[str | None, ...]] = _ec2.take("_STUB_AMIS")
+"""Images that others own: id, name, description, platform, root device, account and alias of the owner."""
 instances: Table = _ec2.take("_instances")
 internet_gateways: Table = _ec2.take("_internet_gateways")
 launch_templates: Table = _ec2.take("_launch_templates")
