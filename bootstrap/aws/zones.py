@@ -42,22 +42,16 @@ def choose(account: Account, wanted: Topology, deployment: str) -> list[str]:
 
 
 def _ids(account: Account) -> dict[str, str]:
-    """Return the ids of the account's zones by their names, sorted by id, without Local Zones."""
+    """Return the ids of the account's usable zones by their names, sorted by id, without Local Zones."""
     found = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
-    zones = [each for each in found if each["ZoneType"] == "availability-zone"]
+    zones = [each for each in found if (each["ZoneType"], each["State"]) == ("availability-zone", "available")]
     return {each["ZoneName"]: each["ZoneId"] for each in sorted(zones, key=lambda each: str(each["ZoneId"]))}
 
 
 def _offered(account: Account, types: list[str]) -> set[tuple[str, str]]:
     """Return the pairs of an instance type and the name of a zone that offers it."""
-    filters = [{"Name": "instance-type", "Values": types}]
-    found = account.items(
-        "ec2",
-        "describe_instance_type_offerings",
-        "InstanceTypeOfferings",
-        LocationType="availability-zone",
-        Filters=filters,
-    )
+    place = {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": types}]}
+    found = account.items("ec2", "describe_instance_type_offerings", "InstanceTypeOfferings", **place)
     return {(each["InstanceType"], each["Location"]) for each in found}
 
 

@@ -1,4 +1,4 @@
-"""Topologies in an account whose first zone is use1-az3, which offers hardly any instance type of today."""
+"""Topologies in an account in which us-east-1a is use1-az3. This zone offers hardly any instance type of today."""
 
 import boto3
 import pytest

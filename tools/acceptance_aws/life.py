@@ -29,6 +29,7 @@ from bootstrap.lifecycle.rules.account import is_prepared
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME
 from infra import policies
+from infra.strict_yaml import StrictLoader
 from tools.acceptance_aws.account import Setup
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 
@@ -163,7 +164,7 @@ class AcceptanceRun:
     def _topology(self) -> dict[str, Any]:
         """Return the topology, with the limits of this run also as limits of the guard. So the guard deletes the
         deployment even if this machine is off."""
-        found: dict[str, Any] = yaml.safe_load(self._parameters.source.read_text("utf-8"))
+        found: dict[str, Any] = StrictLoader(self._parameters.source.read_text("utf-8")).get_single_data()
         guard = {"budget": self._parameters.max_dollars, "max_hours": math.ceil(self._parameters.hours)}
         return {
             **found,

@@ -1,4 +1,4 @@
-"""Zones that are chosen for a deployment in an account whose first zone is use1-az3."""
+"""Zones that are chosen for a deployment in an account in which us-east-1a is use1-az3."""
 
 from collections.abc import Iterator
 

@@ -179,7 +179,8 @@ def check_template(
 ) -> None:
     """Raise RefusedError if a group could not start an instance from this launch template in one of its zones.
 
-    Each type of a mixed-instances policy must be offered in each zone ("LaunchTemplateOverrides" in the API reference).
+    Each zone must offer each type (zalando-incubator/kubernetes-on-aws#2025; "LaunchTemplateOverrides" in the API
+    reference).
     """
     data = launch_templates.data_of(reference)
     launch_templates.require_room(data)
