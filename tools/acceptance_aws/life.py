@@ -126,7 +126,9 @@ class AcceptanceRun:
         self._deployed = True
         self._shoal("deploy", os.fspath(own), "--deployment", name, "--yes")
         learning = [part for option, value in _LEARNING.items() for part in (f"--{option}", str(value))]
-        if self._topology().get("preprocessing"):
+        if self._topology().get("preprocessing") == {"on": "node"}:
+            learning += ["--input", os.fspath(reviews)]
+        elif self._topology().get("preprocessing"):
             self._shoal("preprocess", "--deployment", name, "--input", os.fspath(reviews))
         else:
             data = parameters.folder / "data"

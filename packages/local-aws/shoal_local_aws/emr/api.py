@@ -86,8 +86,7 @@ def install(machines: Machines, faults: Faults) -> None:
 def _start_error(record: Record, faults: Faults) -> str:
     """Return the reason why a cluster does not start, or an empty string if it starts.
 
-    As on EMR, a cluster starts even if there is no capacity for its task group. It terminates if its zone does not
-    offer a type ("VALIDATION_ERROR_INSTANCE_TYPE_NOT_SUPPORTED" in EMR's management guide).
+    As on EMR, a cluster starts even if there is no capacity for its task group.
     """
     refused = refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
@@ -98,6 +97,7 @@ def _start_error(record: Record, faults: Faults) -> str:
         unsupported = zone not in zones.offering(kind, faults)
         if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
             continue
+        # Rule: A zone without the type ends the cluster. Source: "VALIDATION_ERROR_INSTANCE_TYPE_NOT_SUPPORTED".
         if unsupported:
             return f"The requested instance type {kind} is not supported in the requested Availability Zone."
         if group["InstanceGroupType"] != "TASK":

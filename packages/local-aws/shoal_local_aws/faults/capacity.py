@@ -69,6 +69,7 @@ def require(faults: Faults, *, zone: str, instance_type: str, market: str) -> No
         NoCapacityError: The zone does not offer the type, the plan of the account excludes it, or a fault takes the
             capacity away.
     """
+    # Rule: A launch fails if the zone lacks the type. Source: compiler-explorer/infra#601.
     if refusal := zones.refusal(faults, [zone], [instance_type]):
         raise NoCapacityError(f"{refusal} {_FAILED}")
     if instance_type not in _FREE_TYPES and faults.find(FreePlan):

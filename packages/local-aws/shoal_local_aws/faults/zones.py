@@ -1,8 +1,6 @@
 """Emulates the availability zones of the account, and the instance types that each zone offers.
 
-The name of a zone means different zones in different accounts, while its id means the same zone in all accounts ("AZ
-IDs", AWS Regions and Availability Zones). The environment variable FIRST_ZONE contains the id of the first zone, such
-as that of us-east-1a.
+The environment variable FIRST_ZONE contains the id of the first zone, such as that of us-east-1a.
 """
 
 import os
@@ -17,19 +15,20 @@ from shoal_local_aws.seams import ec2, requests
 from shoal_local_aws.service import Answer, Record, RefusedError, parameter
 
 FIRST_ZONE = "SHOAL_LOCAL_AWS_FIRST_ZONE"
+# Rule: A name means different zones in different accounts, and an id the same zone. Source: "AZ IDs".
 _NUMBERS = {"us-east-1": (6, 1, 2, 4, 3, 5)}
 """Numbers in the ids of the zones a, b, c and so on. All other regions have the zones 1, 2 and 3."""
+# Rule: use1-az3 offers only old families. Source: wolfman.dev/posts/exclude-use1-az3/.
+# Belief: use1-az3 offers G3, P2 and P3. No check: AWS no longer offers them in any zone.
 _OF_OLD_ZONE = "c3 c4 d2 f2 g3 g3s i2 i3 m3 m4 p2 p3 p5 r3 r4 t2 x1"
-"""Families that use1-az3 offers. Source: DescribeInstanceTypeOfferings, as in moto 5.2.1; and "AWS AZs: Not all are
-Equal" (wolfman.dev), on which use1-az3 lacks Nitro. G3, P2 and P3 are a belief: AWS no longer offers them anywhere."""
+"""Families that use1-az3 offers, by DescribeInstanceTypeOfferings in moto 5.2.1."""
 _LACKING = {
     "use1-az1": "c8a g7e m8a p4de p5en p6-b200 p6-b300 r8a",
     "use1-az2": "p3dn p4de p6-b200",
     "use1-az4": "g7e p3dn p5en p6-b200 p6-b300",
     "use1-az5": "g4ad g5g g6e g6f g7 g7e gr6 gr6f m8a p3dn p4d p4de p5en p6-b200 p6-b300 r8a",
 }
-"""GPU and EMR families that a zone lacks. Source: DescribeInstanceTypeOfferings, as in moto 5.2.1 (G7, P6-B300: 5.2.5).
-"""
+"""GPU and EMR families that a zone lacks, by DescribeInstanceTypeOfferings in moto 5.2.1 (G7, P6-B300: 5.2.5)."""
 
 
 def ids() -> dict[str, str]:
@@ -59,19 +58,17 @@ def offering(instance_type: str, faults: Faults) -> list[str]:
 
 
 def refusal(faults: Faults, zones: Collection[str], instance_types: Iterable[str]) -> str:
-    """Return EC2's message about the first instance type that a zone does not offer, or an empty string.
-
-    Sources: "Troubleshooting" in the documents of Google's aggregation-service (privacysandbox); for a type that the
-    region lacks, eksctl-io/eksctl#1670.
-    """
+    """Return EC2's message about the first instance type that a zone does not offer, or an empty string."""
     for instance_type in instance_types:
         offered = offering(instance_type, faults)
         for zone in sorted({*zones} - {*offered}):
+            # Rule: A region without the type refuses the configuration. Source: eksctl-io/eksctl#1670.
             if not offered:
                 return (
                     "The requested configuration is currently not supported. Please check the documentation for "
                     "supported configurations."
                 )
+            # Rule: A zone without the type is refused. Source: github.com/privacysandbox/aggregation-service.
             return (
                 f"Your requested instance type ({instance_type}) is not supported in your requested Availability Zone "
                 f"({zone}). Please retry your request by not specifying an Availability Zone or choosing "
@@ -99,10 +96,8 @@ def install(faults: Faults) -> None:
 
 
 def _known(zone: str, zones: Mapping[str, str], field: str) -> str:
-    """Return the value of a zone in `zones`. Raises RefusedError if the account does not have the zone.
-
-    Source of the message: kz8s/tack#67, for names of zones.
-    """
+    """Return the value of a zone in `zones`. Raises RefusedError if the account does not have the zone."""
+    # Rule: A subnet needs a zone of the account. Source: kz8s/tack#67.
     if zone not in zones:
         message = (
             f"Value ({zone}) for parameter {field} is invalid. Subnets can currently only be created in the following "

@@ -214,6 +214,7 @@ def _checked_image(parameters: Record, faults: Faults) -> str:
     if place and place not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.")
     zone, kind = ec2.subnets[subnet]["AvailabilityZone"] if subnet else "", parameter(parameters, "InstanceType")
+    # Rule: A launch needs a zone that offers the type. Source: ned1313/Getting-Started-Terraform#44.
     if zone and kind and (message := zones.refusal(faults, [zone], [kind])):
         raise RefusedError("Unsupported", message)
     counts = parameter(parameters, "MinCount"), parameter(parameters, "MaxCount")

@@ -18,7 +18,7 @@ _OF_AWS = "/aws/service/"
 _IMAGE_ID = "/ami-id"
 _ANY_DATE = "????????"
 INVALID = "You must use a valid fully-formed launch template."
-"""Beginning of Auto Scaling's messages about launch templates. Source: eksctl-io/eksctl#1670."""
+"""Beginning of Auto Scaling's messages about launch templates."""
 
 
 def install() -> None:
@@ -122,14 +122,12 @@ def _public_image(name: str) -> str:
 
 
 def require_room(data: Mapping[str, Any]) -> None:
-    """Raise RefusedError if a volume of a launch template is smaller than the snapshot of its image.
-
-    Source: zalando-incubator/kubernetes-on-aws#3817.
-    """
+    """Raise RefusedError if a volume of a launch template is smaller than the snapshot of its image."""
     mappings = ec2.images.get(image(data.get("ImageId", "")), {}).get("BlockDeviceMappings") or ()
     snapshots = {each["DeviceName"]: each.get("Ebs") or {} for each in mappings}
     for volume in data.get("BlockDeviceMappings") or ():
         snapshot, size = snapshots.get(volume["DeviceName"]) or {}, (volume.get("Ebs") or {}).get("VolumeSize")
+        # Rule: A volume is not smaller than its snapshot. Source: zalando-incubator/kubernetes-on-aws#3817.
         if size and int(size) < int(snapshot.get("VolumeSize") or 0):
             raise RefusedError(
                 "ValidationError",

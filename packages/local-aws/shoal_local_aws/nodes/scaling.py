@@ -177,15 +177,12 @@ def template_of_policy(policy: Mapping[str, Any]) -> Record:
 def check_template(
     reference: Mapping[str, Any], policy: Mapping[str, Any], subnets: Sequence[str], faults: Faults
 ) -> None:
-    """Raise RefusedError if a group could not start an instance from this launch template in one of its zones.
-
-    Each zone must offer each type (zalando-incubator/kubernetes-on-aws#2025; "LaunchTemplateOverrides" in the API
-    reference).
-    """
+    """Raise RefusedError if a group could not start an instance from this launch template in one of its zones."""
     data = launch_templates.data_of(reference)
     launch_templates.require_room(data)
     launch_templates.placement_group(data)
     types = capacity.instance_types(policy, data, market=capacity.ON_DEMAND, running=())
+    # Rule: Each zone must offer each type. Source: zalando-incubator/kubernetes-on-aws#2025.
     if refusal := zones.refusal(faults, [*map(zone_of, subnets)], types):
         raise RefusedError("ValidationError", f"{launch_templates.INVALID} {refusal}")
 
