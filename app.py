@@ -1,9 +1,12 @@
 """The CDK app: `cdk deploy -c topology=NAME_OR_FILE [-c deployment=NAME] [-c owner=NAME] [-c generation=N]
-[-c permissions_boundary=ARN]`.
+[-c zones=ID,ID...] [-c permissions_boundary=ARN]`.
 
 An idle EMR cluster terminates itself, but CloudFormation does not notice. To start a new cluster, deploy with a new
 generation (default: 1). Pass the same generation in later deployments, because every change of it replaces the cluster.
 `shoal deploy` passes the generation automatically.
+
+By default, the network is in the first zones that offer all instance types by the price list. `shoal deploy` asks the
+account, and passes the ids of the zones (such as use1-az1). Pass the same zones in later deployments.
 
 This is the only module that reads the CDK's context and the environment. `cdk destroy` also runs it. So raise errors
 here only if the stack can neither be built nor destroyed. Report problems that only prevent a deployment as annotations
@@ -77,6 +80,7 @@ def build(app: App) -> ShoalStack:
         deployment=deployment,
         owner=caller.owner_of(spec, str(owner) if owner else None),
         generation=_generation(app.node.try_get_context("generation")),
+        zones=_zones(app.node.try_get_context("zones")),
         root=ROOT,
         emulated=caller.emulated(os.environ.get("AWS_ENDPOINT_URL")),
     )
@@ -87,6 +91,14 @@ def _generation(given: object) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
         raise TopologyError(f"'{text}' is not a generation; write a whole number from 1, such as `-c generation=2`.")
     return int(text)
+
+
+def _zones(given: object) -> list[str]:
+    """Return the ids of zones in the context."""
+    zones = str(given).split(",") if given else []
+    if wrong := [zone for zone in zones if not re.fullmatch(r"[a-z0-9]+-az\d", zone)]:
+        raise TopologyError(f"'{wrong[0]}' is not the ID of a zone; write IDs such as `-c zones=use1-az1,use1-az2`.")
+    return zones
 
 
 def _limited(spec: topology.Topology, policy: str) -> topology.Topology:

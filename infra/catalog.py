@@ -83,10 +83,11 @@ class TorchBuild(_Entry):
 
 
 class Image(_Entry):
-    """AWS machine image for GPU nodes. The Systems Manager parameter `parameter` contains the ID of its newest
-    build."""
+    """AWS machine image for GPU nodes. The Systems Manager parameter `parameter` contains the ID of its newest build.
+    The name of a build is `title` and a date."""
 
     name: str
+    title: str
     parameter: str
     torch: str
     cuda: str

@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 from shoal_guard.functions import log_group
 
-from infra import parts, sizing, topology
+from infra import catalog, parts, sizing, topology
 from infra.stage import same_account_principal
 
 _EXIT = "10.0.255.0/28"
@@ -55,10 +55,12 @@ class Network(Construct):
         construct_id: str,
         *,
         spec: topology.Topology,
+        zones: Sequence[str] = (),
     ) -> None:
-        """Create the network in the topology's zone (such as us-east-1b), or in the first zones of the region.
+        """Create the network in the topology's zone (such as us-east-1b), or in the zones with the ids `zones` (such as
+        use1-az1). By default, these are the first zones that offer all instance types by the price list.
 
-        A deployment must keep its zone, because a subnet in a different zone would have the same IP addresses as the
+        A deployment must keep its zones, because a subnet in a different zone would have the same IP addresses as the
         existing subnet.
         """
         super().__init__(scope, construct_id)
@@ -69,7 +71,7 @@ class Network(Construct):
         if network.vpc:
             self.vpc, self.subnets = self._given(network, spec.zone)
         else:
-            self.vpc, self.subnets = self._own(spec)
+            self.vpc, self.subnets = self._own(spec, [] if spec.zone else zones or _offering_zones(spec))
             self._record_flows(self.vpc)
             if network.egress == "nat":
                 self.node_dependencies.append(self._exit())
@@ -99,12 +101,13 @@ class Network(Construct):
         )
         return vpc, vpc.isolated_subnets
 
-    def _own(self, spec: topology.Topology) -> tuple[ec2.Vpc, list[ec2.ISubnet]]:
+    def _own(self, spec: topology.Topology, zones: Sequence[str]) -> tuple[ec2.Vpc, list[ec2.ISubnet]]:
+        """Create the network. Without `zones` it is in the topology's zone, or in the first zones of the region."""
         vpc = ec2.Vpc(
             self,
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
-            availability_zones=[spec.zone] if spec.zone else _zones(Stack.of(self).region),
+            availability_zones=zones or ([spec.zone] if spec.zone else _first_zones(Stack.of(self).region)),
             nat_gateways=0,
             # Do not restrict the default security group, because nothing uses it and CDK would add a function to the
             # stack for this.
@@ -113,7 +116,11 @@ class Network(Construct):
                 ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=20)
             ],
         )
-        for subnet in vpc.isolated_subnets:
+        for number, subnet in enumerate(vpc.isolated_subnets):
+            resource = subnet.node.default_child
+            assert isinstance(resource, ec2.CfnSubnet)
+            if zones:
+                resource.availability_zone, resource.availability_zone_id = None, zones[number]
             Tags.of(subnet).add(topology.TAG_NODES, "true", include_resource_types=["AWS::EC2::Subnet"])
         gateway = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
         for statement in _gateway_statements(Stack.of(self), spec):
@@ -147,11 +154,12 @@ class Network(Construct):
         attachment = ec2.CfnVPCGatewayAttachment(
             self, "GatewayAttachment", vpc_id=self.vpc.vpc_id, internet_gateway_id=gateway.ref
         )
+        assert isinstance(self.subnet, ec2.Subnet)
         public = ec2.PublicSubnet(
             self,
             "Exit",
             vpc_id=self.vpc.vpc_id,
-            availability_zone=self.subnet.availability_zone,
+            availability_zone=self.subnet.subnet_availability_zone,
             cidr_block=_EXIT,
             map_public_ip_on_launch=False,
         )
@@ -176,9 +184,21 @@ class Network(Construct):
         vpc.add_flow_log("FlowLog", destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role))
 
 
-def _zones(region: str) -> Sequence[str]:
-    """Return the first zones of the region, in CloudFormation's order. `bootstrap/lifecycle/rules` predicts this
-    order."""
+def _offering_zones(spec: topology.Topology) -> list[str]:
+    """Return the ids of the first zones that offer all instance types of a topology, by the price list. The list is
+    empty if the price list has no such zones.
+
+    The name of a zone means different zones in different accounts ("AZ IDs", AWS Regions and Availability Zones).
+    """
+    offered = catalog.prices(spec.region).zones
+    zones = {zone for each in offered.values() for zone in each}
+    for name in topology.instance_types(spec):
+        zones &= {*offered.get(name, zones)}
+    return sorted(zones)[: sizing.zones(spec.region)]
+
+
+def _first_zones(region: str) -> Sequence[str]:
+    """Return the first zones of the region, in CloudFormation's order."""
     return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]
 
 

@@ -38,8 +38,10 @@ class ShoalStack(Stack):
         generation: int,
         root: Path,
         emulated: bool,
+        zones: Sequence[str] = (),
     ) -> None:
-        """Create the stack. `root` is the repository, and `emulated` is true if the stack is for the emulator.
+        """Create the stack. `root` is the repository, and `emulated` is true if the stack is for the emulator. `zones`
+        are the ids of the network's zones (see `Network`).
 
         `generation` starts at 1. A different generation replaces the EMR cluster, even if nothing else changed.
         """
@@ -62,7 +64,7 @@ class ShoalStack(Stack):
         if spec.permissions_boundary:
             limits = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", spec.permissions_boundary)
             iam.PermissionsBoundary.of(self).apply(limits)
-        network = Network(self, "Network", spec=spec) if spec.has_nodes else None
+        network = Network(self, "Network", spec=spec, zones=zones) if spec.has_nodes else None
         self._buckets = Buckets(self, "Buckets", spec=spec.data, key=key)
         self._share = self._file_system(network, key) if spec.share == "efs" and network else None
         self._cleanup = Cleanup.of(self)

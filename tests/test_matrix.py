@@ -1,18 +1,19 @@
 """Shipped topologies of every shape are deployed and destroyed by the real CDK command.
 
-They run one after another on one emulator. CloudFormation and the roles have Shoal's policies, and AWS denies no
-request.
+They run one after another on one emulator. Its first zone offers hardly any type of today. CloudFormation and the roles
+have Shoal's policies, and AWS denies no request.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
-from tests.local_aws.accounts import refused
+from shoal_local_aws.faults.zones import FIRST_ZONE
+from tests.local_aws.accounts import refused, running_aws
 
 from bootstrap.aws import cdk, policies
 from bootstrap.aws.account import Account
@@ -28,6 +29,14 @@ IN_CI = "mixed-spot"
 """Mixed GPUs next to a cluster, which has the constructs of most topologies."""
 
 Run = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FIRST_ZONE, "use1-az3")
+        with running_aws(tmp_path_factory.mktemp("aws"), cdk.WHEELS) as running:
+            yield running
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import cdk, clusters, guard, policies, stacks
+from bootstrap.aws import cdk, clusters, guard, policies, stacks, zones
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.guard import GuardReport
@@ -65,13 +65,14 @@ class DeployRequest:
 
     def context(self, generation: int) -> list[str]:
         """Return the context arguments of `cdk` for the app."""
-        boundary = policies.boundary(self.account)
+        boundary, chosen = policies.boundary(self.account), zones.choose(self.account, self.topology, self.deployment)
         values = {
             "topology": self.source,
             "deployment": self.deployment,
             "owner": self.owner,
             "generation": generation,
             **({"permissions_boundary": boundary} if boundary else {}),
+            **({"zones": ",".join(chosen)} if chosen else {}),
         }
         return [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
 

@@ -29,6 +29,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
+    ("error", network.type_not_in_zone, "Whether a zone offers all instance types"),
     ("error", account.image_unusable, "Whether the images of GPU nodes can be used"),
     (
         "error",

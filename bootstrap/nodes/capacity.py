@@ -35,7 +35,10 @@ _PATTERNS = (
         r"vcpulimitexceeded|vcpu (capacity|limit)|instancelimitexceeded|current instance limit"
         r"|max ?spot ?instance ?count ?exceeded",
     ),
-    (Refusal.NOT_OFFERED, r"not supported in your requested availability zone"),
+    (
+        Refusal.NOT_OFFERED,
+        r"not supported in your requested availability zone|requested configuration is currently not supported",
+    ),
     (Refusal.NO_SPOT, r"unfulfillablecapacity|no spot capacity|spotmaxpricetoolow"),
     (Refusal.NO_CAPACITY, r"insufficient ?(instance ?)?capacity|\bsufficient\b.*\bcapacity"),
     (Refusal.PASSING, r"requestlimitexceeded|throttl|(?<!client\.)internal ?error|unavailable"),

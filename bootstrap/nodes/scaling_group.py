@@ -8,10 +8,12 @@ replace them.
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
-from bootstrap.nodes.capacity import GroupState
+from bootstrap.nodes.capacity import GroupState, Refusal, classify_refusal
 from bootstrap.nodes.fleet import GpuGroup
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class ScalingGroup:
         self._client = deployment.session.client("autoscaling")
         self._described = found
         self._known: set[str] = set()
+        self._refused: list[str] = []
         self._on_demand = False
         self._ec2 = deployment.session.client("ec2")
         self.instance_types = instance_types(self._ec2, found)
@@ -65,7 +68,7 @@ class ScalingGroup:
             size=self.node_group.size,
             existing=self.existing,
             spot=self.node_group.spot and not self._on_demand,
-            refusals=tuple(refusals),
+            refusals=(*self._refused, *refusals),
         )
 
     def request_nodes(self, subnet: str) -> None:
@@ -110,11 +113,18 @@ class ScalingGroup:
 
     def _request(self, size: int, **changes: Any) -> None:
         """Set the desired capacity. Pass `changes` only if necessary, because AWS checks them with a test launch under
-        the caller's permissions."""
+        the caller's permissions. If the zone does not offer the instance types, keep AWS's message for `state`."""
         self._known = {each["ActivityId"] for each in self._activities()}
         call: Any = self._client.update_auto_scaling_group if changes else self._client.set_desired_capacity
         name = self.node_group.scaling_group
-        retrying(partial(call, AutoScalingGroupName=name, DesiredCapacity=size, **changes))
+        self._refused = []
+        try:
+            retrying(partial(call, AutoScalingGroupName=name, DesiredCapacity=size, **changes))
+        except ClientError as error:
+            message = error.response["Error"]["Message"]
+            if classify_refusal(message) is not Refusal.NOT_OFFERED:
+                raise
+            self._refused = [message]
 
     def _activities(self) -> "list[ActivityTypeDef]":
         """Return the latest scaling activities of the group, the newest first."""

@@ -33,6 +33,7 @@ def built(out, **context):
         {"topology": "demo", "generation": "next"},
         {"topology": "demo", "permissions_boundary": "ShoalBoundary"},
         {"topology": "demo", "deployment": "my_demo"},
+        {"topology": "demo", "zones": "use1-az1,us-east-1b"},
     ],
     ids=lambda context: " ".join(context.values()) or "nothing",
 )
@@ -41,16 +42,19 @@ def test_an_invalid_context_is_refused(tmp_path, context, messages):
         built(tmp_path, **context)
 
 
-def test_deployment_owner_generation_and_boundary_come_from_the_context(tmp_path, monkeypatch):
+def test_deployment_owner_generation_zones_and_boundary_come_from_the_context(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.yaml").write_text((ROOT / "topologies" / "demo.yaml").read_text())
     boundary = "arn:aws:iam::111122223333:policy/ShoalBoundary"
     named = {"deployment": "second", "owner": "Ada Lovelace", "generation": "2", "permissions_boundary": boundary}
+    named |= {"zones": "use1-az6,use1-az5"}
     built(tmp_path, topology="own.yaml", **named).node.root.synth()
     stack = json.loads((tmp_path / "manifest.json").read_text())["artifacts"]["Shoal-second"]["properties"]
     assert stack["tags"] == {"shoal:deployment": "second", "shoal:topology": "own", "shoal:owner": "Ada-Lovelace"}
     resources = json.loads((tmp_path / "Shoal-second.template.json").read_text())["Resources"]
     assert [name for name in resources if name.startswith("PreprocessingCluster2")]
+    subnets = of_type(resources, "AWS::EC2::Subnet").values()
+    assert [each["AvailabilityZoneId"] for each in subnets] == ["use1-az6", "use1-az5"]
     roles = of_type(resources, "AWS::IAM::Role").values()
     assert {each.get("PermissionsBoundary") for each in roles} == {boundary}
 

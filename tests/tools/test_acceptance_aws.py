@@ -13,17 +13,19 @@ from unittest.mock import Mock
 
 import boto3
 import pytest
+import yaml
 from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT
 
+from bootstrap.aws import cdk
 from bootstrap.aws.account import Account
 from bootstrap.aws.policies import present
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
-from infra import policies
+from infra import policies, topology
 from tools.acceptance_aws.__main__ import _parser, main, require_price_within
 from tools.acceptance_aws.account import ROLE, Setup
-from tools.acceptance_aws.life import AcceptanceRun, StepFailedError, maximum_cost
+from tools.acceptance_aws.life import AcceptanceRun, RunParameters, StepFailedError, maximum_cost
 from tools.acceptance_aws.report import DONE, FAILED, Report, Step
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -149,6 +151,20 @@ def test_a_run_above_the_limit_creates_nothing(tmp_path, capsys) -> None:
     assert main(["--max-dollars", "1", "--yes", "--output", os.fspath(tmp_path)]) == 1
     assert "the limit of $1" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("aws")
+def test_the_topology_of_a_run_has_its_limits_and_all_fields(tmp_path) -> None:
+    given = {
+        "source": cdk.TOPOLOGIES / "one-node.yaml",
+        "deployment": "mine",
+        "region": "us-east-1",
+        "folder": tmp_path,
+    }
+    run = AcceptanceRun(RunParameters(**given, max_dollars=7, hours=2), Mock(), Account())
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(run._topology()))
+    spec = topology.load(str(tmp_path / "own.yaml"), tmp_path)
+    assert (spec.preprocesses_on_node, spec.guard.budget, spec.guard.max_hours) == (True, 7, 2)
 
 
 @pytest.mark.soak

@@ -29,6 +29,7 @@ from bootstrap.lifecycle.rules.account import is_prepared
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME
 from infra import policies
+from infra.strict_yaml import StrictLoader
 from tools.acceptance_aws.account import Setup
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 
@@ -125,7 +126,9 @@ class AcceptanceRun:
         self._deployed = True
         self._shoal("deploy", os.fspath(own), "--deployment", name, "--yes")
         learning = [part for option, value in _LEARNING.items() for part in (f"--{option}", str(value))]
-        if self._topology().get("preprocessing"):
+        if self._topology().get("preprocessing") == {"on": "node"}:
+            learning += ["--input", os.fspath(reviews)]
+        elif self._topology().get("preprocessing"):
             self._shoal("preprocess", "--deployment", name, "--input", os.fspath(reviews))
         else:
             data = parameters.folder / "data"
@@ -163,7 +166,7 @@ class AcceptanceRun:
     def _topology(self) -> dict[str, Any]:
         """Return the topology, with the limits of this run also as limits of the guard. So the guard deletes the
         deployment even if this machine is off."""
-        found: dict[str, Any] = yaml.safe_load(self._parameters.source.read_text("utf-8"))
+        found: dict[str, Any] = StrictLoader(self._parameters.source.read_text("utf-8")).get_single_data()
         guard = {"budget": self._parameters.max_dollars, "max_hours": math.ceil(self._parameters.hours)}
         return {
             **found,

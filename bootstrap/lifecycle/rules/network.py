@@ -1,4 +1,5 @@
-"""Rules for an existing network: its subnet, and the access of nodes to AWS services and DNS.
+"""Rules for the zones of a network, and for an existing network: its subnet, and the access of nodes to AWS services
+and DNS.
 
 Never change a user's network. Each message contains the command with which the user can change the network.
 """
@@ -9,10 +10,20 @@ from typing import Any
 from botocore.exceptions import ClientError
 from shoal_guard.sweep.account import read_tags
 
+from bootstrap.aws import zones
 from bootstrap.lifecycle.rules import PreflightContext
+from common.errors import ShoalError
 from infra.sizing import INTERFACE_ENDPOINTS
 
 _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
+
+
+def type_not_in_zone(context: PreflightContext) -> Iterator[str]:
+    """Yield a message if no zone, or not the zone of the topology or deployment, offers all instance types."""
+    try:
+        zones.choose(context.account, context.topology, context.deployment)
+    except ShoalError as error:
+        yield str(error)
 
 
 def subnet_unusable(context: PreflightContext) -> Iterator[str]:

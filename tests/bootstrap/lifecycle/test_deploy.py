@@ -11,6 +11,7 @@ import pytest
 from shoal_guard.sweep.sweeping import LEFT, UNVERIFIED, FoundResource
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails
+from shoal_local_aws.faults.zones import FIRST_ZONE
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
@@ -43,10 +44,13 @@ preprocessing:
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory) -> Iterator[CommandUser]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws"), wheels=WHEELS) as aws:
-        made = CommandUser(aws, tmp_path_factory.mktemp("repository"))
-        made.write_topology("pair", TRAINING)
-        yield made
+    """User of an account in which us-east-1a is use1-az3. This zone offers hardly any type of today."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FIRST_ZONE, "use1-az3")
+        with EmbeddedAws(tmp_path_factory.mktemp("aws"), wheels=WHEELS) as aws:
+            made = CommandUser(aws, tmp_path_factory.mktemp("repository"))
+            made.write_topology("pair", TRAINING)
+            yield made
 
 
 @pytest.fixture(scope="module")

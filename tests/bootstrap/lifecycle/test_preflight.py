@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 import pytest
 from shoal_local_aws.aws import REGION
-from shoal_local_aws.faults.kinds import Denied, FreePlan, QuotaLimit, StaysPending, VolumeKey
+from shoal_local_aws.faults.kinds import Denied, FreePlan, NotOffered, QuotaLimit, StaysPending, VolumeKey
 
 from bootstrap.lifecycle import preflight
 from infra import topology
@@ -69,6 +69,22 @@ def test_a_topology_that_can_start_has_no_errors(session, messages) -> None:
     assert account == "account 000000000000, us-east-1"
     assert (finding.level, finding.rule) == ("warning", "not_prepared")
     messages.check(finding.sentence)
+
+
+@pytest.mark.parametrize(
+    ("zone", "fault"),
+    [
+        ("us-east-1e", NotOffered(instance_type="m5.xlarge", zone="us-east-1b")),
+        ("us-east-1g", NotOffered(instance_type="m5.xlarge", zone="us-east-1b")),
+        ("us-east-1b", NotOffered(instance_type="g5.xlarge")),
+        (None, NotOffered(instance_type="g5.xlarge")),
+    ],
+    ids=["lacking", "unknown", "lacking as all others", "no zone"],
+)
+def test_a_zone_must_offer_all_types(zone, fault, aws, findings) -> None:
+    with aws.faults.during(fault):
+        results = findings(only="type_not_in_zone", zone=zone, preprocessing={"primary": PRIMARY}, **TRAINING)
+    assert results == [("error", "type_not_in_zone")]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import boto3
 import pytest
-from shoal_local_aws.faults.kinds import Denied, NoCapacity, SilentBoot
+from shoal_local_aws.faults.kinds import Denied, NoCapacity, NotOffered, SilentBoot
 from tests.local_aws.accounts import session_with
 
 from bootstrap.aws.account import Account
@@ -127,6 +127,20 @@ def test_all_groups_change_zone_and_spot_nodes_are_replaced_until_the_next_reque
         assert seen(both.scaled_up(bars)) == zones_before
     messages.check(next(text for text in bars.shown if "fast" in text))
     assert seen(both.scaled_up(bars)) == [zones_before[0], ("slow", "us-east-1b", "spot")]
+
+
+def test_groups_leave_a_zone_that_does_not_offer_the_type_of_one_of_them(fleet, bars, aws, messages):
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1)
+    full, lacking = NoCapacity(zone="us-east-1a"), NotOffered(zone="us-east-1b", instance_type="g4dn.xlarge")
+    with aws.faults.during(full, lacking):
+        assert seen(both.scaled_up(bars)) == [(name, "us-east-1c", "on-demand") for name in ("fast", "slow")]
+    messages.check(bars.shown[-1])
+
+
+def test_a_type_that_no_zone_offers_is_an_error(fleet, bars, aws, messages):
+    only = fleet().add("fast", "g5.xlarge", 1)
+    with aws.faults.during(NotOffered(instance_type="g5.xlarge")):
+        refuses(only, bars, messages)
 
 
 def test_without_capacity_in_any_zone_the_error_names_the_zones_and_no_node_runs(fleet, bars, aws, messages):

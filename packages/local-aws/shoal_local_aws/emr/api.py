@@ -9,9 +9,9 @@ from typing import Any
 
 from shoal_local_aws.emr.cluster import TERMINATED, EmulatedCluster
 from shoal_local_aws.emr.traffic import refusal_of_groups
-from shoal_local_aws.faults import capacity
+from shoal_local_aws.faults import capacity, zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity, NotOffered
+from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import ec2, emr, requests
 from shoal_local_aws.service import Record, RefusedError, json_operation
@@ -94,9 +94,10 @@ def _start_error(record: Record, faults: Faults) -> str:
     zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
     for group in record["InstanceGroups"]:
         kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND
-        unsupported = faults.find(NotOffered, zone=zone, instance_type=kind)
+        unsupported = zone not in zones.offering(kind, faults)
         if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
             continue
+        # Rule: A zone without the type ends the cluster. Source: "VALIDATION_ERROR_INSTANCE_TYPE_NOT_SUPPORTED".
         if unsupported:
             return f"The requested instance type {kind} is not supported in the requested Availability Zone."
         if group["InstanceGroupType"] != "TASK":

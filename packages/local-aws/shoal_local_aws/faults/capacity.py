@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from shoal_local_aws.faults import zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import FreePlan, NoCapacity, NotOffered
+from shoal_local_aws.faults.kinds import FreePlan, NoCapacity
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 _FAILED = "Launching EC2 instance failed."
@@ -55,13 +56,12 @@ def instance_types(
     return chosen or [data.get("InstanceType", "m1.small")]
 
 
-def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: str, market: str) -> None:
+def require(faults: Faults, *, zone: str, instance_type: str, market: str) -> None:
     """Check that an instance is available.
 
     Args:
         faults: Injected faults.
         zone: Requested zone.
-        zones: All zones of the region.
         instance_type: Requested type.
         market: Requested market.
 
@@ -69,12 +69,9 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
         NoCapacityError: The zone does not offer the type, the plan of the account excludes it, or a fault takes the
             capacity away.
     """
-    if faults.find(NotOffered, zone=zone, instance_type=instance_type):
-        raise NoCapacityError(
-            f"Your requested instance type ({instance_type}) is not supported in your requested Availability Zone "
-            f"({zone}). Please retry your request by not specifying an Availability Zone or choosing "
-            f"{_others(zone, zones)}. {_FAILED}"
-        )
+    # Rule: A launch fails if the zone lacks the type. Source: compiler-explorer/infra#601.
+    if refusal := zones.refusal(faults, [zone], [instance_type]):
+        raise NoCapacityError(f"{refusal} {_FAILED}")
     if instance_type not in _FREE_TYPES and faults.find(FreePlan):
         raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {_FAILED}")
     if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):
@@ -88,7 +85,7 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
         f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested "
         f"({zone}). Our system will be working on provisioning additional capacity. You can currently get "
         f"{instance_type} capacity by not specifying an Availability Zone in your request or choosing "
-        f"{_others(zone, zones)}. {_FAILED}"
+        f"{', '.join(other for other in zones.offering(instance_type, faults) if other != zone)}. {_FAILED}"
     )
 
 
@@ -110,7 +107,3 @@ def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractS
             f"Instances in the '{name}' Placement Group must be launched in the {other} Availability Zone. "
             f"Specify the {other} Availability Zone and try again. {_FAILED}"
         )
-
-
-def _others(zone: str, zones: Sequence[str]) -> str:
-    return ", ".join(other for other in zones if other != zone)

@@ -22,8 +22,6 @@ from shoal_local_aws.service import Record, RefusedError
 _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
 _AGAIN_SECONDS = 5.0
-_ZONES = "abc"
-"""Letters of the availability zones that ministack has in every region."""
 
 
 class AutoScalingGroups:
@@ -205,7 +203,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     running = [member["InstanceType"] for member in group["Instances"]]
     for instance_type in capacity.instance_types(policy, data, market=market, running=running):
         try:
-            capacity.require(faults, zone=zone, zones=_zones(), instance_type=instance_type, market=market)
+            capacity.require(faults, zone=zone, instance_type=instance_type, market=market)
         except NoCapacityError as error:
             failure = failure or error
         else:
@@ -266,8 +264,3 @@ def _instance_tags(group: Record, data: Record) -> list[Any]:
     tags |= {tag["Key"]: tag["Value"] for tag in group["Tags"] if tag["PropagateAtLaunch"]}
     tags[_GROUP_TAG] = group["AutoScalingGroupName"]
     return [{"Key": key, "Value": value} for key, value in tags.items()]
-
-
-def _zones() -> list[str]:
-    """Return the availability zones in the region of the current request."""
-    return [f"{requests.region()}{letter}" for letter in _ZONES]

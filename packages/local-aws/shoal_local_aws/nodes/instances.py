@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from shoal_local_aws.faults import zones
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
 from shoal_local_aws.nodes import launch_templates
@@ -143,7 +144,7 @@ def _decoded(user_data: str) -> bytes:
         return user_data.encode()
 
 
-def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
+def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], faults: Faults) -> None:
     """Make ministack's instances run on emulated machines.
 
     `terminate_instance` terminates the instance with a given id, and lets its group replace it.
@@ -152,7 +153,7 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) ->
 
     def run_instances(parameters: Record) -> Any:
         try:
-            image = _checked_image(parameters)
+            image = _checked_image(parameters, faults)
         except RefusedError as refusal:
             return ec2.error(refusal.code, str(refusal), 412 if refusal.code == "DryRunOperation" else 400)
         before = set(ec2.instances)
@@ -195,7 +196,7 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) ->
     )
 
 
-def _checked_image(parameters: Record) -> str:
+def _checked_image(parameters: Record, faults: Faults) -> str:
     """Return the image that a RunInstances request names.
 
     Raises RefusedError if EC2 would refuse the request, or if the request is not emulated.
@@ -212,6 +213,10 @@ def _checked_image(parameters: Record) -> str:
         raise RefusedError("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
     if place and place not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.")
+    zone, kind = ec2.subnets[subnet]["AvailabilityZone"] if subnet else "", parameter(parameters, "InstanceType")
+    # Rule: A launch needs a zone that offers the type. Source: ned1313/Getting-Started-Terraform#44.
+    if zone and kind and (message := zones.refusal(faults, [zone], [kind])):
+        raise RefusedError("Unsupported", message)
     counts = parameter(parameters, "MinCount"), parameter(parameters, "MaxCount")
     if any(each.isdecimal() and int(each) > _MOST_INSTANCES for each in counts):
         raise RefusedError(

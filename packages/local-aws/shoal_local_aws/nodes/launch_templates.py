@@ -5,7 +5,7 @@ check them, so this module refuses a missing launch template, version or image.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shoal_local_aws.permissions import launches, resources
@@ -16,6 +16,9 @@ from shoal_local_aws.service import Record, RefusedError, parameter
 _PARAMETER = "resolve:ssm:"
 _OF_AWS = "/aws/service/"
 _IMAGE_ID = "/ami-id"
+_ANY_DATE = "????????"
+INVALID = "You must use a valid fully-formed launch template."
+"""Beginning of Auto Scaling's messages about launch templates."""
 
 
 def install() -> None:
@@ -39,6 +42,18 @@ def install() -> None:
         value = image(f"{_PARAMETER}{name}")
         return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
 
+    def describing(describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
+        """Describe an image of AWS for each name with any date, such as `Deep Learning AMI (Amazon Linux) ????????`."""
+
+        def described(parameters: Record) -> Any:
+            for name in ec2.filters(parameters).get("name", ()):
+                if name.endswith(_ANY_DATE) and "amazon" in ec2.list_parameter(parameters, "Owner"):
+                    _public_image(name.replace(_ANY_DATE, "20261003"))
+            return describe(parameters)
+
+        return described
+
+    ec2.operations.wrap("DescribeImages", describing)
     ec2.read_template.put(parsed)
     ec2.template_xml.put(rendered)
     ssm.public_parameter.put(of_aws)
@@ -87,7 +102,7 @@ def image(name: str) -> str:
         return name
     path, _, version = name.removeprefix(_PARAMETER).partition(":")
     if path.startswith(_OF_AWS):
-        return "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
+        return _public_image(name)
     if version:
         raise RefusedError(
             "ValidationError", f"The embedded AWS does not support versions of parameters, as in {name}."
@@ -96,6 +111,29 @@ def image(name: str) -> str:
     if stored is None:
         raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")
     return str(stored["Value"])
+
+
+def _public_image(name: str) -> str:
+    """Return the id of AWS's image with a name. From then on, DescribeImages describes the image."""
+    identifier = "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
+    if all(known[0] != identifier for known in ec2.public_images):
+        ec2.public_images.append((identifier, name, name, "", "/dev/xvda", "898082745236", "amazon"))
+    return identifier
+
+
+def require_room(data: Mapping[str, Any]) -> None:
+    """Raise RefusedError if a volume of a launch template is smaller than the snapshot of its image."""
+    mappings = ec2.images.get(image(data.get("ImageId", "")), {}).get("BlockDeviceMappings") or ()
+    snapshots = {each["DeviceName"]: each.get("Ebs") or {} for each in mappings}
+    for volume in data.get("BlockDeviceMappings") or ():
+        snapshot, size = snapshots.get(volume["DeviceName"]) or {}, (volume.get("Ebs") or {}).get("VolumeSize")
+        # Rule: A volume is not smaller than its snapshot. Source: zalando-incubator/kubernetes-on-aws#3817.
+        if size and int(size) < int(snapshot.get("VolumeSize") or 0):
+            raise RefusedError(
+                "ValidationError",
+                f"{INVALID} Volume of size {size}GB is smaller than snapshot '{snapshot.get('SnapshotId')}', expect "
+                f"size >= {snapshot['VolumeSize']}GB",
+            )
 
 
 def require_permissions(reference: Mapping[str, Any], subnets: Sequence[str]) -> None:

@@ -4,9 +4,10 @@ An update changes only the fields that the request names, and moves the desired 
 of a group are those of its subnets.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shoal_local_aws.faults import capacity, zones
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import activities, groups, instances, launch_templates
 from shoal_local_aws.nodes.groups import AutoScalingGroups, subnets_of, zone_of
@@ -46,11 +47,11 @@ _DESCRIBED = (
 def install(machines: Machines, faults: Faults) -> None:
     """Make ministack's groups start instances, and make all instances run on emulated machines."""
     scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
-    instances.install(scaling_groups.nodes, scaling_groups.terminate_instance)
+    instances.install(scaling_groups.nodes, scaling_groups.terminate_instance, faults)
     launch_templates.install()
     autoscaling.fill.put(_later)
-    _install_operations(scaling_groups)
-    _replace_type(scaling_groups)
+    _install_operations(scaling_groups, faults)
+    _replace_type(scaling_groups, faults)
 
 
 def _later(group: Record) -> None:
@@ -60,8 +61,8 @@ def _later(group: Record) -> None:
 class _Operations:
     """Operations of Auto Scaling on emulated groups."""
 
-    def __init__(self, scaling_groups: AutoScalingGroups) -> None:
-        self._groups = scaling_groups
+    def __init__(self, scaling_groups: AutoScalingGroups, faults: Faults) -> None:
+        self._groups, self._faults = scaling_groups, faults
         self._create, self._delete = (
             autoscaling.operations.now(f"{verb}AutoScalingGroup") for verb in ("Create", "Delete")
         )
@@ -69,7 +70,7 @@ class _Operations:
     def create_group(self, parameters: Record) -> Any:
         policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
-        check_template(template)
+        check_template(template, policy, _subnets(parameters), self._faults)
         launch_templates.require_permissions(template, _subnets(parameters))
         answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
@@ -82,12 +83,12 @@ class _Operations:
         group = _named(parameters)
         policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
-        if template:
-            check_template(template)
         sizes = _sizes(group, parameters)
         # A change of sizes must not need ec2:RunInstances, because CloudFormation's delete handler for groups lacks it.
         if not parameters.keys() <= {*_SIZES, "Action", "AutoScalingGroupName", "Version"}:
             subnets = _subnets(parameters) or subnets_of(group)
+            chosen = policy if template or policy.get("LaunchTemplate") else group.get("MixedInstancesPolicy") or {}
+            check_template(template or group["LaunchTemplate"], chosen, subnets, self._faults)
             launch_templates.require_permissions(template or group["LaunchTemplate"], subnets)
         if template:
             group["LaunchTemplate"] = cloudformation.template_of_group(template)
@@ -124,8 +125,8 @@ class _Operations:
         return self._delete(parameters)
 
 
-def _install_operations(scaling_groups: AutoScalingGroups) -> None:
-    answered = _Operations(scaling_groups)
+def _install_operations(scaling_groups: AutoScalingGroups, faults: Faults) -> None:
+    answered = _Operations(scaling_groups, faults)
     operations = {
         "CreateAutoScalingGroup": answered.create_group,
         "UpdateAutoScalingGroup": answered.update_group,
@@ -173,11 +174,17 @@ def template_of_policy(policy: Mapping[str, Any]) -> Record:
     return dict((policy.get("LaunchTemplate") or {}).get("LaunchTemplateSpecification") or {})
 
 
-def check_template(reference: Mapping[str, Any]) -> None:
-    """Raise RefusedError if a group could not start an instance from this launch template."""
+def check_template(
+    reference: Mapping[str, Any], policy: Mapping[str, Any], subnets: Sequence[str], faults: Faults
+) -> None:
+    """Raise RefusedError if a group could not start an instance from this launch template in one of its zones."""
     data = launch_templates.data_of(reference)
-    launch_templates.image(data.get("ImageId", ""))
+    launch_templates.require_room(data)
     launch_templates.placement_group(data)
+    types = capacity.instance_types(policy, data, market=capacity.ON_DEMAND, running=())
+    # Rule: Each zone must offer each type. Source: zalando-incubator/kubernetes-on-aws#2025.
+    if refusal := zones.refusal(faults, [*map(zone_of, subnets)], types):
+        raise RefusedError("ValidationError", f"{launch_templates.INVALID} {refusal}")
 
 
 def _sizes(group: Record, parameters: Record) -> Record:
@@ -244,21 +251,19 @@ def _matches(group: Record, filters: Mapping[str, list[str]]) -> bool:
     return all(held.get(name, set()) & set(values) for name, values in filters.items())
 
 
-def _replace_type(scaling_groups: AutoScalingGroups) -> None:
+def _replace_type(scaling_groups: AutoScalingGroups, faults: Faults) -> None:
     """Replace CloudFormation's handlers of auto scaling groups."""
     create, remove = cloudformation.create_group.now, cloudformation.delete_group.now
 
     def created(logical: str, properties: Record, stack: str) -> Any:
-        form = _ministack_properties(properties)
-        check_template(form.get("LaunchTemplate") or {})
+        form = _checked(properties, faults)
         name, attributes = create(logical, form, stack)
         complete_record(autoscaling.groups[name], _policy(properties))
         scaling_groups.reconcile(autoscaling.groups[name])
         return name, attributes
 
     def changed(name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
-        form = _ministack_properties(new)
-        check_template(form.get("LaunchTemplate") or {})
+        form = _checked(new, faults)
         kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
         name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
         group = autoscaling.groups[name]
@@ -276,6 +281,13 @@ def _replace_type(scaling_groups: AutoScalingGroups) -> None:
     cloudformation.delete_group.put(removed)
     handlers = cloudformation.handlers_of("AWS::AutoScaling::AutoScalingGroup")
     handlers.update(create=created, update=changed, delete=removed)
+
+
+def _checked(properties: Record, faults: Faults) -> Record:
+    """Return the properties of a group in ministack's format. Raises RefusedError as Auto Scaling's API does."""
+    form, subnets = _ministack_properties(properties), properties.get("VPCZoneIdentifier") or []
+    check_template(form.get("LaunchTemplate") or {}, _policy(properties), subnets, faults)
+    return form
 
 
 def _policy(properties: Record) -> Record:

@@ -14,6 +14,8 @@ operations = Operations(_ec2, "_ACTION_MAP")
 addresses: Table = _ec2.take("_addresses")
 images: Table = _ec2.take("_images")
 """Images that the account has registered."""
+public_images: list[tuple[str | None, ...]] = _ec2.take("_STUB_AMIS")
+"""Images that others own: id, name, description, platform, root device, account and alias of the owner."""
 instances: Table = _ec2.take("_instances")
 internet_gateways: Table = _ec2.take("_internet_gateways")
 launch_templates: Table = _ec2.take("_launch_templates")
@@ -74,7 +76,13 @@ forget_ended: PatchPoint[Callable[[], None]] = PatchPoint("_cleanup_terminated",
 instance_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_instance_xml", _ec2)
 """Returns the XML of an instance's record in DescribeInstances."""
 
-# Endpoints, security groups and launch templates
+# Zones, endpoints, security groups and launch templates
+
+zone_id: PatchPoint[Callable[[str], str]] = PatchPoint("_az_id_for_zone_name", _ec2)
+"""Returns the id of the zone with a name."""
+
+zone_of_id: PatchPoint[Callable[[str], str | None]] = PatchPoint("_zone_name_for_az_id", _ec2)
+"""Returns the name of the zone with an id, or None if the region does not have the zone."""
 
 endpoint_xml: PatchPoint[Callable[..., str]] = PatchPoint("_vpce_fields_xml", _ec2)
 """Returns the XML of a VPC endpoint's record, in an element with the name `tag`."""

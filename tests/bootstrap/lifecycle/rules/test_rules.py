@@ -66,12 +66,28 @@ def context_of(*groups: dict[str, Any]) -> PreflightContext:
     return PreflightContext(topology=topology, deployment="mine", owner="ada", account=account)
 
 
-@pytest.mark.parametrize("devices", [["/dev/sda1"], ["/dev/xvda"], []])
-def test_an_image_must_exist_and_have_the_root_device_of_amazon_linux(monkeypatch, messages, devices) -> None:
-    answer = {"Images": [{"RootDeviceName": device} for device in devices]}
+def with_root(device: str, size: int) -> dict[str, Any]:
+    others = {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}
+    return {
+        "RootDeviceName": device,
+        "BlockDeviceMappings": [others, {"DeviceName": device, "Ebs": {"VolumeSize": size}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("images", "refused"),
+    [
+        ([with_root("/dev/sda1", 8)], 2),
+        ([with_root("/dev/xvda", 150)], 0),
+        ([with_root("/dev/xvda", 151)], 2),
+        ([], 2),
+    ],
+    ids=["other root device", "usable", "too large", "nowhere"],
+)
+def test_an_image_must_exist_and_fit_on_the_root_device(monkeypatch, messages, images, refused) -> None:
+    answer = {"Images": images}
     monkeypatch.setattr(Account, "client", lambda *_: Mock(describe_images=Mock(return_value=answer)))
-    context = context_of(GPU, {**GPU, "name": "own", "image": "ami-0a1b2c3d4e5f60718"})
-    sentences = list(image_unusable(context))
-    assert len(sentences) == (devices != ["/dev/xvda"])
+    sentences = list(image_unusable(context_of(GPU, {**GPU, "name": "own", "image": "ami-0a1b2c3d4e5f60718"})))
+    assert len(sentences) == refused
     for each in sentences:
         messages.check(each)
