@@ -1,4 +1,4 @@
-"""What GuardDuty's automated agent adds to a network does not keep a stack from being deleted."""
+"""Stacks are deleted with an endpoint and a security group that GuardDuty's automated agent added to their network."""
 
 import boto3
 import pytest
@@ -10,7 +10,7 @@ ADDED = [{"Name": "tag-key", "Values": [cleanup.GUARDDUTY]}]
 
 
 def run_an_instance(subnet):
-    """Start an instance, to whose network the agent adds an endpoint, and terminate it."""
+    """Start and terminate an instance. The agent then adds an endpoint and a security group, which this checks."""
     ec2 = boto3.client("ec2")
     (made,) = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=subnet)["Instances"]
     ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
