@@ -9,7 +9,7 @@ import fnmatch
 import re
 from functools import cache
 
-_GLOBAL = {"aws:PrincipalAccount", "aws:ResourceAccount"}
+_GLOBAL = {"aws:PrincipalAccount", "aws:ResourceAccount", "aws:SourceArn"}
 """Keys that all requests have (IAM User Guide, "AWS global condition context keys", read 2026-11-30)."""
 _ANY, _SEGMENT = "*", "\0"
 

@@ -17,13 +17,12 @@ TABLES = yaml.safe_load(Path(__file__).with_name("authorization.yaml").read_text
 OWN = [(policy, each) for policy in policies.POLICIES for each in policies.document(policy)["Statement"]]
 
 
-def of_roles(handled):
-    """Yield the statements of the roles of all topologies, each with the logical ID of its policy."""
+def of_topologies(handled):
+    """Yield the statements of all policies in stacks of all topologies, each with the logical ID of its resource."""
     for stack in handled.values():
         for name, each in stack.resources.items():
-            if each["Type"] == "AWS::IAM::Policy":
-                document = stack.resolved(each["Properties"]["PolicyDocument"])
-                yield from ((name, statement) for statement in document["Statement"])
+            if document := each.get("Properties", {}).get("PolicyDocument"):
+                yield from ((name, statement) for statement in stack.resolved(document)["Statement"])
 
 
 def findings(statements):
@@ -43,15 +42,15 @@ def test_policies_of_the_account_have_no_part_that_never_matches():
 
 
 @pytest.mark.lint
-def test_policies_of_roles_have_no_part_that_never_matches(handled):
-    statements = [*of_roles(handled)]
+def test_policies_of_stacks_have_no_part_that_never_matches(handled):
+    statements = [*of_topologies(handled)]
     assert len(statements) > 500
     assert findings(statements) == []
 
 
 @pytest.mark.lint
 def test_policies_allow_actions_that_iam_has(handled):
-    named = {action for _, each in [*OWN, *of_roles(handled)] for action in as_list(each["Action"])} - {"*"}
+    named = {action for _, each in [*OWN, *of_topologies(handled)] for action in as_list(each["Action"])} - {"*"}
     assert len(named) > 200
     assert [action for action in sorted(named - set(TABLES["newer"])) if not known_actions(action)] == []
 
@@ -81,7 +80,7 @@ def test_a_part_that_never_matches_is_found(actions, resource, key, found):
 
 
 def test_each_service_to_which_a_role_is_passed_has_a_source(handled):
-    statements = [each for _, each in [*OWN, *of_roles(handled)]]
+    statements = [each for _, each in [*OWN, *of_topologies(handled)]]
     conditions = [one for each in statements for one in each.get("Condition", {}).values()]
     named = {value for one in conditions for value in as_list(one.get("iam:PassedToService", []))}
     emulated = {service for each in handlers.handlers().values() for service in each.get("passes", {})}

@@ -132,7 +132,7 @@ class Cleanup(Construct):
             policy.add_statements(iam.PolicyStatement(actions=[action], resources=[arn], conditions=tagged))
             place = f"arn:<AWS::Partition>:ec2:{region_in_rule(Stack.of(self))}:<AWS::AccountId>:{kind}/*"
             accept(policy, f"IAM5[Resource::{place}]", "The tag limits this to resources of GuardDuty.")
-            explain(policy, [action], "Only accounts with GuardDuty's automated agent need this.")
+            explain(policy, [action, f"*:{kind}/*"], "Only accounts with GuardDuty's automated agent need this.")
         deleted = self._resource("Network", {"Network": vpc.vpc_id})
         deleted.node.add_dependency(policy, vpc)
         return deleted
