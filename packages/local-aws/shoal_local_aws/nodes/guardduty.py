@@ -1,9 +1,7 @@
 """Emulates GuardDuty's automated agent, if a fault of the kind `GuardDutyAgent` requires it.
 
 When an instance starts in a network, the agent adds an interface endpoint and a security group to the network, both
-with the tag `GuardDutyManaged`. It does not delete them with the network. Source: Amazon GuardDuty User Guide, "Using
-Infrastructure as Code (IaC) with GuardDuty automated security agents", and the AWS managed policy
-AmazonGuardDutyServiceRolePolicy, version v11 of 2026-03-25, both read 2026-11-30.
+with the tag `GuardDutyManaged`. It does not delete them with the network.
 """
 
 import re
@@ -17,6 +15,9 @@ from shoal_local_aws.faults.kinds import GuardDutyAgent
 from shoal_local_aws.seams import ec2, requests
 from shoal_local_aws.service import Record
 
+# Rule: The agent leaves its endpoint and group in a network. Source: "Using Infrastructure as Code (IaC) with GuardDuty
+# automated security agents", Amazon GuardDuty User Guide, read 2026-11-30.
+# Rule: Both have this tag. Source: "AmazonGuardDutyServiceRolePolicy", AWS managed policy, v11 of 2026-03-25.
 _TAG = "GuardDutyManaged"
 
 

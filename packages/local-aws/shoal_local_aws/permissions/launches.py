@@ -63,6 +63,7 @@ def of_launch(data: Record, subnets: Sequence[str], template: str = "") -> Itera
 
 def passed_to(service: str) -> Record:
     """Return the condition key for the service to which a role is passed, if AWS documents the key's value."""
+    # Belief: For flow logs, the key is not the principal of their service. No check: callers do not see the key.
     return {"iam:PassedToService": service} if service else {}
 
 

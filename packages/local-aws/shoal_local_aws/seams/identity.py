@@ -62,10 +62,9 @@ _VARIABLE = re.compile(r"\$\{([\w:/-]+)\}")
 
 
 def _filled(value: Any, asked: Any) -> Any:
-    """Replace variables in strings by the values of condition keys, which ministack does not do.
-
-    Source: IAM User Guide, "IAM policy elements: Variables and tags", read 2026-11-30.
-    """
+    """Replace variables in strings by the values of condition keys, which ministack does not do."""
+    # Rule: Conditions and resources may contain variables. Source: "IAM policy elements: Variables and tags", IAM User
+    # Guide, read 2026-11-30.
     if isinstance(value, dict):
         return {key: _filled(each, asked) for key, each in value.items()}
     if isinstance(value, list):
