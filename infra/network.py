@@ -12,6 +12,7 @@ from aws_cdk import Annotations, Fn, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
+from shoal_guard.cleanup import Cleanup
 from shoal_guard.functions import log_group
 
 from infra import catalog, parts, sizing, topology
@@ -77,7 +78,7 @@ class Network(Construct):
                 self.node_dependencies.append(self._exit())
             elif network.shell:
                 self.node_dependencies += self._endpoints()
-            self.node_dependencies += self.subnets
+            self.node_dependencies += [*self.subnets, Cleanup.of(self).delete_guardduty(self.vpc)]
 
     @property
     def subnet(self) -> ec2.ISubnet:

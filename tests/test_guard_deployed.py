@@ -9,6 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.faults.kinds import GuardDutyAgent
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
@@ -76,7 +77,8 @@ def start_long_run(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def before(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Return the resources of the account before the deployment."""
+    """Return the resources of the account before the deployment. GuardDuty watches the account."""
+    aws.faults.add(GuardDutyAgent(seconds=1))
     folder = tmp_path_factory.mktemp("guarded")
     run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
     cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])

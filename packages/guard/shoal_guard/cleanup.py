@@ -16,7 +16,7 @@ from constructs import Construct
 
 from shoal_guard.functions import function
 from shoal_guard.grants import READ, accept, accept_pattern, allow, allow_objects, explain, region_in_rule
-from shoal_guard.handlers.cleanup import job_prefix
+from shoal_guard.handlers.cleanup import GUARDDUTY, job_prefix
 
 _CHILD = "Cleanup"
 _COLON = ArnFormat.COLON_RESOURCE_NAME
@@ -115,6 +115,27 @@ class Cleanup(Construct):
         stopped = self._resource("Jobs", {"Jobs": deployment, "Tag": tag})
         stopped.node.add_dependency(policy)
         return stopped
+
+    def delete_guardduty(self, vpc: ec2.IVpc) -> CustomResource:
+        """Add a custom resource that deletes what GuardDuty's automated agent added to a VPC. Otherwise subnets would
+        remain. Instances must depend on the custom resource.
+
+        Source: Amazon GuardDuty User Guide, "Using Infrastructure as Code (IaC) with GuardDuty automated security
+        agents", read 2026-11-30.
+        """
+        policy = iam.Policy(self, "NetworkPolicy", roles=[self.role])  # separate, as for jobs
+        policy.add_statements(iam.PolicyStatement(actions=["ec2:DescribeVpcEndpoints"], resources=["*"]))
+        accept(policy, "IAM5[Resource::*]", "IAM cannot limit EC2's describe calls to resources.")
+        tagged = {"StringLike": {f"aws:ResourceTag/{GUARDDUTY}": "*"}}
+        for action, kind in (("ec2:DeleteSecurityGroup", "security-group"), ("ec2:DeleteVpcEndpoints", "vpc-endpoint")):
+            arn = Stack.of(self).format_arn(service="ec2", resource=kind, resource_name="*")
+            policy.add_statements(iam.PolicyStatement(actions=[action], resources=[arn], conditions=tagged))
+            place = f"arn:<AWS::Partition>:ec2:{region_in_rule(Stack.of(self))}:<AWS::AccountId>:{kind}/*"
+            accept(policy, f"IAM5[Resource::{place}]", "The tag limits this to resources of GuardDuty.")
+            explain(policy, [action, f"*:{kind}/*"], "Only accounts with GuardDuty's automated agent need this.")
+        deleted = self._resource("Network", {"Network": vpc.vpc_id})
+        deleted.node.add_dependency(policy, vpc)
+        return deleted
 
     def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup], name: str) -> CustomResource:
         """Add a custom resource that removes the rules between security groups before the groups are deleted."""

@@ -37,12 +37,12 @@ def region_in_rule(stack: Stack) -> str:
     return "<AWS::Region>" if Token.is_unresolved(stack.region) else stack.region
 
 
-def explain(role: iam.Role, grants: Sequence[str], reason: str) -> None:
-    """Record why the role has `grants` (actions or resource patterns) that no emulated deployment uses.
+def explain(holder: iam.Role | iam.Policy, grants: Sequence[str], reason: str) -> None:
+    """Record why a role (by its default policy) or a policy has `grants` that no emulated deployment uses.
 
-    The tests fail for a grant that is neither used nor explained.
+    `grants` are actions or resource patterns. The tests fail for a grant that is neither used nor explained.
     """
-    policy = role.node.find_child("DefaultPolicy").node.default_child
+    policy = (holder.node.try_find_child("DefaultPolicy") or holder).node.default_child
     assert isinstance(policy, CfnResource)
     policy.add_metadata(UNEXERCISED, {**(policy.get_metadata(UNEXERCISED) or {}), **dict.fromkeys(grants, reason)})
 

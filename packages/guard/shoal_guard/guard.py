@@ -34,6 +34,7 @@ class Guard(StackGuard):
 
     - buckets that contain objects and do not have `auto_delete_objects`
     - resources with the removal policy RETAIN, and the snapshots of resources with the removal policy SNAPSHOT
+    - networks to which GuardDuty's automated agent added an endpoint
     - stacks with `termination_protection`, and stacks that were deployed without a role for CloudFormation (the CDK
       sets one)
 

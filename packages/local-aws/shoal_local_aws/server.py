@@ -14,7 +14,7 @@ from shoal_local_aws.cloudformation import dependencies, registry, resources, st
 from shoal_local_aws.emr import api, metrics
 from shoal_local_aws.faults import account, requests, zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.nodes import filters, metadata, scaling, vpc
+from shoal_local_aws.nodes import filters, guardduty, metadata, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.permissions import checks, identities
 from shoal_local_aws.permissions.credentials import USER_FILE
@@ -38,6 +38,7 @@ def main() -> None:
     zones.install(faults)
     storage.install(machines)
     vpc.install()
+    guardduty.install(faults)
     filters.install()
     functions.install()
     alarms.install()

@@ -8,7 +8,9 @@ import sys
 import boto3
 import pytest
 from shoal_guard.sweep.sweeping import DELETED
-from shoal_local_aws.faults.kinds import DeleteFails, Denied
+from shoal_local_aws.aws import ACCOUNT
+from shoal_local_aws.faults.kinds import DeleteFails, Denied, GuardDutyAgent
+from tests.local_aws.accounts import session_with
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
@@ -16,7 +18,7 @@ from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
-from infra import topology
+from infra import policies, topology
 from tests import slow
 from tests.bootstrap.removal.plants import command
 from tests.waiting import until
@@ -79,10 +81,10 @@ class Made:
         boto3.client("s3").put_object(Bucket=self.physical("Bucket"), Key="key", Body=b"x")
 
 
-def destroy(deployment):
+def destroy(deployment, session=None):
     printed = []
     with Bars() as bars:
-        return teardown.destroy(deployment, Account(), bars=bars, say=printed.append, stuck_seconds=20), printed
+        return teardown.destroy(deployment, Account(session), bars=bars, say=printed.append, stuck_seconds=20), printed
 
 
 def make_holes(made):
@@ -212,6 +214,22 @@ def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported():
     assert any(line.startswith("Bucket (AWS::S3::Bucket) was not deleted: ") for line in said)
     assert any(line.startswith("Group (AWS::EC2::SecurityGroup) was not deleted: ") for line in said)
     ec2.delete_security_group(GroupId=foreign)
+
+
+def test_what_the_agent_of_guardduty_adds_to_a_network_is_deleted_with_the_permissions_of_a_user(aws):
+    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.0.0.0/24", "VpcId": {"Ref": "Vpc"}}}
+    role = f"arn:aws:iam::{ACCOUNT}:role/execution"
+    made = Made("watched", {"Vpc": VPC, "Subnet": subnet}, RoleARN=role)
+    made.settled()
+    ec2, place = boto3.client("ec2"), made.physical("Subnet")
+    with aws.faults.during(GuardDutyAgent(seconds=0.3)):
+        (instance,) = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=place)["Instances"]
+        ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+        done, said = destroy("watched", session_with(policies.document(policies.USER)))
+    assert any(line.startswith("Subnet (AWS::EC2::Subnet) was not deleted: ") for line in said)
+    assert (done.stack, done.proven) == ("deleted", True), done.things
+    kinds = {each.kind for each in done.things}
+    assert {"vpc endpoint", "security group"} <= kinds
 
 
 def test_a_resource_that_failed_to_be_deleted_once_is_deleted_with_its_stack(aws):

@@ -30,6 +30,7 @@ JOB = "-[0-9]{12}(-[0-9]{1,2})?"
 """Pattern for the rest of a training job's name after `job_prefix`: the start time of its run and the launch number."""
 JOB_LOGS = "/aws/sagemaker/TrainingJobs"
 """Log group of all training jobs of an account. It has one stream for each host."""
+GUARDDUTY = "GuardDutyManaged"  # tag of what its agent adds (AWS managed policy AmazonGuardDutyServiceRolePolicy)
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 _ABSENT = ("404", "NoSuchKey", "NoSuchUpload", "NotFound", "KeyTooLongError")
@@ -76,7 +77,7 @@ def claim(requested: dict[str, str], current: str | None) -> str:
 
 
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Clean up the resources that the properties name: `Bucket`, `Jobs`, `SecurityGroups`, `Parameters`.
+    """Clean up the resources that the properties name: `Bucket`, `Jobs`, `Network`, `SecurityGroups`, `Parameters`.
 
     With the prefixes `Runs` and `Fetched`, a bucket that contains a run that was not fetched is kept. With `Tag`, a
     bucket without this tag is kept, because a different construct of the stack has replaced it.
@@ -85,6 +86,8 @@ def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> N
         delete_bucket(properties, milliseconds_left)
     if "Jobs" in properties:
         stop_jobs(properties["Jobs"], properties["Tag"], milliseconds_left)
+    if "Network" in properties:
+        delete_guardduty(properties["Network"], milliseconds_left)
     revoke_group_rules(properties.get("SecurityGroups", []))
     if "Parameters" in properties:
         # A missing parameter is not an error.
@@ -323,6 +326,20 @@ def streams_of_jobs(logs: Any, deployment: str) -> Iterator[str]:
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
+
+
+def delete_guardduty(network: str, milliseconds_left: Callable[[], int]) -> None:
+    """Delete the endpoint that GuardDuty's agent added to a VPC, wait until it is gone, and delete its group."""
+    ec2: Any = boto3.client("ec2")
+    added = [{"Name": "vpc-id", "Values": [network]}, {"Name": "tag-key", "Values": [GUARDDUTY]}]
+    while found := ec2.describe_vpc_endpoints(Filters=added)["VpcEndpoints"]:
+        name = found[0]["VpcEndpointId"]
+        refused = ec2.delete_vpc_endpoints(VpcEndpointIds=[name])["Unsuccessful"]
+        reason = refused[0]["Error"]["Message"] if refused else "it is being deleted"
+        _require_time(milliseconds_left, f"GuardDuty's endpoint {name} is left ({reason})")
+        time.sleep(_PAUSE_SECONDS)
+    for group in ec2.describe_security_groups(Filters=added)["SecurityGroups"]:
+        ec2.delete_security_group(GroupId=group["GroupId"])
 
 
 def revoke_group_rules(groups: list[str]) -> None:

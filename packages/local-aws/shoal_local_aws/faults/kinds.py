@@ -148,6 +148,14 @@ class LateInterfaces(Fault):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GuardDutyAgent(Fault):
+    """GuardDuty adds an endpoint and a security group to a network in which an instance starts, and leaves them there.
+    The deletion of the endpoint takes `seconds`."""
+
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class ConcurrentRevocation(Fault):
     """Another client revokes the rules of a security group just before a request to revoke them."""
 

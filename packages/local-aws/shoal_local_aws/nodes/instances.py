@@ -18,7 +18,7 @@ from typing import Any
 from shoal_local_aws.faults import zones
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
-from shoal_local_aws.nodes import launch_templates
+from shoal_local_aws.nodes import guardduty, launch_templates
 from shoal_local_aws.nodes.machine import Machine, Machines
 from shoal_local_aws.seams import ec2, requests
 from shoal_local_aws.service import Record, RefusedError, parameter
@@ -57,6 +57,7 @@ class InstanceRunner:
 
     def start(self, record: Record) -> None:
         """Create the machine of a new instance, and boot it in the background."""
+        guardduty.watch(record, self._faults)
         address = self._next_address()
         name = f"ip-{address.replace('.', '-')}.ec2.internal"
         record.update(PrivateIpAddress=address, PrivateDnsName=name, PublicIpAddress="", PublicDnsName="")

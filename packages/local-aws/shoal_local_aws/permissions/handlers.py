@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from shoal_local_aws.permissions.launches import Permission
+from shoal_local_aws.permissions.launches import Permission, passed_to
 from shoal_local_aws.seams.lookup import Record
 
 _FIELD = re.compile(r"\{([\w.]+)\}")
@@ -76,7 +76,7 @@ def required_permissions(
     for action in dict.fromkeys(actions):
         if action == "iam:PassRole":
             for service, role in listed["passes"].items():
-                yield from ((action, arn, {"iam:PassedToService": service}) for arn in _arns(role, resource))
+                yield from ((action, arn, passed_to(service)) for arn in _arns(role, resource))
         elif not _tags_nothing(action, resource):
             found = (arn for pattern, arn in listed.get("resources", {}).items() if fnmatchcase(action, pattern))
             for arn in _arns(next(found, "*"), resource):

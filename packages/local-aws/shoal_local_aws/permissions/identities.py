@@ -36,7 +36,7 @@ def add_user(path: Path) -> None:
 
 
 def add_managed_policies() -> None:
-    """Add the AWS managed policies that ministack lacks."""
+    """Add AWS managed policies that ministack lacks or does not date."""
     folder = Path(__file__).parent / "managed"
     for path in folder.rglob("*.yaml"):
         document = yaml.safe_load(path.read_text())

@@ -55,14 +55,15 @@ _ACTIONS = {
 """Names of actions in IAM that differ from the names of the operations."""
 _PASSED: Mapping[str, Mapping[str, str]] = {
     "CreateChangeSet": {"RoleARN": "cloudformation.amazonaws.com"},
-    "CreateFlowLogs": {"DeliverLogsPermissionArn": "vpc-flow-logs.amazonaws.com"},
+    "CreateFlowLogs": {"DeliverLogsPermissionArn": ""},
     "CreateTrainingJob": {"RoleArn": "sagemaker.amazonaws.com"},
     "CreateStack": {"RoleARN": "cloudformation.amazonaws.com"},
     "DeleteStack": {"RoleARN": "cloudformation.amazonaws.com"},
     "RunJobFlow": {"JobFlowRole": "ec2.amazonaws.com", "ServiceRole": "elasticmapreduce.amazonaws.com"},
     "UpdateStack": {"RoleARN": "cloudformation.amazonaws.com"},
 }
-"""Request fields that pass a role to a service, with the principal of this service, by operation."""
+"""Request fields that pass a role to a service, with the value of `iam:PassedToService`, by operation. The value is
+empty if AWS does not document it."""
 
 
 class Resource(str):
@@ -160,7 +161,7 @@ def _passed(operation: str, asked: Record, account: str) -> Iterator[Permission]
             if field == "JobFlowRole":
                 role = identities.role_of_profile(role)
             arn = role if role.startswith("arn:") else f"arn:aws:iam::{account}:role/{role}"
-            yield "iam:PassRole", arn, {"iam:PassedToService": service}
+            yield "iam:PassRole", arn, launches.passed_to(service)
 
 
 def _group_tags() -> Iterator[tuple[str, list[Record]]]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record, Table
@@ -60,24 +61,34 @@ _key: Callable[[str, Any], Any] = _evaluator.take("_resolve_condition_key")
 _VARIABLE = re.compile(r"\$\{([\w:/-]+)\}")
 
 
+def _filled(value: Any, asked: Any) -> Any:
+    """Replace variables in strings by the values of condition keys, which ministack does not do."""
+    # Rule: Conditions and resources may contain variables. Source: "IAM policy elements: Variables and tags", IAM User
+    # Guide, read 2026-11-30.
+    if isinstance(value, dict):
+        return {key: _filled(each, asked) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, asked) for each in value]
+    return _VARIABLE.sub(lambda found: str(_key(found[1], asked)), str(value))
+
+
 def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any], bool]:
-    """Make `met` replace variables in conditions by the values of condition keys, which ministack does not do.
+    return lambda conditions, asked: met(_filled(conditions, asked), asked)
 
-    Source: IAM User Guide, "IAM policy elements: Variables and tags", read 2026-11-29.
-    """
 
-    def filled(value: Any, asked: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: filled(each, asked) for key, each in value.items()}
-        if isinstance(value, list):
-            return [filled(each, asked) for each in value]
-        return _VARIABLE.sub(lambda found: str(_key(found[1], asked)), str(value))
+def _with_variables_in_resources(match: Callable[..., Any]) -> Callable[..., Any]:
+    def matched(asked: Any, statements: list[Any], effect: str) -> Any:
+        with_variables = [each for each in statements if any("${" in name for name in each.resources)]
+        filled = {id(each): replace(each, resources=_filled(each.resources, asked)) for each in with_variables}
+        return match(asked, [filled.get(id(each), each) for each in statements], effect)
 
-    return lambda conditions, asked: met(filled(conditions, asked), asked)
+    return matched
 
 
 _conditions: PatchPoint[Callable[[Record, Any], bool]] = PatchPoint("_conditions_met", _evaluator)
 _conditions.wrap(_with_variables)
+_first_match: PatchPoint[Callable[..., Any]] = PatchPoint("_first_match", _evaluator)
+_first_match.wrap(_with_variables_in_resources)
 
 asked: Callable[..., Any] = _evaluator.take("EvalContext")
 statement: Callable[..., Any] = _evaluator.take("ParsedStatement")

@@ -74,6 +74,28 @@ def test_a_tag_condition_applies_to_tagged_resources():
     ec2.delete_security_group(GroupId=others)
 
 
+@pytest.mark.usefixtures("aws")
+def test_a_variable_in_a_resource_is_the_value_of_the_callers_condition_key():
+    client = person((["s3:CreateBucket"], ["arn:aws:s3:::${aws:username}-*"]))
+    s3, name = client("s3"), client("sts").get_caller_identity()["Arn"].rpartition("/")[2]
+    s3.create_bucket(Bucket=f"{name}-one")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.create_bucket(Bucket="another-one")
+
+
+@pytest.mark.usefixtures("aws")
+def test_the_console_output_of_an_instance_needs_permission_for_this_instance():
+    ec2, tagged = boto3.client("ec2"), {"StringEquals": {"aws:ResourceTag/ours": "yes"}}
+    own = person((["ec2:GetConsoleOutput"], ["arn:aws:ec2:*:*:instance/*"]), **tagged)("ec2")
+    request = {"ImageId": "ami-1", "MinCount": 2, "MaxCount": 2}
+    ours, other = (each["InstanceId"] for each in ec2.run_instances(**request)["Instances"])
+    ec2.create_tags(Resources=[ours], Tags=[{"Key": "ours", "Value": "yes"}])
+    assert own.get_console_output(InstanceId=ours)["InstanceId"] == ours
+    with pytest.raises(ClientError, match="UnauthorizedOperation"):
+        own.get_console_output(InstanceId=other)
+    ec2.terminate_instances(InstanceIds=[ours, other])
+
+
 def test_passing_a_role_needs_permission(aws):
     run = (["elasticmapreduce:*"], ["*"])
     with pytest.raises(ClientError, match=r"iam:PassRole|AccessDenied"):
