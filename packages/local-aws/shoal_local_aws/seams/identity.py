@@ -61,11 +61,9 @@ _VARIABLE = re.compile(r"\$\{([\w:/-]+)\}")
 
 
 def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any], bool]:
-    """Make `met` replace variables in conditions by the values of condition keys, which ministack does not do.
+    """Make `met` replace variables in conditions by the values of condition keys, which ministack does not do."""
 
-    Source: IAM User Guide, "IAM policy elements: Variables and tags", read 2026-11-29.
-    """
-
+    # Rule: Conditions may contain variables. Source: "IAM policy elements: Variables and tags", IAM's user guide.
     def filled(value: Any, asked: Any) -> Any:
         if isinstance(value, dict):
             return {key: filled(each, asked) for key, each in value.items()}

@@ -1,0 +1,45 @@
+"""Every refusal of the emulator has a source or is a belief."""
+
+import pytest
+
+from tools import beliefs
+
+
+@pytest.mark.lint
+def test_every_refusal_of_the_emulator_is_explained():
+    assert list(beliefs.problems()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("def f():\n if a:\n  raise RefusedError('Code', 'No.')", [3]),
+        ("def f():\n # Rule: A.\n if a:\n  raise RefusedError('Code', 'No.')", []),
+        ("def f():\n if a:\n  # Belief: A.\n  return ec2.error(code, f'No {a}.', 400)", []),
+        ("# Rule: A.\ndef f():\n return ec2.error(code, f'No {a}.', 400)", [3]),
+        ("def f():\n raise RefusedError('Code', 'The embedded AWS does not support it.')", []),
+        ("def f():\n m = 'A is not emulated.'\n raise RefusedError('Code', m)", []),
+        ("def f():\n m = 'No.'\n raise RefusedError('Code', m)", [3]),
+        ("def f():\n return ec2.error(refusal.code, str(refusal), 400)", []),
+    ],
+)
+def test_refusals_without_a_rule_or_a_belief_are_found(source, lines):
+    assert beliefs.unexplained(source) == lines
+
+
+def test_a_rule_has_a_source_and_a_belief_has_a_check(messages):
+    for comment in ("# Rule: It is so.", "# Rule: It is so. Check: a", "# Belief: It is so. Source: b/c#1."):
+        with messages.raises(ValueError):
+            list(beliefs._rules_in("emr/api.py", comment))
+
+
+def test_a_source_can_be_looked_up():
+    assert all(map(beliefs._is_source, ("botocore emr ListSteps", '"A title"', "a/b#1", "aws.amazon.com/emr")))
+    assert not any(map(beliefs._is_source, ("botocore emr ListStep", "botocore er ListSteps", "common knowledge")))
+
+
+def test_the_page_lists_beliefs_before_rules():
+    checked, unchecked, rules = beliefs.page().split("\n## ")[1:]
+    tables = {"Check": checked, "No check": unchecked, "Source": rules}
+    for rule in beliefs.rules():
+        assert f"| {rule.sentence} | {rule.place} |" in tables[rule.kind]
