@@ -1,8 +1,16 @@
-"""Every refusal of the emulator has a source or is a belief."""
+"""Every refusal of the emulator has a source or is a belief, and an acceptance run checks the beliefs."""
 
+import boto3
 import pytest
+from shoal_local_aws.faults.kinds import Denied
 
+from bootstrap.aws.account import Account
 from tools import beliefs
+from tools.acceptance_aws.beliefs import CONFIRMED, CONTRADICTED, NOT_CHECKED, check, check_all
+
+NAME = {"Name": "shoal-acceptance"}
+DELETION = {"service": "emr", "operation": "delete_security_configuration", "parameters": NAME}
+REQUEST = {**DELETION, "code": "InvalidRequestException"}
 
 
 @pytest.mark.lint
@@ -43,3 +51,22 @@ def test_the_page_lists_beliefs_before_rules():
     tables = {"Check": checked, "No check": unchecked, "Source": rules}
     for rule in beliefs.rules():
         assert f"| {rule.sentence} | {rule.place} |" in tables[rule.kind]
+
+
+def test_checks_confirm_the_emulators_beliefs_and_leave_nothing(aws):
+    results = {each.sentence: each.outcome for each in check_all(Account())}
+    assert results == {each.sentence: CONFIRMED if each.kind == "Check" else NOT_CHECKED for each in beliefs.beliefs()}
+    assert boto3.client("ec2").describe_launch_templates()["LaunchTemplates"] == []
+    assert boto3.client("emr").list_security_configurations()["SecurityConfigurations"] == []
+
+
+def test_only_a_different_answer_contradicts_a_belief(aws):
+    assert check(Account(), REQUEST)[0] == CONFIRMED
+    assert check(Account(), {**REQUEST, "code": "ValidationException"})[0] == CONTRADICTED
+    assert check(Account(), {**REQUEST, "message": "is in use"})[0] == NOT_CHECKED
+    with aws.faults.during(Denied(service="elasticmapreduce")):
+        assert check(Account(), REQUEST)[0] == NOT_CHECKED
+    creation = {"operation": "create_security_configuration", "parameters": {**NAME, "SecurityConfiguration": "{}"}}
+    undone = {**REQUEST, **creation, "undo": ["delete_security_configuration", NAME]}
+    assert check(Account(), undone) == (CONTRADICTED, "AWS accepts the request")
+    assert boto3.client("emr").list_security_configurations()["SecurityConfigurations"] == []
