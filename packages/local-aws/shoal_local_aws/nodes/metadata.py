@@ -26,7 +26,7 @@ _MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
 # Rule: These actions allow a mount, through a mount target. Source: "Using IAM to control access to file systems".
 _CLIENT = tuple(f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess"))
 _TOKEN = b"a-token-of-the-embedded-aws"
-# Belief: Notices precede an interruption by two minutes, and credentials last six hours. No check: it takes a node.
+# Rule: A notice precedes an interruption by two minutes. Source: "Spot Instance interruption notices".
 _NOTICE = timedelta(minutes=2)
 _SESSION = timedelta(hours=6)
 _RENEWED = timedelta(hours=1)
