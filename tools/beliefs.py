@@ -166,13 +166,13 @@ def _refuses(call: ast.Call, function: ast.AST) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name not in (_RETURNED if isinstance(call.func, ast.Attribute) else _RAISED):
         return False
-    names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)}
-    assigned = [
-        node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in names
-    ]
-    texts = [ast.unparse(each) for each in (*call.args, *assigned) if not isinstance(each, ast.Name | ast.Attribute)]
+    assignments = (node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.NamedExpr))
+    before = sorted((node for node in assignments if node.lineno <= call.lineno), key=lambda node: node.lineno)
+    values = {
+        ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target): node.value for node in before
+    }
+    names = [each.id for each in ast.walk(call) if isinstance(each, ast.Name)]
+    texts = [ast.unparse(each) for each in (*call.args, *(values[name] for name in names if name in values))]
     words = (isinstance(each, ast.JoinedStr) or isinstance(getattr(each, "value", None), str) for each in call.args)
     return any(words) and not any(map(_LACKING.search, texts))
 

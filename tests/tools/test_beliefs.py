@@ -27,7 +27,7 @@ def test_every_refusal_of_the_emulator_is_explained():
         ("# Rule: A.\ndef f():\n return ec2.error(code, f'No {a}.', 400)", [3]),
         ("def f():\n raise RefusedError('Code', 'The embedded AWS does not support it.')", []),
         ("def f():\n m = 'A is not emulated.'\n raise RefusedError('Code', m)", []),
-        ("def f():\n m = 'No.'\n raise RefusedError('Code', m)", [3]),
+        ("def f():\n m = 'A is not emulated.'\n if m := a():\n  raise RefusedError('Code', m)", [4]),
         ("def f():\n return ec2.error(refusal.code, str(refusal), 400)", []),
     ],
 )
