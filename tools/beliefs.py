@@ -1,6 +1,6 @@
 """Lists the rules that the emulator enforces, with their sources, and the beliefs that no source proves.
 
-Comments beside the code of the emulator declare both:
+Comments in the code of the emulator declare both:
 
     # Rule: One request starts at most 1,000 instances. Source: "Error codes for the Amazon EC2 API".
     # Belief: An unknown release label is refused. Check: unknown-release.

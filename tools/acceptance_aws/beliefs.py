@@ -15,7 +15,7 @@ from bootstrap.aws.account import Account
 from tools.beliefs import beliefs, checks
 
 CONFIRMED, CONTRADICTED, NOT_CHECKED = "confirmed", "contradicted", "not checked"
-_TELLS_NOTHING = (
+_UNRELATED = (
     "AccessDenied",
     "Unauthorized",
     "Throttl",
@@ -23,7 +23,7 @@ _TELLS_NOTHING = (
     "OptInRequired",
     "SubscriptionRequired",
 )
-"""Beginnings of error codes that say nothing about the request."""
+"""Beginnings of error codes that do not depend on the fields of a request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def _compare(account: Account, request: Mapping[str, Any]) -> tuple[str, str]:
         _send(account, request["service"], request["operation"], request["parameters"])
     except ClientError as error:
         code = error.response["Error"]["Code"]
-        if code.startswith(_TELLS_NOTHING):
+        if code.startswith(_UNRELATED):
             return NOT_CHECKED, str(error)
         if code != request["code"]:
             return CONTRADICTED, str(error)
