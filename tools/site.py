@@ -18,8 +18,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # MkDocs loads a hook as a file, so imports need this path
 
-from tools import permissions, reference  # noqa: E402
-from tools.fidelity import document as fidelity  # noqa: E402
+from tools import beliefs, permissions, reference  # noqa: E402
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": reference.commands,
@@ -27,7 +26,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/shipped-topologies.md": reference.shipped_topologies,
     "reference/record.md": reference.record,
     "reference/permissions.md": permissions.page,
-    "reference/fidelity.md": fidelity.page,
+    "reference/beliefs.md": beliefs.page,
 }
 """Generated pages: the path below `docs/`, and the function that returns the page in Markdown."""
 

@@ -7,7 +7,7 @@ import ast
 import re
 
 from tools import permissions
-from tools.fidelity.calls import ROOMS, ROOT
+from tools.calls import ROOMS, ROOT
 
 _LINE = re.compile(r"\baws ((?!cannot )[a-z][a-z0-9-]+ [a-z][a-z0-9-]+)")
 _RUN_BY_NODES = ("infra/training.py",)

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from shoal_local_aws.permissions.handlers import handlers
 from shoal_local_aws.permissions.record import Check
 
 from infra import policies
+from tests.infra.authorization import known_actions
 from tests.infra.aws_lines import shown_lines
 from tests.infra.handled import statements
 from tests.infra.replay import is_allowed, unneeded
-from tools.fidelity.calls import find_calls
-from tools.fidelity.document import read
+from tools.calls import find_calls
 
 PRINCIPAL = "arn:aws:iam::000000000000:user/person"
 POLICY = [statements(policies.document(policies.USER))]
@@ -26,15 +27,19 @@ def written(row):
 
 def wanted():
     """Return the actions of all operations of the commands, except GetCallerIdentity, which needs no permission."""
-    operations = read()["operations"]
     actions = {
-        action
+        action_of(service, operation)
         for (service, operation), rooms in find_calls().items()
         if not rooms <= {"infra", "jobs", "shoal_guard", "trainer"}
-        if (name := f"{service} {operation}") not in {*TABLES["preparing"], *TABLES["sweeping"]}
-        for action in operations[name] or [f"{service}:{operation}"]
+        if f"{service} {operation}" not in {*TABLES["preparing"], *TABLES["sweeping"]}
     }
-    return actions - {"sts:GetCallerIdentity"}
+    return actions - {"sts:GetCallerIdentity"} | {"iam:PassRole"}
+
+
+def action_of(service, operation):
+    """Return the action in IAM for an operation of boto3's service."""
+    named = f"{TABLES['prefixes'].get(service, service)}:{operation}"
+    return TABLES["actions"].get(named, named)
 
 
 def requests(action, *, own=True):
@@ -89,3 +94,17 @@ def test_the_policy_allows_no_change_outside_deployments():
         named = ("role/Shoal-a-X", "policy/ShoalUser", "role/admin")
         for resource in (f"arn:aws:iam::000000000000:{each}" for each in named):
             assert not is_allowed(Check(PRINCIPAL, action, resource, "allowed"), POLICY)
+
+
+NEWER = set(yaml.safe_load(Path(__file__).with_name("authorization.yaml").read_text("utf-8"))["newer"])
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("where", ["operations", "handlers"])
+def test_the_emulator_uses_actions_that_iam_has(where):
+    keys = ("create", "read", "update", "delete")
+    used = {
+        "operations": {action_of(*call) for call in find_calls()},
+        "handlers": {action for kind in handlers().values() for key in keys for action in kind.get(key, ())},
+    }[where]
+    assert [action for action in sorted(used - NEWER) if not known_actions(action)] == []

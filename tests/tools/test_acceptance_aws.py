@@ -25,6 +25,7 @@ from common.errors import ShoalError
 from infra import policies, topology
 from tools.acceptance_aws.__main__ import _parser, main, require_price_within
 from tools.acceptance_aws.account import ROLE, Setup
+from tools.acceptance_aws.beliefs import CONTRADICTED, BeliefResult
 from tools.acceptance_aws.life import AcceptanceRun, RunParameters, StepFailedError, maximum_cost
 from tools.acceptance_aws.report import DONE, FAILED, Report, Step
 
@@ -76,7 +77,8 @@ def test_a_run_stops_at_nine_tenths_of_its_limit() -> None:
 def test_a_report_passes_if_every_step_is_done_and_nothing_is_left() -> None:
     done, failed = Step(name="a", outcome=DONE), Step(name="b", outcome=FAILED)
     assert made(steps=[done]).passed
-    for changes in ({"steps": [done, failed]}, {"left": ["a bucket"]}, {"ended": ""}, {"complete": False}):
+    wrong = {"beliefs": [BeliefResult(sentence="It is so.", outcome=CONTRADICTED, detail="no")]}
+    for changes in ({"steps": [done, failed]}, {"left": ["a bucket"]}, {"ended": ""}, {"complete": False}, wrong):
         assert not made(**{"steps": [done], **changes}).passed
 
 
@@ -85,6 +87,7 @@ def test_a_report_lists_steps_and_costs(tmp_path) -> None:
         steps=[Step(name="shoal deploy", outcome=FAILED, seconds=1.25, detail="a|b\nc")],
         left=["role ShoalAcceptance: it is in use"],
         counted=0.5,
+        beliefs=[BeliefResult(sentence="It is so.", outcome=CONTRADICTED, detail="a|b")],
     )
     report.write(tmp_path)
     assert json.loads((tmp_path / "report.json").read_text()) == {**asdict(report), "passed": False}
@@ -95,6 +98,7 @@ def test_a_report_lists_steps_and_costs(tmp_path) -> None:
         "| counted by Shoal before the end, at most | 0.50 |",
         "| shoal deploy | failed | 1.2 | a\\|b<br>c |",
         "- role ShoalAcceptance: it is in use",
+        "| It is so. | contradicted | a\\|b |",
     ):
         assert line in page
 
@@ -181,8 +185,8 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws, tmp_path) ->
     assert (report["passed"], report["left"], report["emulated"]) == (True, [], True)
     assert {each["outcome"] for each in report["steps"]} == {DONE}
     assert [each["name"] for each in report["steps"]] == [
-        *("policies and role", "cdk bootstrap", "shoal deploy", "shoal preprocess", "shoal train"),
-        *("terminate a node while it trains", "another node continues", "shoal attach", "shoal destroy"),
+        *("beliefs of the emulator", "policies and role", "cdk bootstrap", "shoal deploy", "shoal preprocess"),
+        *("shoal train", "terminate a node while it trains", "another node continues", "shoal attach", "shoal destroy"),
     ]
     assert 0 < report["counted"] < report["predicted"]
     assert (path.parent / "model" / "summary.json").exists()

@@ -29,12 +29,13 @@ from tools.acceptance_aws.life import AcceptanceRun, RunParameters
 from tools.acceptance_aws.report import Report
 
 _STEPS = """\
- 1 create the policies of infra/policies/ that are missing, and the role ShoalAcceptance
- 2 cdk bootstrap with them, if the region is not prepared
- 3 as that role: shoal deploy, preprocess (generated reviews), train
- 4 terminate a node while it trains, and wait until the other nodes continue and the run finishes
- 5 shoal destroy, with its check that nothing is left; remove the role (the policies and ShoalToolkit remain)
- Step 5 runs in any case, also after Ctrl-C. The guard in the account deletes the deployment at the same limits."""
+ 1 check beliefs of the emulator about AWS, by requests that AWS should refuse
+ 2 create the policies of infra/policies/ that are missing, and the role ShoalAcceptance
+ 3 cdk bootstrap with them, if the region is not prepared
+ 4 as that role: shoal deploy, preprocess (generated reviews), train
+ 5 terminate a node while it trains, and wait until the other nodes continue and the run finishes
+ 6 shoal destroy, with its check that nothing is left; remove the role (the policies and ShoalToolkit remain)
+ Step 6 runs in any case, also after Ctrl-C. The guard in the account deletes the deployment at the same limits."""
 
 
 def main(arguments: Sequence[str]) -> int:

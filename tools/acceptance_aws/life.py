@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from corpus.layout import DATASET_NAME
 from infra import policies
 from infra.strict_yaml import StrictLoader
 from tools.acceptance_aws.account import Setup
+from tools.acceptance_aws.beliefs import CONFIRMED, CONTRADICTED, NOT_CHECKED, check_all
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 
 NEAR_LIMIT = 0.9
@@ -115,6 +116,7 @@ class AcceptanceRun:
 
     def _live(self) -> None:
         parameters, name, model = self._parameters, self._parameters.deployment, self._parameters.folder / "model"
+        self._run_step("beliefs of the emulator", self._check_beliefs)
         self._run_step("policies and role", self._setup.create)
         time.sleep(_SETTLE_SECONDS)
         self._bootstrap_region()
@@ -140,6 +142,12 @@ class AcceptanceRun:
             self._run_step("terminate a node while it trains", self._terminate_node)
             self._run_step("another node continues", self._await_next_attempt)
         self._shoal("attach", name, "--output", os.fspath(model))
+
+    def _check_beliefs(self) -> str:
+        for result in check_all(self._account):
+            self._report.beliefs.append(replace(result, detail=self._masked(result.detail)))
+        outcomes = [each.outcome for each in self._report.beliefs]
+        return ", ".join(f"{outcomes.count(each)} {each}" for each in (CONFIRMED, CONTRADICTED, NOT_CHECKED))
 
     def _deployment_exists(self) -> bool:
         """Return whether the deployment of a killed run exists. Raises StepFailedError if no acceptance run created the

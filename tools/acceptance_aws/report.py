@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from common.files import indented_json
+from tools.acceptance_aws.beliefs import CONTRADICTED, BeliefResult
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 _JSON, _PAGE = "report.json", "report.md"
@@ -39,6 +40,7 @@ class Report:
     hours: float
     predicted: float
     counted: float | None = None
+    beliefs: list[BeliefResult] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     complete: bool = False
     """Whether all steps were run. Otherwise `why` is the reason."""
@@ -47,8 +49,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every step succeeded, and nothing that the run created is left."""
+        """Whether every step succeeded, no belief is contradicted, and nothing that the run created is left."""
         done = self.complete and all(each.outcome != FAILED for each in self.steps)
+        done = done and all(each.outcome != CONTRADICTED for each in self.beliefs)
         return done and bool(self.ended) and not self.left
 
     def write(self, folder: Path) -> None:
@@ -73,6 +76,10 @@ class Report:
             "| step | outcome | seconds | |",
             "|---|---|---|---|",
             *(f"| {each.name} | {each.outcome} | {each.seconds:.1f} | {_cell(each.detail)} |" for each in self.steps),
+            "",
+            "| belief of the emulator | outcome | |",
+            "|---|---|---|",
+            *(f"| {each.sentence} | {each.outcome} | {_cell(each.detail)} |" for each in self.beliefs),
             "",
             *([f"The run stopped early: {_cell(self.why)}.", ""] if self.why else []),
             "Left in the account:"

@@ -146,6 +146,7 @@ def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
             fields = json.loads(body or b"{}")
         except ValueError:
             fields = None
+        # Belief: A body that is no JSON object is refused. No check: SDKs always send an object.
         if not isinstance(fields, dict):
             return requests.json_error("SerializationException", "Invalid JSON")
         return operations[asked](fields)

@@ -1,7 +1,4 @@
-"""Refuses the deletion of resources that are still in use, where ministack does not check this.
-
-Deletions by CloudFormation are checked, too. So a template with a missing dependency fails here as it does on AWS.
-"""
+"""Refuses the deletion of resources that are still in use, also by CloudFormation. ministack does not check this."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +32,7 @@ def install(faults: Faults) -> None:
 
 def _unless_rule_has_targets(delete: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def checked(request: Record) -> Any:
+        # Rule: An EventBridge rule with targets stays. Source: getmoto/moto#5056, with a test on AWS.
         if functions.has_targets(request):
             return requests.json_error("ValidationException", "Rule can't be deleted since it has targets.")
         return delete(request)
@@ -54,6 +52,7 @@ def _unless(
 
 def _unless_in_stack(code: str, refusal: Callable[[str], str], delete: Callable[[str, Record], None]) -> Any:
     def checked(identifier: str, properties: Record) -> None:
+        # Rule: CloudFormation reports the refusal of the service. Source: coreos/tectonic-forum#75.
         if message := refusal(identifier):
             raise ValueError(f"{message} (Service: Ec2, Status Code: 400, Error Code: {code})")
         delete(identifier, properties)
@@ -161,16 +160,24 @@ def _refusal_of_placement_group(name: str) -> str:
 
 _VIOLATION = "DependencyViolation"
 _CHECKS: Mapping[str, tuple[str, str, str, Callable[[str], str]]] = {
+    # Rule: A security group in use stays. Source: botocore ec2 DeleteSecurityGroup.
     "DeleteSecurityGroup": ("GroupId", "SecurityGroup", _VIOLATION, _refusal_of_security_group),
+    # Rule: A subnet in use stays. Source: botocore ec2 DeleteSubnet; chef-boneyard/chef-provisioning-aws#498.
     "DeleteSubnet": ("SubnetId", "Subnet", _VIOLATION, _dependents("subnet", _holds_something)),
+    # Rule: A route table with subnets stays. Source: botocore ec2 DeleteRouteTable.
     "DeleteRouteTable": ("RouteTableId", "RouteTable", _VIOLATION, _dependents("routeTable", _has_subnets)),
+    # Rule: A network with resources stays. Source: botocore ec2 DeleteVpc.
     "DeleteVpc": ("VpcId", "VPC", _VIOLATION, _dependents("vpc", _has_own_tables_or_endpoints)),
+    # Rule: An attached internet gateway stays. Source: botocore ec2 DeleteInternetGateway.
     "DeleteInternetGateway": (
         *("InternetGatewayId", "InternetGateway", _VIOLATION),
         _dependents("internetGateway", lambda name: (ec2.internet_gateways.get(name) or {}).get("Attachments")),
     ),
+    # Rule: A gateway stays attached to mapped addresses. Source: prabhatsharma/kubernetes-the-hard-way-aws#16.
     "DetachInternetGateway": ("VpcId", "VPCGatewayAttachment", _VIOLATION, _refusal_with_addresses),
+    # Rule: An associated address stays. Source: botocore ec2 ReleaseAddress.
     "ReleaseAddress": ("AllocationId", "", "InvalidIPAddress.InUse", _refusal_of_address),
+    # Rule: A placement group with instances stays. Source: botocore ec2 DeletePlacementGroup.
     "DeletePlacementGroup": ("GroupName", "", "InvalidPlacementGroup.InUse", _refusal_of_placement_group),
 }
 """Checks by operation. The values are: the parameter with the resource's id; the CloudFormation type (without its

@@ -106,6 +106,7 @@ def _delete_address(identifier: str, properties: Record) -> None:
 
 def _change_address_tags(identifier: str, old: Record, new: Record) -> None:
     allocation = _allocation(identifier)
+    # Belief: New tags of a released address make an update fail. No check: it takes a stack.
     if allocation is None:
         raise ValueError(f"The address {identifier} does not exist (Service: Ec2, Status Code: 400)")
     _change_ec2_tags(allocation, old, new)

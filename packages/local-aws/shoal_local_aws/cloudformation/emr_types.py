@@ -1,8 +1,4 @@
-"""CloudFormation types of EMR.
-
-Changes of policies, tags, and the numbers of core and task nodes update a cluster in place. Any other change replaces
-the cluster.
-"""
+"""CloudFormation types of EMR."""
 
 import json
 from collections.abc import Mapping
@@ -14,6 +10,7 @@ from shoal_local_aws.emr.cluster import TERMINATED
 from shoal_local_aws.seams.cloudformation import generated_name
 from shoal_local_aws.service import Record, client
 
+# Belief: Only new tags, policies and sizes keep a cluster. No check: it takes a stack with a cluster.
 _IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "Instances")
 
 

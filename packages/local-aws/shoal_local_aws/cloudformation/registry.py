@@ -100,6 +100,7 @@ def _name_zones() -> None:
         answer = resolve(value, *rest)
         if not isinstance(value, dict) or "Fn::GetAZs" not in value:
             return answer
+        # Rule: Zones without default subnet are left out. Source: "Fn::GetAZs", CloudFormation's user guide.
         zones = {subnet["AvailabilityZone"] for subnet in ec2.subnets.values() if subnet.get("DefaultForAz")}
         return [zone for zone in answer if zone in zones] or answer
 
@@ -189,6 +190,7 @@ def _complete(
 
 def _name_log_groups(handlers: Record) -> None:
     """Make log groups without a name get a name from the stack and the logical id, as on AWS."""
+    # Belief: Names of log groups have the stack and the logical id. No check: the acceptance run deploys such groups.
     create: Callable[..., Created] = handlers["create"]
     update: Callable[..., Created] = handlers["update"]
 
@@ -204,6 +206,7 @@ def _name_log_groups(handlers: Record) -> None:
 
 def _require_boundary(properties: Record) -> None:
     boundary = properties.get("PermissionsBoundary")
+    # Belief: IAM refuses a boundary that does not exist. No check: a wrong belief would leave a role.
     if boundary and not identity.policy_exists(boundary):
         reason = f"Scope ARN: {boundary} does not exist or is not attachable."
         raise ValueError(f"{reason} (Service: Iam, Status Code: 404)")
@@ -224,6 +227,7 @@ def _keep_tags(bucket: str, properties: Record) -> dict[str, str]:
 def _delete_bucket(identifier: str, properties: Record) -> None:
     del properties
     status, _headers, body = storage.delete_bucket.now(identifier)
+    # Rule: A bucket with objects makes a deletion fail. Source: F5Networks/f5-aws-cloudformation#52; aws/aws-cdk#21776.
     if status >= 300 and status != 404:
         reason = "is not empty" if b"BucketNotEmpty" in body else "is in use"
         raise ValueError(f"The bucket you tried to delete {reason}: {identifier} (Service: S3, Status Code: {status})")

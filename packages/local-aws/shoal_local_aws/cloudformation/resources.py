@@ -1,8 +1,5 @@
 """Checks before each operation of CloudFormation on a resource. The operation fails if the creation of the stack is
-cancelled, if a permission is missing, or if a fault requires it.
-
-As on AWS, the stack's role must have all permissions that the handler of the resource type needs.
-"""
+cancelled, if a permission is missing, or if a fault requires it."""
 
 import uuid
 from typing import Any
@@ -25,6 +22,7 @@ def install(faults: Faults) -> None:
             raise ValueError(fault.reason)
 
     def created(kind: str, logical: str, properties: Record, stack: str) -> Any:
+        # Belief: Resources that a deletion cancels fail. No check: it takes a stack.
         if stacks.is_cancelled(stack):
             raise ValueError("Resource creation cancelled")
         _check("create", kind, logical, properties, stack)
@@ -79,6 +77,7 @@ def _check(operation: str, kind: str, logical: str, properties: Record, stack: s
     assert own
     limits = {name: role.get("PermissionsBoundary") for name, role in identity.roles.items()}
     for action, arn, context in handlers.required_permissions(resource, operation, limits.get):
+        # Rule: A missing permission fails. Source: aws-cloudformation/aws-cloudformation-resource-providers-rds#291.
         if refusal := checks.refusal(own.key, action, arn, context):
             said = f"{refusal} (Service: {action.partition(':')[0].title()}, Status Code: 403)"
             token = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"

@@ -1,11 +1,4 @@
-"""Runs operations on stacks with CloudFormation's rules for credentials, order and failed deletions.
-
-- A stack without a role uses the credentials of the operation's caller.
-- A stack can be deleted during its creation. CloudFormation finishes the current resource, and then deletes all
-  resources. The stack's status is DELETE_IN_PROGRESS at once, and a second DeleteStack changes nothing.
-- If AWS fails to delete a resource, it keeps all resources on which this resource depends. ministack alone would delete
-  them.
-"""
+"""Runs operations on stacks with CloudFormation's rules for credentials, order and failed deletions."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,6 +17,7 @@ _WITH_ROLE = (
     *("RollbackStack", "ContinueUpdateRollback"),
 )
 """Operations that can set a stack's role."""
+# Belief: After a failed deletion or rollback, a stack is not updated. No check: it takes a failed stack.
 _STUCK = ("DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED")
 _credentials_of: dict[str, Credentials] = {}
 """Credentials that the operations of a stack use, by stack name."""
@@ -82,6 +76,7 @@ def _keeping_role(operation: Callable[[Record], Any]) -> Callable[[Record], Any]
         if role:
             _credentials_of[name] = identities.session_of(role, _SESSION)
             _with_role.add(name)
+        # Rule: A stack keeps its role, or uses the caller's session. Source: botocore cloudformation DeleteStack.
         elif name not in _with_role:
             _credentials_of[name] = identities.caller()
         with acting_as(_credentials_of[name]):
@@ -111,6 +106,7 @@ def _deleted(delete: StackTask) -> StackTask:
             _kept[name] = {}
         try:
             if isinstance(stack, _Stack) and not stack.made.is_set():
+                # Belief: A deletion ends a creation after the current resource. No check: it takes a stack.
                 stack.delete_requested = True
                 stack["StackStatus"] = "DELETE_IN_PROGRESS"
                 await stack.made.wait()
@@ -119,6 +115,7 @@ def _deleted(delete: StackTask) -> StackTask:
         finally:
             kept, left = _kept.pop(name, {}), cloudformation.stacks.get(name)
             if left is not None:
+                # Belief: What a resource depends on stays if its deletion fails. No check: it takes a stack.
                 left.get("_resources", {}).update(kept)
 
     return deleted
@@ -128,6 +125,7 @@ def _unless(why_not: Callable[[Record], str], action: Callable[[Record], Any]) -
     def checked(parameters: Record) -> Any:
         stack = cloudformation.find_stack(parameter(parameters, "StackName"))
         reason = why_not(stack) if stack else ""
+        # Rule: A stack in the wrong state is not changed. Source: aws/copilot-cli#1180; remind101/empire#932.
         return cloudformation.error("ValidationError", reason) if reason else action(parameters)
 
     return checked

@@ -16,9 +16,11 @@ from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import ec2, emr, requests
 from shoal_local_aws.service import Record, RefusedError, json_operation
 
+# Rule: The idle time is between a minute and a week. Source: botocore emr PutAutoTerminationPolicy.
 _IDLE_SECONDS = range(60, 604_801)
 _PATCHED = {"emr-6.1": 1, "emr-6.2": 1, "emr-6.3": 1, "emr-6.4": 0, "emr-6.10": 1, "emr-6.11": 1, "emr-5.36": 2}
 _MINOR = [("emr-7", 13), ("emr-6", 15), ("emr-5", 36)]
+# Belief: These are the releases of EMR. No check: the acceptance run needs only the release that it deploys.
 _RELEASES = tuple(
     f"{major}.{minor}.{patch}"
     for major, newest in _MINOR
@@ -33,8 +35,16 @@ _clusters: dict[str, EmulatedCluster] = {}
 
 def cluster_of(identifier: str) -> EmulatedCluster:
     """Return the cluster with this id. Raises RefusedError for an unknown id."""
+    # Rule: An unknown cluster is an invalid request. Source: github.com/hashicorp/terraform-provider-aws, emr.
     if identifier not in _clusters:
         raise RefusedError("InvalidRequestException", f"Cluster id '{identifier}' is not valid.")
+    return _clusters[identifier]
+
+
+def _job_flow(identifier: str) -> EmulatedCluster:
+    # Rule: An unknown job flow is a validation error. Source: raster-foundry/raster-foundry#352.
+    if identifier not in _clusters:
+        raise RefusedError("ValidationException", "Specified job flow ID does not exist.")
     return _clusters[identifier]
 
 
@@ -84,10 +94,7 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def _start_error(record: Record, faults: Faults) -> str:
-    """Return the reason why a cluster does not start, or an empty string if it starts.
-
-    As on EMR, a cluster starts even if there is no capacity for its task group.
-    """
+    """Return the reason why a cluster does not start, or an empty string if it starts."""
     refused = refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
         return refused
@@ -100,8 +107,10 @@ def _start_error(record: Record, faults: Faults) -> str:
         # Rule: A zone without the type ends the cluster. Source: "VALIDATION_ERROR_INSTANCE_TYPE_NOT_SUPPORTED".
         if unsupported:
             return f"The requested instance type {kind} is not supported in the requested Availability Zone."
+        # Rule: Without capacity, the cluster ends. Source: "Amazon EMR cluster error: EC2 is out of capacity".
         if group["InstanceGroupType"] != "TASK":
             return f"EC2 is out of capacity for {kind}."
+        # Belief: A cluster starts without its task group. No check: it takes a type without capacity.
         group["RunningInstanceCount"] = 0
     return ""
 
@@ -124,7 +133,8 @@ def _keep_attributes(record: Record, request: Record) -> None:
 
 
 def _add_steps(request: Record) -> Record:
-    cluster = cluster_of(request["JobFlowId"])
+    cluster = _job_flow(request["JobFlowId"])
+    # Rule: An ended cluster takes no steps. Source: botocore emr AddJobFlowSteps.
     if cluster.state in ("TERMINATING", *TERMINATED):
         raise RefusedError(
             "ValidationException", "A job flow that is shutting down, terminated, or finished may not be modified."
@@ -139,6 +149,7 @@ def _list_steps(request: Record) -> Record:
     return {
         "Steps": [
             step
+            # Rule: ListSteps begins with the newest step. Source: botocore emr ListSteps.
             for step in reversed(emr.steps[request["ClusterId"]])
             if (not states or step["Status"]["State"] in states) and (not asked or step["Id"] in asked)
         ]
@@ -152,8 +163,9 @@ def _cancel_steps(request: Record) -> Record:
 
 
 def _terminate(request: Record) -> Record:
-    clusters = [cluster_of(identifier) for identifier in request["JobFlowIds"]]
+    clusters = [_job_flow(identifier) for identifier in request["JobFlowIds"]]
     for cluster in clusters:
+        # Rule: A protected cluster is not terminated. Source: cloud-custodian/cloud-custodian#6409.
         if cluster.record["TerminationProtected"]:
             raise RefusedError(
                 "ValidationException", "Could not shut down one or more job flows since they are termination protected."
@@ -192,6 +204,7 @@ def _list_instances(request: Record) -> Record:
 
 def _check(request: Record) -> Record:
     """Raise RefusedError for a RunJobFlow request that EMR would refuse."""
+    # Belief: An unknown release label is refused. Check: unknown-release.
     if (label := request.get("ReleaseLabel", "")) not in _RELEASES:
         raise RefusedError("ValidationException", f"The supplied release label is invalid: {label}.")
     _check_auto_termination(request)
@@ -200,6 +213,7 @@ def _check(request: Record) -> Record:
     if (request.get("Instances") or {}).get("InstanceFleets"):
         raise RefusedError("ValidationException", "Instance fleets (InstanceFleets) are not emulated.")
     roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
+    # Belief: A task group needs a core group. Check: task-without-core.
     if "TASK" in roles and "CORE" not in roles:
         raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
     return {}
@@ -207,6 +221,7 @@ def _check(request: Record) -> Record:
 
 def _check_auto_termination(request: Record) -> None:
     seconds = (request.get("AutoTerminationPolicy") or {}).get("IdleTimeout", _IDLE_SECONDS.start)
+    # Belief: An idle time outside of the limits is a validation error. Check: idle-time.
     if seconds not in _IDLE_SECONDS:
         raise RefusedError("ValidationException", f"IdleTimeout {seconds} is not between 60 and 604800 seconds.")
 
@@ -214,6 +229,7 @@ def _check_auto_termination(request: Record) -> None:
 def _put_auto_termination(request: Record) -> Record:
     _check_auto_termination(request)
     policy = request.get("AutoTerminationPolicy") or {}
+    # Belief: The default idle time is an hour. No check: it takes a cluster.
     cluster_of(request["ClusterId"]).idle_seconds = policy.get("IdleTimeout", 3600)
     return {}
 
@@ -245,6 +261,7 @@ _configurations = requests.regional_table()
 
 def _create_configuration(request: Record) -> Record:
     name = request["Name"]
+    # Belief: A security configuration is created once. Check: second-security-configuration.
     if name in _configurations:
         raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' already exists.")
     _configurations[name] = {
@@ -265,6 +282,7 @@ def _list_configurations(request: Record) -> Record:
 
 
 def _delete_configuration(request: Record) -> Record:
+    # Rule: Only an existing configuration is deleted. Source: github.com/hashicorp/terraform-provider-aws, emr.
     if _configurations.pop(name := request["Name"], None) is None:
         raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' does not exist.")
     return {}

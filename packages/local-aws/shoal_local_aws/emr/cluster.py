@@ -31,10 +31,12 @@ from shoal_local_aws.service import Record, acting_as, client, upload_log
 
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
+# Belief: A cancelled step has 30 seconds, and a transient cluster waits for a step. No check: it costs a cluster.
 _GRACE_SECONDS = 30.0
 _FIRST_STEP_SECONDS = 20.0
 """Time that a cluster with automatic termination waits for its first step. On AWS, instances take minutes to start, and
 clients add steps during this time."""
+# Rule: Touching this file shows that a cluster is not idle. Source: "Using an auto-termination policy".
 _BUSY = "emr/metricscollector/isbusy"
 _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
 
@@ -98,6 +100,7 @@ class EmulatedCluster:
         with self._changed:
             step = next((step for step in self._steps if step["Id"] == identifier), None)
             state = step["Status"]["State"] if step else None
+            # Rule: Pending and running steps can be cancelled. Source: botocore emr CancelSteps.
             if step is None or state not in ("PENDING", "RUNNING"):
                 reason = f"Step in state {state} cannot be cancelled." if step else "No such step."
                 return {"StepId": identifier, "Status": "FAILED", "Reason": reason}
@@ -135,6 +138,7 @@ class EmulatedCluster:
             service, profile = self.record["ServiceRole"], self.record["Ec2InstanceAttributes"]["IamInstanceProfile"]
             role = identities.role_of_profile(profile)
             arn, to = f"arn:aws:iam::{requests.account()}:role/{role}", {"iam:PassedToService": "ec2.amazonaws.com"}
+            # Rule: A service role without permissions ends the cluster. Source: aws/aws-parallelcluster#3505.
             if not is_allowed(service, "EMR", ["iam:PassRole"], arn, to):
                 self.terminate("VALIDATION_ERROR", f"Service role {service} has insufficient EC2 permissions")
                 return
@@ -168,6 +172,7 @@ class EmulatedCluster:
                 self.terminate("BOOTSTRAP_FAILURE", f"Bootstrap action {number}: {script['Path']}: {error}")
                 return False
             code = self._run(["bash", str(path), *script.get("Args", [])], place, mark=f"{self.record['Id']}/{number}")
+            # Rule: A failed bootstrap action is final. Source: terraform-aws-modules/terraform-aws-security-group#91.
             if code:
                 self.terminate(
                     "BOOTSTRAP_FAILURE",
@@ -246,6 +251,7 @@ class EmulatedCluster:
         with self._changed:
             self._cancel_pending("Cluster was terminated")
             planned = code in ("USER_REQUEST", "ALL_STEPS_COMPLETED", "AUTO_TERMINATION")
+            # Belief: An idle cluster ends as by a user's request. No check: it takes a cluster.
             reason = "USER_REQUEST" if code == "AUTO_TERMINATION" else code
             self._set_state("TERMINATED" if planned else "TERMINATED_WITH_ERRORS", reason, message)
             self.record["Status"]["Timeline"]["EndDateTime"] = time.time()
@@ -347,6 +353,7 @@ def _finish(step: Record, state: str, *, message: str, log: str | None = None) -
     status["State"] = state
     status["Timeline"]["EndDateTime"] = time.time()
     if state == "FAILED":
+        # Rule: EMR does not know why a program failed. Source: botocore emr DescribeStep.
         details = {"Reason": "Unknown Error.", "Message": message}
         status["FailureDetails"] = details | ({"LogFile": log} if log else {})
     elif message:

@@ -14,6 +14,7 @@ from shoal_local_aws.seams import cloudwatch
 from shoal_local_aws.service import Record, parameter
 
 _NAMESPACE, _NAME, _DIMENSION = "AWS/ElasticMapReduce", "IsIdle", "JobFlowId"
+# Rule: Metrics are updated every five minutes. Source: "Monitoring Amazon EMR metrics with CloudWatch".
 _EVERY = 300
 _POINTS = 1440
 
@@ -51,6 +52,7 @@ def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[f
     first = max(ready, last - _EVERY * _POINTS)
     moment = -(-first // _EVERY) * _EVERY
     while moment < last:
+        # Belief: A cluster is idle while it waits for steps. No check: it costs a cluster.
         state = [state for since, state in history if since <= moment][-1]
         yield moment, float(state == "WAITING")
         moment += _EVERY

@@ -1,8 +1,6 @@
 """Checks that a cluster's security groups have the rules that EMR requires, and adds the rules that EMR adds.
 
 EMR adds rules that let its groups refer to each other, so these rules must be revoked before the groups are deleted.
-EMR adds no rules to the service access group of a cluster in a private subnet. If this group lacks required rules, EMR
-does not start the cluster.
 """
 
 from collections.abc import Mapping
@@ -15,9 +13,6 @@ from shoal_local_aws.service import Record, client
 def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
     """Return the reason why EMR does not start a cluster with these security groups; empty if it starts.
 
-    The messages for a missing ingress rule and a missing group are EMR's own. EMR's message for a missing egress rule
-    is not documented, so the message here is similar to the one for a missing ingress rule.
-
     Args:
         attributes: The cluster's Ec2InstanceAttributes.
     """
@@ -25,6 +20,7 @@ def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
     service = attributes.get("ServiceAccessSecurityGroup")
     if not primary or not core:
         return ""
+    # Rule: A private subnet needs a service group. Source: "Working with Amazon EMR-managed security groups".
     if not service:
         if not _is_private(attributes.get("Ec2SubnetId")):
             return ""
@@ -33,9 +29,11 @@ def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
             "cluster in a private subnet."
         )
     group = ec2.security_groups[service]
+    # Rule: The service group lets the primary node in. Source: hashicorp/terraform#25673.
     if not _passes(group["IpPermissions"], 9443, primary):
         return "ServiceAccessSecurityGroup is missing ingress rule from EmrManagedMasterSecurityGroup on port 9443"
     for name, other in (("EmrManagedMasterSecurityGroup", primary), ("EmrManagedSlaveSecurityGroup", core)):
+        # Belief: The service group lets traffic to the nodes out. No check: it costs a cluster.
         if not _passes(group["IpPermissionsEgress"], 8443, other):
             return f"ServiceAccessSecurityGroup is missing egress rule to {name} on port 8443"
     return ""
@@ -74,6 +72,7 @@ def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
     if not primary or not core:
         return
     everything = (("tcp", 0, 65535), ("udp", 0, 65535), ("icmp", -1, -1))
+    # Rule: EMR adds missing inbound rules to custom groups. Source: "Working with Amazon EMR-managed security groups".
     for group in {primary, core}:
         _let_in(group, [_rule(*ports, source) for ports in everything for source in {primary, core}])
         if service:

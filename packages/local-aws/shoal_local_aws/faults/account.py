@@ -44,6 +44,7 @@ def install(faults: Faults) -> None:
         kind = "FREE" if faults.find(FreePlan) else "PAID"
         return {"accountId": requests.account(), "accountPlanType": kind, "accountPlanStatus": "ACTIVE"}
 
+    # Belief: The default key of volumes is AWS's own. No check: an account may have chosen another key.
     def key(parameters: Record) -> Answer:
         del parameters
         chosen = faults.find(VolumeKey)
@@ -64,6 +65,7 @@ def _add_quotas(faults: Faults) -> None:
 
     def get(request: Record) -> Record:
         service, code = request["ServiceCode"], request["QuotaCode"]
+        # Rule: An unknown quota is refused. Source: botocore service-quotas GetServiceQuota.
         if service not in _SERVICES or code not in _SERVICES[service][1]:
             message = "The request failed because the specified quota does not exist."
             raise RefusedError("NoSuchResourceException", message)

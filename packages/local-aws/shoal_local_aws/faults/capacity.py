@@ -14,6 +14,7 @@ from shoal_local_aws.faults.kinds import FreePlan, NoCapacity
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 _FAILED = "Launching EC2 instance failed."
+# Rule: The Free plan has these types. Source: RhinoSecurityLabs/cloudgoat#378.
 _FREE_TYPES = ("t3.micro", "t3.small", "t4g.micro", "t4g.small", "c7i-flex.large", "m7i-flex.large")
 
 
@@ -35,6 +36,7 @@ def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, 
     distribution = policy.get("InstancesDistribution") or {}
     base = int(distribution.get("OnDemandBaseCapacity") or 0)
     share = int(distribution.get("OnDemandPercentageAboveBaseCapacity", 100))
+    # Belief: The share of on-demand instances is rounded up. No check: it takes a group with instances.
     on_demand_count = min(desired, base + math.ceil(max(0, desired - base) * share / 100))
     return ON_DEMAND if on_demand < on_demand_count else SPOT
 
@@ -46,11 +48,11 @@ def instance_types(
 
     On-demand types are in the order of the policy. On AWS, spot instances come from the pools with the most spare
     capacity. Here, spot types are sorted by their number of `running` instances in the group, the fewest first, because
-    each instance reduces the capacity of its pool. Source: "Allocation strategies for multiple instance types", EC2
-    Auto Scaling's guide, read 2026-11-29.
+    each instance reduces the capacity of its pool.
     """
     overrides = (policy.get("LaunchTemplate") or {}).get("Overrides") or []
     chosen = [override["InstanceType"] for override in overrides if "InstanceType" in override]
+    # Rule: Only on-demand types have an order. Source: "Allocation strategies for multiple instance types".
     if market == SPOT:
         chosen.sort(key=running.count)
     return chosen or [data.get("InstanceType", "m1.small")]
@@ -72,15 +74,18 @@ def require(faults: Faults, *, zone: str, instance_type: str, market: str) -> No
     # Rule: A launch fails if the zone lacks the type. Source: compiler-explorer/infra#601.
     if refusal := zones.refusal(faults, [zone], [instance_type]):
         raise NoCapacityError(f"{refusal} {_FAILED}")
+    # Rule: The Free plan refuses other types. Source: LinkedInLearning/learning-terraform-3087701#345.
     if instance_type not in _FREE_TYPES and faults.find(FreePlan):
         raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {_FAILED}")
     if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):
         return
+    # Rule: A launch fails without spot capacity. Source: mludvig/aws-ethereum-miner#23.
     if market == SPOT:
         raise NoCapacityError(
             "Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request "
             f"configuration. Please adjust your request and try again. {_FAILED}"
         )
+    # Rule: A launch fails without on-demand capacity. Source: hashicorp/terraform#8857.
     raise NoCapacityError(
         f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested "
         f"({zone}). Our system will be working on provisioning additional capacity. You can currently get "
@@ -101,6 +106,7 @@ def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractS
         NoCapacityError: The group's strategy is `cluster`, and its instances run in a different zone.
     """
     others = occupied - {zone}
+    # Rule: A cluster placement group is in one zone. Source: botocore ec2 CreatePlacementGroup.
     if group["Strategy"] == "cluster" and others:
         name, other = group["GroupName"], min(others)
         raise NoCapacityError(

@@ -41,6 +41,7 @@ _REST = ("elasticfilesystem", "lambda", "scheduler")
 _KINDS = (Throttled, Denied, ExpiredCredentials, S3Error, CutConnection)
 _NOT_AUTHORIZED = "User: {user} is not authorized to perform: {action}"
 _EXPIRED = "The security token included in the request is expired"
+# Belief: Throttling, denial and expiry have these codes. No check: only many or wrong requests would show it.
 _ERRORS: Mapping[type[Fault], Mapping[str, tuple[int, str, str]]] = {
     Throttled: {
         "s3": (503, "SlowDown", "Please reduce your request rate."),
@@ -163,6 +164,7 @@ def _after_late_upload(faults: Faults, delete: Callable[[str], Answer]) -> Calla
 def _after_another(faults: Faults, revoke: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def revoking(parameters: Record) -> Any:
         answer = revoke(parameters)
+        # Rule: Only existing rules are revoked. Source: botocore ec2 RevokeSecurityGroupIngress.
         if faults.trigger(ConcurrentRevocation):
             kind = "SecurityGroupRuleId" if ec2.list_parameter(parameters, "SecurityGroupRuleId") else "Permission"
             return ec2.error(f"Invalid{kind}.NotFound", "The specified rule does not exist.", 400)

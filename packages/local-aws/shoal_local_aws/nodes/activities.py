@@ -8,6 +8,7 @@ from shoal_local_aws.seams import autoscaling, requests
 from shoal_local_aws.service import Record, parameter
 
 _KEPT = 200
+# Rule: A page has at most 100 activities. Source: botocore autoscaling DescribeScalingActivities.
 _PAGE = 100
 
 
@@ -46,6 +47,7 @@ def launched(group: Record, instance: str) -> None:
 def describe(parameters: Record) -> Any:
     """Return the response to a DescribeScalingActivities request."""
     name = parameter(parameters, "AutoScalingGroupName")
+    # Belief: The activities of an unknown group are refused. Check: activities-of-unknown-group.
     if name and name not in autoscaling.groups:
         return autoscaling.error("ValidationError", f"AutoScalingGroup name not found - {name}")
     asked = autoscaling.list_parameter(parameters, "ActivityIds")

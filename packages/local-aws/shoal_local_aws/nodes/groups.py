@@ -1,8 +1,8 @@
 """Emulates auto scaling groups, which maintain their desired capacity.
 
 A group starts instances from its launch template, in its subnets and on the market of its policy. It replaces instances
-that a client terminates. As on AWS, a launch without capacity causes a failed activity. The group retries the launch
-after each change of the group, and every few seconds (AWS: every few minutes).
+that a client terminates. A launch without capacity causes a failed activity. The group retries the launch after each
+change of the group, and after some seconds.
 """
 
 import logging
@@ -21,6 +21,7 @@ from shoal_local_aws.service import Record, RefusedError
 
 _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
+# Belief: A group repeats a failed launch after a few minutes. No check: it takes a type without capacity.
 _AGAIN_SECONDS = 5.0
 
 
@@ -41,15 +42,16 @@ class AutoScalingGroups:
     def reconcile(self, group: Record) -> None:
         """Start or terminate instances until a group has its desired capacity in its subnets.
 
-        The newest instances are terminated first. The group does not change if its launch template or image no longer
-        exists. On AWS the launch would fail.
+        The group does not change if its launch template or image no longer exists. On AWS the launch would fail.
         """
         with self._lock:
             members = group["Instances"]
+            # Belief: A smaller group ends its newest instances. No check: AWS's choice depends on zones and templates.
             while len(members) > group["DesiredCapacity"]:
                 self._end(group, members[-1]["InstanceId"], "shrinking the capacity")
             while len(members) < group["DesiredCapacity"] and self._grow(group):
                 pass
+            # Rule: A replacement starts before the termination. Source: botocore autoscaling UpdateAutoScalingGroup.
             self._leave_other_subnets(group)
 
     def end_instances(self, name: str) -> None:
@@ -99,6 +101,7 @@ class AutoScalingGroups:
         turn = len(group["Instances"]) % len(subnets)
         subnets = [*subnets[turn:], *subnets[:turn]]
         failure: Exception | None = None
+        # Rule: After a failed launch in a zone, a group tries its other zones. Source: "Add an Availability Zone".
         for subnet in subnets:
             try:
                 record = _launch(group, subnet, self._faults)

@@ -25,8 +25,6 @@ from shoal_local_aws.service import Record, RefusedError, parameter
 
 _LOOK_SECONDS = 0.1
 _MOST_INSTANCES = 1000
-"""Maximum number of instances of a request. The error for more instances is from
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, read 2026-11-30."""
 _machines_of: dict[str, Machine] = {}
 
 
@@ -177,8 +175,10 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
     def console_output(parameters: Record) -> Any:
         identifier = parameter(parameters, "InstanceId")
         if identifier not in ec2.instances:
+            # Rule: Requests for an unknown instance are refused. Source: "Error codes for the Amazon EC2 API".
             return ec2.error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
         path = nodes.console(identifier)
+        # Belief: EC2 keeps the last 64 KB of the console output. No check: it takes an instance.
         text = path.read_bytes()[-65536:] if path.exists() else b""
         output = base64.b64encode(text).decode()
         return ec2.answer(
@@ -208,10 +208,13 @@ def _checked_image(parameters: Record, faults: Faults) -> str:
     try:
         image = launch_templates.image(parameter(parameters, "ImageId"))
     except RefusedError as refusal:  # replace the error code, which is that of Auto Scaling
+        # Belief: A missing image parameter is an invalid value, also in a dry run. Check: missing-image-parameter.
         raise RefusedError("InvalidParameterValue", str(refusal)) from refusal
     subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
+    # Rule: An unknown subnet is refused. Source: "Error codes for the Amazon EC2 API".
     if subnet and subnet not in ec2.subnets:
         raise RefusedError("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
+    # Rule: An unknown placement group has the code Unknown. Source: "Error codes for the Amazon EC2 API".
     if place and place not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.")
     zone, kind = ec2.subnets[subnet]["AvailabilityZone"] if subnet else "", parameter(parameters, "InstanceType")
@@ -219,10 +222,12 @@ def _checked_image(parameters: Record, faults: Faults) -> str:
     if zone and kind and (message := zones.refusal(faults, [zone], [kind])):
         raise RefusedError("Unsupported", message)
     counts = parameter(parameters, "MinCount"), parameter(parameters, "MaxCount")
+    # Rule: One request starts at most 1,000 instances. Source: "Error codes for the Amazon EC2 API".
     if any(each.isdecimal() and int(each) > _MOST_INSTANCES for each in counts):
         raise RefusedError(
             "InstanceLimitExceeded", f"You have requested more than {_MOST_INSTANCES} instances in one request."
         )
+    # Rule: A dry run that would succeed ends with an error. Source: "Error codes for the Amazon EC2 API".
     if parameter(parameters, "DryRun") == "true":
         raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
     return image

@@ -1,7 +1,6 @@
 """Finds the launch template of an auto scaling group, its version and its image.
 
-When a group is created, AWS checks these, and refuses a group that could never start an instance. ministack does not
-check them, so this module refuses a missing launch template, version or image.
+AWS refuses a group that could never start an instance. ministack does not check these.
 """
 
 import hashlib
@@ -77,17 +76,22 @@ def data_of(reference: Mapping[str, Any]) -> Record:
             data: Record = held["LaunchTemplateData"]
             return data
     name = template["LaunchTemplateName"]
+    # Belief: Auto Scaling refuses a missing version of a launch template. Check: missing-template-version.
     raise RefusedError("ValidationError", f"The launch template {name} has no version {version}.")
 
 
 def _template_of(reference: Mapping[str, Any]) -> tuple[str, Record]:
     """Return the id and the record of a launch template."""
+    # Rule: A group names a launch template. Source: terraform-aws-modules/terraform-aws-autoscaling#227.
     if not reference:
-        raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
+        raise RefusedError(
+            "ValidationError", "Valid requests must contain either launchTemplateId or LaunchTemplateName"
+        )
     name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
     for identifier, held in ec2.launch_templates.items():
         if name in (identifier, held["LaunchTemplateName"]):
             return identifier, held
+    # Belief: Auto Scaling refuses an unknown launch template. Check: unknown-launch-template.
     raise RefusedError("ValidationError", f"The specified launch template, {name}, does not exist.")
 
 
@@ -108,6 +112,7 @@ def image(name: str) -> str:
             "ValidationError", f"The embedded AWS does not support versions of parameters, as in {name}."
         )
     stored = ssm.parameters.get(path)
+    # Belief: Auto Scaling refuses a template with a missing image parameter. Check: missing-parameter-of-template.
     if stored is None:
         raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")
     return str(stored["Value"])
@@ -138,14 +143,11 @@ def require_room(data: Mapping[str, Any]) -> None:
 
 def require_permissions(reference: Mapping[str, Any], subnets: Sequence[str]) -> None:
     """Raise RefusedError if the caller lacks a permission that is required to start an instance from a launch template
-    in these subnets.
-
-    Auto Scaling checks this before it creates or changes a group ("Control Amazon EC2 launch template usage in Auto
-    Scaling groups", "Permissions validation for ec2:RunInstances and iam:PassRole", read on 2026-11-29).
-    """
+    in these subnets. Auto Scaling checks this before it creates or changes a group."""
     identifier, _ = _template_of(reference)
     for action, arn, keys in launches.of_launch(data_of(reference), subnets, identifier):
         context = {**keys, **resources.tags_of(arn, "ec2")}
+        # Rule: The caller may launch instances. Source: "Permissions validation for ec2:RunInstances and iam:PassRole".
         if reason := refusal(identity.verified_key.get(), action, arn, context):
             name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
             raise RefusedError("AccessDenied", f"You are not authorized to use launch template: {name}. {reason}")
@@ -157,6 +159,7 @@ def placement_group(data: Mapping[str, Any]) -> str:
     Raises RefusedError if the group does not exist.
     """
     name = _placement_group_name(data)
+    # Belief: Auto Scaling gives EC2's code for an unknown placement group. Check: unknown-placement-group.
     if name and name not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     return name

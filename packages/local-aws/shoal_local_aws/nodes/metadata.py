@@ -23,8 +23,10 @@ MOUNTS = "/_mounts/"
 """Prefix of the request paths that end with MACHINE/FILE-SYSTEM. The response is the reason why EFS refuses the mount,
 or empty."""
 _MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
+# Rule: These actions allow a mount, through a mount target. Source: "Using IAM to control access to file systems".
 _CLIENT = tuple(f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess"))
 _TOKEN = b"a-token-of-the-embedded-aws"
+# Rule: A notice precedes an interruption by two minutes. Source: "Spot Instance interruption notices".
 _NOTICE = timedelta(minutes=2)
 _SESSION = timedelta(hours=6)
 _RENEWED = timedelta(hours=1)
@@ -73,6 +75,7 @@ def _refusal(role: str, machine: str, file_system: str) -> str:
 
 def _answer(faults: Faults, instance: str, path: str, scope: Any) -> tuple[int, bytes]:
     headers = dict(scope["headers"])
+    # Belief: A token needs PUT and a lifetime, and requests need a token. No check: it takes an instance.
     if path == "api/token":
         lasts = headers.get(b"x-aws-ec2-metadata-token-ttl-seconds", b"")
         return (200, _TOKEN) if scope["method"] == "PUT" and lasts.isdigit() else (400, b"")

@@ -1,7 +1,6 @@
 """Operations of Auto Scaling on the groups of `groups.py`, and the CloudFormation type of these groups.
 
-An update changes only the fields that the request names, and moves the desired capacity into the new bounds. The zones
-of a group are those of its subnets.
+An update changes only the fields that the request names. The zones of a group are those of its subnets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from shoal_local_aws.seams import autoscaling, cloudformation
 from shoal_local_aws.service import Record, RefusedError, parameter
 
 _TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
+# Rule: The default is on demand, by priority. Source: botocore autoscaling CreateAutoScalingGroup.
 _DISTRIBUTION = {
     "OnDemandAllocationStrategy": "prioritized",
     "OnDemandBaseCapacity": 0,
@@ -107,6 +107,7 @@ class _Operations:
         desired = int(parameter(parameters, "DesiredCapacity"))
         for bound, beyond, name in (("MinSize", desired < group["MinSize"], "below min"),
                                     ("MaxSize", desired > group["MaxSize"], "above max")):  # fmt: skip
+            # Belief: The desired capacity is refused outside of the bounds. No check: it takes a group.
             if beyond:
                 message = (
                     f"New SetDesiredCapacity value {desired} is {name} value {group[bound]} for the AutoScalingGroup."
@@ -119,8 +120,12 @@ class _Operations:
     def delete_group(self, parameters: Record) -> Any:
         group = _named(parameters)
         name = group["AutoScalingGroupName"]
+        # Rule: A group with instances is deleted only by force. Source: ansible/ansible#8503.
         if group["Instances"] and parameter(parameters, "ForceDelete") != "true":
-            raise RefusedError("ResourceInUse", f"You cannot delete {name} while it has instances.")
+            message = (
+                "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s)"
+            )
+            raise RefusedError("ResourceInUse", f"{message} still in the group.")
         self._groups.end_instances(name)
         return self._delete(parameters)
 
@@ -155,6 +160,7 @@ def _answering(operation: Any) -> Any:
 
 def _named(parameters: Record) -> Record:
     name = parameter(parameters, "AutoScalingGroupName")
+    # Rule: An unknown group is a validation error. Source: aws/aws-sdk-go#1151.
     if name not in autoscaling.groups:
         raise RefusedError("ValidationError", f"AutoScalingGroup name not found - {name}")
     return autoscaling.groups[name]
@@ -188,13 +194,15 @@ def check_template(
 
 
 def _sizes(group: Record, parameters: Record) -> Record:
-    """Return the sizes of a group after an update. If the request has no desired capacity, move the current one into
-    the new bounds."""
+    """Return the sizes of a group after an update."""
     given = {name: int(value) for name in _NUMBERS if (value := parameter(parameters, name)) != ""}
     low, high = (int({**group, **given}[name]) for name in ("MinSize", "MaxSize"))
+    # Belief: A minimum above the maximum is refused. No check: AWS may first refuse the group of the request.
     if low > high:
         raise RefusedError("ValidationError", f"Max bound, {high}, must be greater than or equal to min bound, {low}")
+    # Rule: New bounds move the desired capacity. Source: botocore autoscaling UpdateAutoScalingGroup.
     desired = given.get("DesiredCapacity", min(max(group["DesiredCapacity"], low), high))
+    # Rule: A desired capacity outside of the bounds is refused. Source: convox/praxis#258.
     if not low <= desired <= high:
         message = f"Desired capacity:{desired} must be between the specified min size:{low} and max size:{high}"
         raise RefusedError("ValidationError", message)

@@ -37,6 +37,7 @@ def install(folder: Path) -> None:
                 return identity.refused(
                     "AccessDenied", "The embedded AWS does not let clients act as the account's root."
                 )
+            # Rule: EC2 calls a missing permission UnauthorizedOperation. Source: "Error codes for the Amazon EC2 API".
             if refusal and also and service == "ec2":  # ministack's message would name a different action
                 sentence = identity.denial(also, check.principal, str(arn), getattr(refusal, "decision", "") == "Deny")
                 return identity.refused("UnauthorizedOperation", sentence)

@@ -1,8 +1,4 @@
-"""Lists the permissions that EC2 requires for a launch: one for each resource that the launch uses or creates.
-
-Each type of resource has its own condition keys. Source: "Actions, resources, and condition keys for Amazon EC2"
-(https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html, read on 2026-11-30).
-"""
+"""Lists the permissions that EC2 requires for a launch: one for each resource that the launch uses or creates."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +8,7 @@ from shoal_local_aws.seams.lookup import Record
 
 Permission = tuple[str, str, Record]
 """A permission that a request needs: action, resource and condition keys."""
+# Rule: A launch needs these permissions. Source: "Actions, resources, and condition keys for Amazon EC2".
 _RUN = "ec2:RunInstances"
 _DATA = "LaunchTemplateData"
 
@@ -78,11 +75,9 @@ def specified_tags(data: Record, kind: str) -> list[Record]:
 
 
 def _reading_image(image: str, region: str, account: str) -> Iterator[Permission]:
-    """Yield the permission to read the parameter that `image` refers to, if any.
-
-    EC2 requires this permission from a caller that starts instances, even in a dry run
-    (https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html, read on 2026-11-29).
-    """
+    """Yield the permission to read the parameter that `image` refers to, if any, which even a dry run needs."""
+    # Rule: A launch reads the image's parameter as its caller. Source: docs.aws.amazon.com/systems-manager/latest/
+    # userguide/parameter-store-ec2-aliases.html.
     prefix, _, name = image.partition("resolve:ssm:")
     if name and not prefix:
         name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account

@@ -46,6 +46,8 @@ _KINDS = {
 _ENDING = re.compile("Delete|Detach|Disassociate|Release|Revoke|Terminate")
 """First words of the EC2 operations that delete, detach or terminate resources."""
 _MOUNT_TARGET = re.compile("/mount-targets/([^/]+)")
+# Belief: ListLayerVersions needs lambda:ListLayers. No check: AWS names a different action, lambda:ListLayerVersions.
+# Rule: Budgets have only two actions. Source: "Actions, resources, and condition keys for AWS Budget Service".
 _ACTIONS = {
     "budgets:CreateBudget": "budgets:ModifyBudget",
     "budgets:DeleteBudget": "budgets:ModifyBudget",

@@ -22,6 +22,7 @@ def install(machines: Machines, faults: Faults) -> None:
     def create(request: Record) -> Record:
         _check(request)
         key = _key(request["TrainingJobName"])
+        # Rule: The name of a job is unique. Source: botocore sagemaker CreateTrainingJob.
         if key in _jobs:
             raise RefusedError("ResourceInUse", "Training job names must be unique within an AWS account and region.")
         _jobs[key] = EmulatedJob(request, machines=machines, faults=faults)
@@ -50,6 +51,7 @@ def _key(name: str) -> tuple[str, str, str]:
 
 
 def _find(name: str) -> EmulatedJob:
+    # Rule: An unknown job is a validation error. Source: aws/aws-sdk#165.
     if (found := _jobs.get(_key(name))) is None:
         raise RefusedError("ValidationException", "Requested resource not found.")
     return found
@@ -75,6 +77,7 @@ def _list(request: Record) -> Record:
 
 def _stop(request: Record) -> Record:
     job = _find(request["TrainingJobName"])
+    # Rule: A job is stopped once. Source: awslabs/benchmark-ai#928.
     if (status := job.record["TrainingJobStatus"]) in ENDED:
         message = f"The request was rejected because the training job is in status {status}."
         raise RefusedError("ValidationException", message)
@@ -84,19 +87,23 @@ def _stop(request: Record) -> Record:
 
 def _check(request: Record) -> None:
     """Raise RefusedError for a CreateTrainingJob request that SageMaker would refuse."""
+    # Rule: The name of a job has a pattern. Source: botocore sagemaker CreateTrainingJob; Kenza-AI/sagify#57.
     if not _NAME.fullmatch(request["TrainingJobName"]):
         raise RefusedError("ValidationException", f"'{request['TrainingJobName']}' is not a name for a training job.")
     limits, spot = request["StoppingCondition"], request.get("EnableManagedSpotTraining", False)
     longest, waits = limits.get("MaxRuntimeInSeconds", 24 * 3600), limits.get("MaxWaitTimeInSeconds")
+    # Rule: A job runs at most 28 days. Source: botocore sagemaker CreateTrainingJob.
     if not 1 <= longest <= _LONGEST_SECONDS:
         raise RefusedError(
             "ValidationException", f"MaxRuntimeInSeconds {longest} is not between 1 and {_LONGEST_SECONDS}."
         )
+    # Rule: A spot job waits as long as it may run, or longer. Source: botocore sagemaker CreateTrainingJob.
     if spot != (waits is not None) or (waits is not None and waits < longest):
         raise RefusedError(
             "ValidationException",
             "Invalid MaxWaitTimeInSeconds. It requires spot instances, and must be at least MaxRuntimeInSeconds.",
         )
     channels = [each["ChannelName"] for each in request.get("InputDataConfig") or ()]
+    # Rule: A job has at most 20 channels. Source: botocore sagemaker CreateTrainingJob.
     if len(set(channels)) < len(channels) or len(channels) > 20:
         raise RefusedError("ValidationException", "Channel names must be unique, and at most 20.")

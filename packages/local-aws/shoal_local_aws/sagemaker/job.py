@@ -34,6 +34,7 @@ from shoal_local_aws.service import acting_as, client
 
 ENDED = ("Completed", "Failed", "Stopped")
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+# Rule: A stopped program has 120 seconds. Source: botocore sagemaker StopTrainingJob.
 _GRACE_SECONDS = 120.0
 _LOOK_SECONDS = 0.2
 _SYNC_SECONDS = 1.0
@@ -113,8 +114,10 @@ class EmulatedJob:
     def _require_capacity(self) -> None:
         kind = self.record["ResourceConfig"]["InstanceType"].removeprefix("ml.")
         market = "spot" if self.record.get("EnableManagedSpotTraining") else "on-demand"
+        # Rule: Without capacity a job fails. Source: DIAGNijmegen/rse-grand-challenge#2631.
         if self._faults.find(NoCapacity, instance_type=kind, market=market):
-            raise JobError("CapacityError: Unable to provision requested ML compute capacity. Please retry later.")
+            advice = "Please retry using a different ML instance type."
+            raise JobError(f"CapacityError: Unable to provision requested ML compute capacity. {advice}")
         image = self.record["AlgorithmSpecification"]["TrainingImage"]
         if not _AWS_IMAGE.fullmatch(image):
             raise JobError(f"ClientError: Cannot find repository: {image}: the embedded AWS has only AWS's own image")
@@ -157,6 +160,7 @@ class EmulatedJob:
         for channel in channels:
             source = channel["DataSource"]["S3DataSource"]
             folder = base / "input" / "data" / channel["ChannelName"]
+            # Belief: A channel without objects fails the job. No check: it costs a training job.
             if not self._download(source["S3Uri"], folder):
                 raise JobError(f"ClientError: Data download failed: no objects found for {source['S3Uri']}")
         hosts = self._hosts()
@@ -202,6 +206,7 @@ class EmulatedJob:
                     client("s3").download_file(place.netloc, each["Key"], str(path))
                     number += 1
         except ClientError as error:
+            # Belief: A refused download fails the job. No check: it costs a training job.
             raise JobError(f"ClientError: Data download failed:{address}: {error}") from error
         return number
 
@@ -310,6 +315,7 @@ class EmulatedJob:
 
     def _finish(self, containers: Sequence[Container]) -> None:
         for each in containers:
+            # Belief: The reason of a failed program is its file, then its exit code. No check: it costs a training job.
             if (status := _status(each)) and not self._was_asked:
                 self._sync(containers)
                 failure = each.base / "output" / "failure"
@@ -354,6 +360,7 @@ class EmulatedJob:
         began = self.record.get("TrainingStartTime", now)
         self.record |= {"TrainingEndTime": now, "TrainingTimeInSeconds": max(1, round(now - began))}
         # Spot instances cost about a third of the on-demand price. SageMaker expresses this as a shorter billable time.
+        # Belief: A spot job is billed for less time. No check: it costs a training job.
         share = 0.3 if self.record.get("EnableManagedSpotTraining") else 1.0
         self.record["BillableTimeInSeconds"] = max(1, round(share * (now - began)))
         self._to(status, secondary)

@@ -1,8 +1,4 @@
-"""Lets a CloudWatch alarm publish only to topics that permit this, and records refusals in the alarm's history.
-
-Sources: AWS re:Post knowledge center, read 2026-11-29. "How do I configure a CloudWatch alarm with an encrypted SNS
-topic?" "Why didn't I receive an SNS notification for my CloudWatch alarm trigger?"
-"""
+"""Lets a CloudWatch alarm publish only to topics that permit this, and records refusals in the alarm's history."""
 
 from typing import Any
 
@@ -44,8 +40,11 @@ def _refusal(alarm: Record, topic: str) -> str:
     found, arn = cloudwatch.topic(topic), alarm["AlarmArn"]
     if found is None:
         return ""
+    # Rule: AWS's SNS key excludes alarms. Source: "How do I configure a CloudWatch alarm with an encrypted SNS topic?"
     if str(found["attributes"].get("KmsMasterKeyId", "")).endswith("alias/aws/sns"):
         return "CloudWatch Alarms does not have authorization to access the SNS topic encryption key."
+    # Rule: A topic's policy admits alarms. Source: "Why didn't I receive an SNS notification for my CloudWatch alarm
+    # trigger?"
     if not cloudwatch.topic_admits(topic, "cloudwatch.amazonaws.com", arn, requests.account()):
         return f"Resource: {arn} is not authorized to perform: SNS:Publish on resource: {topic}"
     return ""

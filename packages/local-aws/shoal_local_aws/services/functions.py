@@ -23,6 +23,7 @@ def install() -> None:
         group = (configuration.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{name}"
         arn = f"arn:aws:logs:{requests.region()}:{requests.account()}:log-group:{group}:*"
         needed = _WRITE if group in functions.log_groups else (_CREATE, *_WRITE)
+        # Belief: A function without the permission runs, but writes no logs. No check: it takes a function.
         if is_allowed(configuration["Role"], name, needed, arn):
             emit(function, *rest, **more)
 

@@ -1,8 +1,7 @@
 """Folders and metrics of EFS file systems, and names of S3 objects: their length, and their encoding in lists.
 
 A file system is a folder, to which the `mount` command of nodes creates links. When a file system is deleted, its
-folder is deleted, too. A metric shows the file system's written bytes. The name of an S3 object may contain characters
-that XML cannot represent, so list operations encode names on request.
+folder is deleted, too. A metric shows the file system's written bytes.
 """
 
 import contextlib
@@ -53,10 +52,7 @@ def install(machines: Machines) -> None:
 
 def _publish_bytes(identifier: str, folder: Path) -> None:
     """Publish the metric `DataWriteIOBytes`: the bytes of all existing files. AWS also counts replaced and deleted
-    files.
-
-    Source: "CloudWatch metrics for Amazon EFS", read 2026-11-29.
-    """
+    files."""
     dimensions, points = {"FileSystemId": identifier}, list[Record]()
     for place, _, names in os.walk(folder):
         for name in names:
@@ -64,6 +60,7 @@ def _publish_bytes(identifier: str, folder: Path) -> None:
                 found = Path(place, name).lstat()
                 written = {"Timestamp": found.st_mtime, "Value": float(found.st_size), "Unit": "Bytes"}
                 points.append({**written, "Dimensions": dimensions})
+    # Rule: DataWriteIOBytes counts written bytes. Source: "CloudWatch metrics for Amazon EFS".
     cloudwatch.set_points("AWS/EFS", "DataWriteIOBytes", dimensions, points)
 
 
@@ -72,6 +69,7 @@ def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record
 
     def encoding(bucket: str, query: Record) -> Answer:
         status, headers, body = listing(bucket, query)
+        # Rule: Lists encode names on request. Source: botocore s3 ListObjectVersions.
         if status == 200 and parameter(query, "encoding-type") == "url":
             renamed = _NAMES.sub(lambda name: f"<{name[1]}>{quote(unescape(name[2]))}<", body.decode())
             body = renamed.replace("<IsTruncated>", "<EncodingType>url</EncodingType><IsTruncated>", 1).encode()
@@ -81,14 +79,12 @@ def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record
 
 
 def _refusing_long_keys(dispatch: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Make every request for an object refuse a key of more than 1,024 bytes in UTF-8, as S3 does.
-
-    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html for the limit, and
-    https://github.com/versity/versitygw/issues/2080 for the error document, both read 2026-11-30.
-    """
+    """Make every request for an object refuse a key of more than 1,024 bytes in UTF-8, as S3 does."""
 
     def dispatched(method: str, bucket: str, key: str, *rest: Any) -> Answer:
         size = len(key.encode("utf-8", "surrogateescape"))
+        # Rule: A key has at most 1,024 bytes. Source: docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html;
+        # versity/versitygw#2080 for the error document.
         if size > _MAX_KEY_BYTES:
             sizes = {"Size": str(size), "MaxSizeAllowed": str(_MAX_KEY_BYTES)}
             return storage.error("KeyTooLongError", "Your key is too long", 400, **sizes)
@@ -98,13 +94,10 @@ def _refusing_long_keys(dispatch: Callable[..., Answer]) -> Callable[..., Answer
 
 
 def _refusing_many_keys(delete: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Make DeleteObjects refuse more than 1,000 keys, as S3 does.
-
-    Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html for the limit, and
-    https://github.com/capralifecycle/webapp-deploy-lambda/issues/179 for the error, both read 2026-11-30.
-    """
+    """Make DeleteObjects refuse more than 1,000 keys, as S3 does."""
 
     def deleted(bucket: str, body: bytes, *rest: Any) -> Answer:
+        # Rule: A request deletes at most 1,000 keys. Source: capralifecycle/webapp-deploy-lambda#179.
         if len(_OBJECT.findall(body)) > _MAX_DELETED:
             message = "The XML you provided was not well-formed or did not validate against our published schema"
             return storage.error("MalformedXML", message, 400)

@@ -146,6 +146,10 @@ def test_requests_that_emr_would_refuse_are_refused(make, messages):
         cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
     with messages.raises(ClientError):
         make(AutoTerminationPolicy={"IdleTimeout": 30})
+    with messages.raises(ClientError):
+        cluster.emr.add_job_flow_steps(JobFlowId="j-UNKNOWN", Steps=[])
+    with messages.raises(ClientError):
+        cluster.emr.terminate_job_flows(JobFlowIds=["j-UNKNOWN"])
 
 
 def test_action_on_failure_decides_about_later_steps(make):

@@ -16,7 +16,7 @@ import botocore.session
 from botocore import xform_name
 from shoal_guard.sweep.kinds import TABLE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 ROOMS = (*("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"), "packages/guard/shoal_guard")
 """Folders of the installed code. `shoal_local_aws` is left out, because it emulates AWS."""
 Calls = Mapping[tuple[str, str], set[str]]

@@ -1,1 +1,0 @@
-"""Records how the emulator answers each AWS operation that Shoal calls."""
