@@ -6,12 +6,13 @@ python -m jobs.dataset -r emr --cluster-id j-... 's3://bucket/*.gz' --output-dir
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain
 
 import orjson
 from mrjob.step import MRStep
 
-from corpus.reading.storage import PART_PREFIX, list_files
-from corpus.reading.tally import Tally, is_tally_key
+from corpus.reading.storage import PART_PREFIX, list_files, open_lines, write_text
+from corpus.reading.tally import Tally
 from jobs.choose import choose_vocabulary, write_choice
 from jobs.encode import Encoder
 from jobs.job import ONE_REDUCER, run_as_script
@@ -40,18 +41,19 @@ class MakeDataset(Vocabulary):
         ]
 
     def choose(self, _: bytes, values: Iterable[bytes]) -> Iterator[Record]:
-        """Reducer: write the vocabulary. Yield the parts to encode, and the tallies."""
+        """Reducer: write the vocabulary and the tally, and yield the parts to encode.
+
+        The tally is no output, so that all records are of equal size: mrjob's runners for one machine give each task
+        the same number of bytes.
+        """
         tally = Tally()
         write_choice(choose_vocabulary(read_records(values), self.plan, tally), self.plan.choice)
+        write_text(self.plan.tally, "".join(f"{key.decode()}\t{value.decode()}\n" for key, value in tally.records()))
         for address in list_files(self.plan.texts):
             yield address.rpartition(f"/{PART_PREFIX}")[2].partition(".")[0].encode(), b""
-        yield from tally.records()
 
-    def encode(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
-        """Reducer: write the rows of a part. Yield their counts, and the tallies."""
-        if is_tally_key(key):
-            yield from gathered(Tally.sum_records(key, values))
-            return
+    def encode(self, key: bytes, _: Iterable[bytes]) -> Iterator[Record]:
+        """Reducer: write the rows of a part, and yield their counts."""
         if self._encoder is None:
             self._encoder = Encoder(self.plan)
         yield from gathered(self._encoder.encode(key.decode(), self.report_bytes))
@@ -61,7 +63,7 @@ class MakeDataset(Vocabulary):
     def merge(self, _: bytes, values: Iterable[bytes]) -> Iterator[tuple[None, bytes]]:
         """Reducer: write the dataset, and yield its description."""
         tally = Tally()
-        for key, value in read_records(values):
+        for key, value in read_records(chain(open_lines(self.plan.tally), values)):
             tally.add_records(key, [value])
         yield None, orjson.dumps(asdict(merge_parts(self.plan, tally, self.report_bytes)))
 

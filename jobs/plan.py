@@ -65,8 +65,13 @@ class Plan:
         return join(self.work, "choice.json")
 
     @property
+    def tally(self) -> str:
+        """File with the tally of the steps before the vocabulary was chosen."""
+        return join(self.work, "tally")
+
+    @property
     def failure(self) -> str:
-        """File to which a task writes why its data cannot be used. No runner delivers a task's messages reliably."""
+        """File to which a task writes why it cannot use its data. No runner delivers a task's messages reliably."""
         return join(self.work, FAILURE_NAME)
 
     @property
@@ -91,7 +96,7 @@ class Plan:
         try:
             plan = from_json(cls, parse_json_object(content))
         except (AttributeError, DataError, TypeError, ValueError) as error:
-            raise DataError(f"{address} is not a plan of a preprocessing: {error}") from error
+            raise DataError(f"{address} is not a plan of preprocessing: {error}") from error
         if plan.code != code_digest():
             raise DataError(
                 f"{address} is from another version of Shoal than this machine has; deploy again, or run the version "

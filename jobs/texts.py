@@ -1,7 +1,7 @@
 """First step: reduces raw reviews to distinct texts, by rules 1 to 8 of docs/reference/dataset.md except number 6.
 
-The name of a part's file of texts must depend only on the part, not on the task, because a retried task must write the
-same bytes to the same address.
+The name of a file of texts must depend only on its part, not on the task. A retried task then writes the same bytes to
+the same address.
 """
 
 from collections.abc import Callable, Iterable, Iterator

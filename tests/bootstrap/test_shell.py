@@ -5,6 +5,7 @@ Names are validated on entry and also quoted.
 
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -137,8 +138,11 @@ def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash, hostile):
 def test_first_boot_of_a_cluster_node_executes_no_hostile_value(bash, hostile):
     bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "${!#}/bin"; cp "$0" "${!#}/bin/python"; fi')
     bash.add("sleep", "exec /bin/sleep 0.05")
-    root = bash.folder / hostile
-    bash.run(str(ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh"), *[hostile] * 3, NODE_ROOT=str(root))
+    root, scripts = bash.folder / hostile, Path("bootstrap", "preprocessing", "emr")
+    code = root / "opt" / "shoal" / "code" / scripts
+    code.mkdir(parents=True)
+    shutil.copy(ROOT / scripts / "preprocess.sh", code)
+    bash.run(str(ROOT / scripts / "install.sh"), *[hostile] * 3, NODE_ROOT=str(root))
     assert bash.ended.returncode == 0, bash.ended.stderr
     for folder in ("emr/metricscollector", "mnt/tmp"):
         (root / folder).mkdir(parents=True)

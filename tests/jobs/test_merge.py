@@ -68,6 +68,7 @@ class Work:
         self.encoded = encoded.records()
         self.records = [*read.records(), *self.encoded]
         write_choice(CHOICE, str(folder / "choice.json"))
+        (folder / "tally").write_bytes(b"".join(b"%s\t%s\n" % record for record in read.records()))
 
     def part(self, number: int) -> Path:
         return self.folder / "parts" / f"part-{number:04x}.h5"
@@ -93,7 +94,7 @@ class Work:
 
     def input(self) -> bytes:
         """Return the input of the last step's reducer."""
-        return b"".join(b"*\t%s\t%s\n" % record for record in self.records)
+        return b"".join(b"*\t%s\t%s\n" % record for record in self.encoded)
 
     def unfinished(self) -> list[Path]:
         return list(self.folder.glob("shoal-merging-*"))

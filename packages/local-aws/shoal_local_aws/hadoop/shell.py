@@ -1,6 +1,6 @@
 """`python -m shoal_local_aws.hadoop.shell`: the commands of `hadoop fs` that copy, list and remove files.
 
-Source: "Apache Hadoop 3.4.1: FileSystem Shell", whose messages and exit codes these are.
+Messages and exit codes are those of "Apache Hadoop 3.4.1: FileSystem Shell".
 """
 
 import shutil
