@@ -79,7 +79,11 @@ def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role):
     nowhere["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = "s3://jobs/nothing"
     foreign = request("foreign", role)
     foreign["AlgorithmSpecification"]["TrainingImage"] = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mine:1"
-    for asked, reason in ((nowhere, "Data download failed"), (foreign, "Cannot find repository")):
+    former = request("former", role)
+    image = former["AlgorithmSpecification"]["TrainingImage"]
+    former["AlgorithmSpecification"]["TrainingImage"] = image.replace("/pytorch:", "/pytorch-training:")
+    absent = "Cannot find repository"
+    for asked, reason in ((nowhere, "Data download failed"), (foreign, absent), (former, absent)):
         client("sagemaker").create_training_job(**asked)
         assert reason in ended(client, asked["TrainingJobName"])["FailureReason"]
 
