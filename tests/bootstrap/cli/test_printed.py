@@ -163,7 +163,7 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
     here = places["here"]
     patch.chdir(here)
     patch.setattr(costs, "datetime", Mock(now=lambda _: NOW))
-    patch.setattr(preflight, "datetime", Mock(datetime=Mock(now=lambda tz: NOW)))
+    patch.setattr(preflight, "datetime", Mock(datetime=Mock(now=Mock(return_value=NOW))))
     for name, content in row["files"].items():
         path = here / name
         path.parent.mkdir(parents=True, exist_ok=True)
