@@ -12,7 +12,7 @@ from pathlib import Path
 from shoal_local_aws import nesting, origin_check
 from shoal_local_aws.cloudformation import dependencies, registry, resources, stacks
 from shoal_local_aws.emr import api, metrics
-from shoal_local_aws.faults import account, requests
+from shoal_local_aws.faults import account, quotas, requests
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import filters, metadata, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
@@ -35,6 +35,7 @@ def main() -> None:
     faults = Faults(folder)
     requests.install(faults)
     account.install(faults)
+    quotas.install(faults)
     storage.install(machines)
     vpc.install()
     filters.install()

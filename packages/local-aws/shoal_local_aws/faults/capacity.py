@@ -12,7 +12,7 @@ from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import FreePlan, NoCapacity, NotOffered
 
 ON_DEMAND, SPOT = "on-demand", "spot"
-_FAILED = "Launching EC2 instance failed."
+FAILED = "Launching EC2 instance failed."
 _FREE_TYPES = ("t3.micro", "t3.small", "t4g.micro", "t4g.small", "c7i-flex.large", "m7i-flex.large")
 
 
@@ -73,22 +73,22 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
         raise NoCapacityError(
             f"Your requested instance type ({instance_type}) is not supported in your requested Availability Zone "
             f"({zone}). Please retry your request by not specifying an Availability Zone or choosing "
-            f"{_others(zone, zones)}. {_FAILED}"
+            f"{_others(zone, zones)}. {FAILED}"
         )
     if instance_type not in _FREE_TYPES and faults.find(FreePlan):
-        raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {_FAILED}")
+        raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {FAILED}")
     if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):
         return
     if market == SPOT:
         raise NoCapacityError(
             "Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request "
-            f"configuration. Please adjust your request and try again. {_FAILED}"
+            f"configuration. Please adjust your request and try again. {FAILED}"
         )
     raise NoCapacityError(
         f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested "
         f"({zone}). Our system will be working on provisioning additional capacity. You can currently get "
         f"{instance_type} capacity by not specifying an Availability Zone in your request or choosing "
-        f"{_others(zone, zones)}. {_FAILED}"
+        f"{_others(zone, zones)}. {FAILED}"
     )
 
 
@@ -108,7 +108,7 @@ def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractS
         name, other = group["GroupName"], min(others)
         raise NoCapacityError(
             f"Instances in the '{name}' Placement Group must be launched in the {other} Availability Zone. "
-            f"Specify the {other} Availability Zone and try again. {_FAILED}"
+            f"Specify the {other} Availability Zone and try again. {FAILED}"
         )
 
 
