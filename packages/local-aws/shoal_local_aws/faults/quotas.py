@@ -167,7 +167,7 @@ def _value(faults: Faults, code: str) -> float:
 
 
 def _described(service: str, code: str, faults: Faults | None) -> Record:
-    """Return a quota as AWS describes it, with AWS's default value if `faults` is None."""
+    """Return a quota as AWS describes it. Without `faults`, its value is AWS's default."""
     title, codes = _SERVICES[service]
     name, default = codes[code]
     return {
