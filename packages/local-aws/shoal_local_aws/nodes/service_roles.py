@@ -1,4 +1,4 @@
-"""Service-linked roles, of which a new account has none.
+"""Service-linked roles, which do not exist in a new account.
 
 A service creates its role when an account first uses the service, or a user creates the role. Before that, the policy
 of a KMS key cannot name the role. Sources: github.com/particuleio/teks/issues/92 and
