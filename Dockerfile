@@ -3,7 +3,7 @@
 # gets the same files when it starts. docs/how-to/use-a-container.md has the commands, docs/reference/container.md the
 # input and output of the container.
 ARG REGION=us-east-1
-FROM 763104351884.dkr.ecr.${REGION}.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker
+FROM 763104351884.dkr.ecr.${REGION}.amazonaws.com/pytorch:2.13.0-cu133-amzn2023-sagemaker
 
 # `make setup` makes this archive: the libraries that the trainer needs in addition to PyTorch, with their list.
 COPY build/wheels/gpu.zip /opt/shoal/wheels.zip

@@ -1,9 +1,10 @@
 """The CDK app: `cdk deploy -c topology=NAME_OR_FILE [-c deployment=NAME] [-c owner=NAME] [-c generation=N]
-[-c zones=ID,ID...] [-c permissions_boundary=ARN]`.
+[-c zones=ID,ID...] [-c permissions_boundary=ARN] [-c retired=yes]`.
 
 An idle EMR cluster terminates itself, but CloudFormation does not notice. To start a new cluster, deploy with a new
 generation (default: 1). Pass the same generation in later deployments, because every change of it replaces the cluster.
-`shoal deploy` passes the generation automatically.
+`shoal deploy` passes the generation automatically. `retired=yes` shows the template of a topology with instance types
+that AWS no longer starts.
 
 By default, the network is in the first zones that offer all instance types by the price list. `shoal deploy` asks the
 account, and passes the ids of the zones (such as use1-az1). Pass the same zones in later deployments.
@@ -74,6 +75,8 @@ def build(app: App) -> ShoalStack:
         spec = _limited(spec, str(boundary))
     deployment = topology.check_deployment(str(app.node.try_get_context("deployment") or spec.name))
     owner = app.node.try_get_context("owner")
+    if (retired := app.node.try_get_context("retired")) not in (None, "yes"):
+        raise TopologyError(f"'{retired}' is not a value of `retired`; write `-c retired=yes`, or omit it.")
     return ShoalStack(
         app,
         spec=spec,
@@ -83,6 +86,7 @@ def build(app: App) -> ShoalStack:
         zones=_zones(app.node.try_get_context("zones")),
         root=ROOT,
         emulated=caller.emulated(os.environ.get("AWS_ENDPOINT_URL")),
+        retired=bool(retired),
     )
 
 

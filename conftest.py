@@ -14,6 +14,7 @@ import botocore.session
 import botocore.useragent
 import pytest
 from hypothesis import HealthCheck, settings
+from shoal_local_aws.account import raise_quotas
 from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import running_aws
 
@@ -86,8 +87,10 @@ def handlers() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    """Start an embedded AWS for the tests of one file. Clients in this process and commands that it starts use it."""
+    """Start an embedded AWS for the tests of one file. Clients in this process and commands that it starts use it. Its
+    quotas suffice for all topologies, unlike those of a new account."""
     with running_aws(tmp_path_factory.mktemp("aws"), WHEELS) as running:
+        raise_quotas()
         yield running
 
 

@@ -4,6 +4,7 @@ CDK's enums and AWS's price lists still contain retired types. Only the field `r
 a type. A retired type keeps its last price, because the tables of the reference system use this price.
 """
 
+import datetime
 import difflib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,6 +92,7 @@ class Image(_Entry):
     parameter: str
     torch: str
     cuda: str
+    support_ends: datetime.date = Field(description="last day on which AWS patches images with this PyTorch")
 
 
 class Catalog(_Entry):

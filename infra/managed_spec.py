@@ -1,5 +1,6 @@
 """Model of the topology field `managed`: SageMaker training jobs."""
 
+import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -19,14 +20,16 @@ REGIONS = frozenset(
 )
 """Regions in which AWS publishes its images from the account REGISTRY. In other regions, AWS uses other accounts."""
 REGISTRY = "763104351884"
-REPOSITORY = "pytorch-training"
-_TAG = "2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
+REPOSITORY = "pytorch"
+TAG, TAG_SUPPORT_ENDS = "2.13.0-cu133-amzn2023-sagemaker", datetime.date(2027, 7, 20)
+"""Tag of AWS's image for PyTorch training, and the last day on which AWS patches it. The tests run with the same
+PyTorch. AWS's images up to PyTorch 2.10 are in the repository `pytorch-training`. (github.com/aws/
+deep-learning-containers, docs/src/data/pytorch/2.13-cuda-sagemaker.yml, read on 2026-11-30)"""
 
 
 def aws_image(region: str) -> str:
-    """Return the address of AWS's SageMaker image for PyTorch training in `region`, with the newest tag that was known
-    in November 2026."""
-    return f"{REGISTRY}.dkr.ecr.{region}.amazonaws.com/{REPOSITORY}:{_TAG}"
+    """Return the address of AWS's SageMaker image for PyTorch training in `region`."""
+    return f"{REGISTRY}.dkr.ecr.{region}.amazonaws.com/{REPOSITORY}:{TAG}"
 
 
 def _type_of_sagemaker(value: str) -> str:

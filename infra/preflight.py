@@ -17,7 +17,7 @@ _RULES: Sequence[tuple[Level, Rule]] = (
     ("error", machines.release_too_old),
     ("error", money.budget_below_an_hour),
     ("error", money.run_below_its_start),
-    ("warning", machines.release_ending),
+    ("warning", machines.support_ending),
     ("warning", money.not_offered),
     ("warning", money.no_price),
     ("warning", money.budget_below_the_hours),

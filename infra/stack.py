@@ -19,6 +19,7 @@ from infra.guard import Guard
 from infra.managed import Managed
 from infra.network import Network
 from infra.preprocessing import Preprocessing
+from infra.rules import machines
 from infra.share import Share
 from infra.stage import Deployment, Stage
 from infra.storage import Buckets
@@ -39,9 +40,11 @@ class ShoalStack(Stack):
         root: Path,
         emulated: bool,
         zones: Sequence[str] = (),
+        retired: bool = False,
     ) -> None:
         """Create the stack. `root` is the repository, and `emulated` is true if the stack is for the emulator. `zones`
-        are the ids of the network's zones (see `Network`).
+        are the ids of the network's zones (see `Network`). `retired` accepts instance types that AWS no longer starts,
+        to show the template.
 
         `generation` starts at 1. A different generation replaces the EMR cluster, even if nothing else changed.
         """
@@ -80,8 +83,10 @@ class ShoalStack(Stack):
         self._output(spec)
         if not emulated:
             for finding in preflight.offline(spec):  # `shoal plan` also reports warnings
-                if finding.level == "error":
-                    Annotations.of(self).add_error(finding.sentence)
+                of_retired = finding.rule == machines.retired_type.__name__
+                if finding.level == "error" and not (of_retired and retired):
+                    show = " To see the topology's template, add `-c retired=yes`." if of_retired else ""
+                    Annotations.of(self).add_error(f"{finding.sentence}{show}")
 
     def _file_system(self, network: Network, key: kms.IKey | None) -> Share:
         subnets = ec2.SubnetSelection(subnets=network.subnets)

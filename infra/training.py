@@ -262,6 +262,14 @@ set_clock() {
 }
 [ -n "${NODE_ROOT:-}" ] || set_clock || true"""
 
+# Without the AWS CLI, a node can neither download the boot script nor report.
+_AWS = """\
+[ -n "${NODE_ROOT:-}" ] || command -v aws >/dev/null ||
+    dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux awscli-2 || {
+    echo "this image has no aws, and dnf cannot install awscli-2 from Amazon Linux's repository in S3" >&2
+    exit 1
+}"""
+
 
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
     """Return user data that exports the variables of `environment`, then downloads and runs the boot script.
@@ -273,6 +281,7 @@ def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
         "set -euo pipefail",
         *(f"export {name}={_quoted(value)}" for name, value in environment.items()),
         *_CLOCK.splitlines(),
+        *_AWS.splitlines(),
         'mkdir -p "${NODE_ROOT:-}/tmp"',
         f'aws s3 cp {_quoted(script)} "${{NODE_ROOT:-}}/tmp/boot.sh"',
         'bash "${NODE_ROOT:-}/tmp/boot.sh"',

@@ -29,12 +29,15 @@ _PYTHON = shlex.quote(sys.executable)
 _REAL_PYTHON = "/usr/bin/real-python" if sys.base_prefix == "/usr" else None
 _RUN_PYTHON = f'exec -a {_PYTHON} {_REAL_PYTHON} "$@"' if _REAL_PYTHON else f'exec {_PYTHON} "$@"'
 _DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")  # and no GPU of this machine
-_REPOSITORY = f"https://al2023-repos-{REGION}-de612dc2.s3.dualstack.{REGION}.amazonaws.com/core/mirrors/mirror.list"
+_REPOSITORY = f"al2023-repos-{REGION}-de612dc2"
+_PACKAGES = f"https://{_REPOSITORY}.s3.dualstack.{REGION}.amazonaws.com/core"
 _STAND_INS = {
     "aws": f'exec {shlex.quote(str(Path(sys.executable).parent / "aws"))} "$@"',
     "python3": _RUN_PYTHON,
     "python3.11": _RUN_PYTHON,
     "sudo": 'exec "$@"',
+    "mount.efs": "",
+    "exportfs": "",
     "systemctl": """\
 case $1 in daemon-reload) exit ;; esac
 for unit; do
@@ -49,9 +52,11 @@ token=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $base/api/
 name=${1#--}
 echo "$name: $(curl -sf -H "X-aws-ec2-metadata-token: $token" $base/meta-data/$name)\"""",
     "dnf": f"""\
-said=$(curl -sS {_REPOSITORY} 2>&1) && exit 0
-echo "Error: Failed to download metadata for repo 'amazonlinux': Cannot prepare internal mirrorlist: $said" >&2
-exit 1""",
+fail() {{ echo "Error: $1" >&2; exit 1; }}
+said=$(curl -sS {_PACKAGES}/mirrors/mirror.list 2>&1) ||
+    fail "Failed to download metadata for repo 'amazonlinux': Cannot prepare internal mirrorlist: $said"
+curl -fsS -o /tmp/package {_PACKAGES}/${{!#}} || fail "Unable to find a match: ${{!#}}"
+source /tmp/package""",
     "date": """\
 [ "$1" = --set ] || exec /usr/bin/real-date "$@"
 echo $(($(real-date --date "$2" +%s) - $(real-date +%s))) >/run/clock""",
@@ -65,7 +70,8 @@ def possible() -> bool:
 
 
 class Node:
-    """Node before its boot. Its clock is `behind` by this many seconds, and its image lacks the programs `without`."""
+    """Node before its boot. Its clock is `behind` by this many seconds, and its image lacks the programs and units
+    `without`."""
 
     def __init__(self, folder: Path, image: str, *, behind: int = 0, without: Collection[str] = ()) -> None:
         self.root, self._vpc = folder / "root", folder / "vpc"
@@ -75,7 +81,7 @@ class Node:
         for name in ("bin", "sbin", "lib", "lib64"):
             (self.root / name).symlink_to(f"usr/{name.replace('sbin', 'bin')}")
         (self.root / "dev" / "fd").symlink_to("/proc/self/fd")
-        for unit in facts["units"]:
+        for unit in (each for each in facts["units"] if each["name"] not in without):
             (self.root / "usr" / "share" / "units" / unit["name"]).touch()
         self._provide({name for each in facts["programs"] for name in each["names"]} - set(without))
         for python in facts["pythons"]:
@@ -95,6 +101,13 @@ class Node:
             if (real := shutil.which(name, path=path)) and (name not in _STAND_INS or name == "date"):
                 shutil.copy(real, self.root / "usr" / "bin" / name.replace("date", "real-date"))
 
+    def publish(self, package: str, name: str) -> None:
+        """Add a package with a program to Amazon Linux's repository, which the node can then reach."""
+        self.upload(_REPOSITORY, "core/mirrors/mirror.list", b"")
+        program = f"#!/bin/bash\n{_STAND_INS[name]}\n"
+        script = f"printf %s {shlex.quote(program)} >/usr/bin/{name}\nchmod 755 /usr/bin/{name}\n"
+        self.upload(_REPOSITORY, f"core/{package}", script.encode())
+
     def program(self, path: str, body: str) -> None:
         """Add a program to the image."""
         program = self.root / path.lstrip("/")
@@ -104,7 +117,8 @@ class Node:
 
     def _certify(self) -> None:
         self._vpc.mkdir()
-        names = f"subjectAltName=DNS:s3.{REGION}.amazonaws.com,DNS:*.s3.{REGION}.amazonaws.com"
+        domains = (f"s3.{REGION}", f"*.s3.{REGION}", f"*.s3.dualstack.{REGION}")
+        names = "subjectAltName=" + ",".join(f"DNS:{each}.amazonaws.com" for each in domains)
         key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem")
         command = ["openssl", "req", "-x509", *key, "-out", "certificate.pem", "-subj", "/CN=s3", "-addext", names]
         subprocess.run(command, cwd=self._vpc, check=True, capture_output=True)
@@ -116,7 +130,8 @@ class Node:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
         hosts = sorted(each.name for each in self._vpc.iterdir() if each.is_dir())
-        names = " ".join(f"{prefix}s3.{REGION}.amazonaws.com" for prefix in ("", *(f"{name}." for name in hosts)))
+        domains = [f"s3.{REGION}", *(f"{host}.s3{kind}.{REGION}" for host in hosts for kind in ("", ".dualstack"))]
+        names = " ".join(f"{each}.amazonaws.com" for each in domains)
         (self.root / "etc" / "hosts").write_text(f"127.0.0.1 localhost\n{S3[0]} {names}\n")
         return f"s3://{bucket}/{key}"
 

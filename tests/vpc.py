@@ -72,6 +72,10 @@ class _S3(_Service):
     def _allowed(self) -> Path | None:
         """Return the path of the requested object, or None if the request was refused."""
         signed = self.headers.get("X-Amz-Date")
+        host = self.headers["Host"].split(".")[0]
+        path = self.folder / host / self.path.partition("?")[0].lstrip("/")
+        if host.startswith("al2023-repos-"):  # everybody may read Amazon Linux's packages
+            return path
         if signed is None:
             self._refuse(403, "AccessDenied", "Access Denied")
             return None
@@ -80,7 +84,7 @@ class _S3(_Service):
             message = "The difference between the request time and the current time is too large."
             self._refuse(403, "RequestTimeTooSkewed", message)
             return None
-        return self.folder / self.headers["Host"].split(".")[0] / self.path.partition("?")[0].lstrip("/")
+        return path
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         self._body()

@@ -19,6 +19,7 @@ The program reads and writes these paths below /opt/ml (or SAGEMAKER_BASE_DIR, a
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -97,6 +98,7 @@ class Hosts:
 def main() -> int:
     """Train, and return the exit status. After a failure, SageMaker reads the reason from the file `failure`."""
     base = Path(os.environ.get(BASE) or "/opt/ml")
+    os.environ.update(cuda_environment(Path("/")))
     try:
         return _Job(base).train()
     except (DataError, TrainingError) as error:
@@ -106,6 +108,28 @@ def main() -> int:
     except Exception as error:
         _write_failure(base, f"{type(error).__name__}: {error}; see the job's log for details")
         raise
+
+
+def cuda_environment(root: Path) -> dict[str, str]:
+    """Return the variable with which programs find CUDA's compatibility library in an image, if the driver of the host
+    is older than this library. Otherwise, return an empty dictionary.
+
+    The entry point of AWS's images does the same, but a job of Shoal has another entry point. Source: "Best practices
+    to minimize interruptions during GPU driver upgrades" in SageMaker's guide, read on 2026-11-30.
+    """
+    library, driver = root / "usr/local/cuda/compat/libcuda.so.1", root / "proc/driver/nvidia/version"
+    if not (library.exists() and driver.exists()):
+        return {}
+    needed = re.search(r"(?<=libcuda\.so\.)\d+\.[\d.]+", library.resolve().name)
+    found = re.search(r"(?<=\s)\d+\.[\d.]+(?=\s)", driver.read_text())
+    if not needed or not found or _version(found[0]) >= _version(needed[0]):
+        return {}
+    paths = [str(library.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    return {"LD_LIBRARY_PATH": os.pathsep.join(paths)}
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
 
 
 def _write_failure(base: Path, sentence: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from shoal_local_aws.account import raise_quotas
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.permissions import record
 
@@ -126,6 +127,7 @@ def run(
                 policies.provide(account, POLICIES)
                 allowed = policies.execution(account)
                 cdk.prepare(account=ACCOUNT, region=REGION, execution=allowed, environment=aws.environment, log=log)
+                raise_quotas()
                 before = inventory()
             stack.enter_context(_environment(_create_user(account)))
             with announce(f"cdk deploy -c topology={TOPOLOGY}"):

@@ -1,4 +1,4 @@
-"""Rules for instance types, GPUs, PyTorch builds and EMR releases.
+"""Rules for instance types, GPUs, PyTorch builds, EMR releases and images.
 
 One rule checks that some PyTorch build supports all GPUs of a topology. Another rule checks that all machine images
 contain the same build.
@@ -7,12 +7,12 @@ contain the same build.
 import datetime
 from collections.abc import Iterator
 
-from infra import catalog
+from infra import catalog, managed_spec
 from infra.catalog import InstanceType
 from infra.rules import PreflightInput, group_label
 from infra.topology import Topology
 
-_ENDING_SOON = datetime.timedelta(days=90)
+_ENDING_SOON = datetime.timedelta(days=60)
 
 # Source: "supported lifecycle" and "application versions" of each release in the Amazon EMR release guide. AWS still
 # starts releases after the end of their support.
@@ -86,14 +86,25 @@ def release_too_old(plan: PreflightInput) -> Iterator[str]:
         )
 
 
-def release_ending(plan: PreflightInput) -> Iterator[str]:
-    """Yield a problem if AWS's support for the EMR release has ended or ends within 90 days. AWS still starts such
-    releases."""
-    release = plan.topology.preprocessing.release if plan.topology.preprocessing else None
-    end = support_ends(release) if release else None
-    if end and end <= plan.today + _ENDING_SOON:
-        ends = "ended" if end <= plan.today else "ends"
-        yield f"preprocessing, release: AWS's support for {release} {ends} on {end}; {newest_release()} is newer."
+def support_ending(plan: PreflightInput) -> Iterator[str]:
+    """Yield a problem for each release or image of AWS if its support has ended or ends within 60 days. AWS still
+    starts it."""
+    for supported, end, advice in supported_by_aws(plan.topology):
+        if end <= plan.today + _ENDING_SOON:
+            yield f"{supported} {'ended' if end <= plan.today else 'ends'} on {end}; {advice}."
+
+
+def supported_by_aws(topology: Topology) -> Iterator[tuple[str, datetime.date, str]]:
+    """Yield the EMR release and AWS's images that the topology uses, each with the end of its support and advice."""
+    release = topology.preprocessing.release if topology.preprocessing else None
+    if release and (end := support_ends(release)):
+        yield f"preprocessing, release: AWS's support for {release}", end, f"{newest_release()} is newer"
+    advice = "install a newer version of Shoal, or name another image in `image`"
+    images = {catalog.image_of(kind.name).name for _, kind in _with_image(topology)}
+    for image in (catalog.catalog().images[name] for name in sorted(images)):
+        yield f"training: AWS's support for its machine image with PyTorch {image.torch}", image.support_ends, advice
+    if topology.managed and not topology.managed.image:
+        yield f"managed: AWS's support for its image {managed_spec.TAG}", managed_spec.TAG_SUPPORT_ENDS, advice
 
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests import first_boot
 from tests.first_boot import REGION, Node
@@ -51,8 +52,8 @@ def test_the_nodes_network_reaches_only_s3_and_the_metadata(gpu_node):
     assert done.stdout.split() == ["0", "0", "6", "7", "7", "6"]
 
 
-def booted(node, *, gpus=0, share="none"):
-    """Boot the node; return its reported state and the lines of its log."""
+def boot(node, *, gpus=0, share="none"):
+    """Boot the node; return the result of its user data."""
     from infra.training import _user_data
 
     script = (ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh").read_bytes()
@@ -68,7 +69,12 @@ def booted(node, *, gpus=0, share="none"):
         "RANKS": str(gpus),
     }
     node.upload("data", "requests/demo.json", b"{}")
-    ended = node.boot(_user_data(variables, node.upload("cdk", "boot.sh", script)).render())
+    return node.boot(_user_data(variables, node.upload("cdk", "boot.sh", script)).render())
+
+
+def booted(node, **options):
+    """Boot the node; return its reported state and the lines of its log."""
+    ended = boot(node, **options)
     report = node.report("data")
     assert (report["state"] == "ready") == (ended.returncode == 0), ended.stdout
     return report["state"], report["log"].splitlines()
@@ -100,6 +106,42 @@ def test_an_unsupported_python_is_reported(gpu_node):
     assert state == "failed"
     assert log[-1].startswith("pip cannot install ")
     assert any("h5py" in line for line in log)
+
+
+SHARES = {"mount.efs": "efs", "exportfs": "nfs"}
+PACKAGES = {
+    "aws": "awscli-2",
+    "ec2-metadata": "amazon-ec2-utils",
+    "mount.efs": "amazon-efs-utils",
+    "exportfs": "nfs-utils",
+}
+UNNEEDED = ("python3", "dlami-nvme.service")
+
+
+@pytest.mark.parametrize("absent", PACKAGES)
+def test_the_boot_installs_a_program_that_the_image_lacks(gpu_node, absent):
+    node = gpu_node(without={absent})
+    node.publish(PACKAGES[absent], absent)
+    state, log = booted(node, share=SHARES.get(absent, "none"))
+    assert (state, log) == ("ready", [])
+
+
+@pytest.mark.parametrize("absent", UNNEEDED)
+def test_a_node_boots_without_what_it_can_replace(gpu_node, absent):
+    assert booted(gpu_node(without={absent}), share="none") == ("ready", [])
+
+
+def test_each_unverified_fact_of_the_image_is_absent_in_a_test():
+    facts = yaml.safe_load((ROOT / "tests" / "images" / "gpu.yaml").read_text())
+    listed = [each for kind in ("programs", "pythons", "units", "missing") for each in facts[kind]]
+    doubted = [each for each in listed if "does not start" not in each.get("unverified", "does not start")]
+    names = {name for each in doubted for name in each.get("names") or [Path(each.get("path") or each["name"]).name]}
+    assert names == {*PACKAGES, *UNNEEDED}
+
+
+def test_without_the_aws_cli_the_console_has_the_reason(gpu_node):
+    ended = boot(gpu_node(without={"aws"}))
+    assert (ended.returncode, "dnf cannot install awscli-2" in ended.stdout.splitlines()[-1]) == (1, True)
 
 
 def test_a_package_missing_from_the_repository_is_reported(gpu_node):
@@ -136,6 +178,12 @@ def test_the_bootstrap_action_installs_on_the_image(emr_node):
     node = emr_node()
     assert installed(node) == (0, [])
     assert (node.root / "usr" / "bin" / "shoal-step").is_symlink()
+
+
+def test_the_bootstrap_action_installs_the_python_that_the_image_lacks(emr_node):
+    node = emr_node(without={"python3.11"})
+    node.publish("python3.11", "python3.11")
+    assert installed(node) == (0, [])
 
 
 def test_an_emr_image_without_the_python_is_reported(emr_node):

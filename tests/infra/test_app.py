@@ -34,6 +34,7 @@ def built(out, **context):
         {"topology": "demo", "permissions_boundary": "ShoalBoundary"},
         {"topology": "demo", "deployment": "my_demo"},
         {"topology": "demo", "zones": "use1-az1,us-east-1b"},
+        {"topology": "demo", "retired": "no"},
     ],
     ids=lambda context: " ".join(context.values()) or "nothing",
 )
@@ -100,9 +101,17 @@ def test_aws_is_emulated_if_its_endpoint_is_on_this_machine(endpoint, emulated):
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "refusals"), [("https://ec2.us-east-1.amazonaws.com", 2), ("http://127.0.0.1:4566", 0)]
+    ("endpoint", "context", "refusals"),
+    [
+        ("https://ec2.us-east-1.amazonaws.com", {}, 2),
+        ("https://ec2.us-east-1.amazonaws.com", {"retired": "yes"}, 0),
+        ("http://127.0.0.1:4566", {}, 0),
+    ],
+    ids=["AWS", "AWS, template", "this machine"],
 )
-def test_retired_types_are_accepted_only_with_an_endpoint_on_this_machine(tmp_path, endpoint, refusals, monkeypatch):
+def test_retired_types_end_a_synthesis_for_aws_unless_the_context_accepts_them(
+    tmp_path, endpoint, context, refusals, monkeypatch
+):
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    sentences = annotations(built(tmp_path, topology="reference-3g3-1p2"))
-    assert len([each for each in sentences if "AWS retired" in each]) == refusals
+    sentences = annotations(built(tmp_path, topology="reference-3g3-1p2", **context))
+    assert len([each for each in sentences if "AWS retired" in each]) == len(sentences) == refusals

@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra import catalog, cost, topology
+from infra import catalog, cost, managed_spec, topology
 from infra.preflight import offline
 from infra.rules import Finding, PreflightInput, machines
 from infra.rules.machines import image_too_new
@@ -84,18 +84,29 @@ def test_a_budget_is_checked_against_an_hour_and_against_all_hours(names, budget
     assert all(isinstance(each, Finding) and each.sentence.endswith(".") for each in said)
 
 
-END = datetime.date(2027, 8, 16)
+SUPPORTED = {
+    datetime.date(2027, 8, 16): {"preprocessing": {"release": "emr-7.10.0", "primary": PRIMARY}},
+    catalog.image_of("g5.xlarge").support_ends: {"training": [NODE]},
+    managed_spec.TAG_SUPPORT_ENDS: {"managed": {"instance_type": "ml.g5.xlarge"}},
+}
 
 
-@pytest.mark.parametrize("days", [-91, -90, -1, 0, 100])
-def test_a_release_without_support_is_a_warning(days, messages):
-    assert machines.support_ends("emr-7.10.0") == END
-    spec = of(preprocessing={"release": "emr-7.10.0", "primary": PRIMARY})
-    findings = offline(spec, today=END + datetime.timedelta(days=days))
-    late = [each for each in findings if each.rule.startswith("release_")]
-    assert [each.level for each in late] == ([] if days < -90 else ["warning"])
+@pytest.mark.parametrize("end", SUPPORTED, ids=[" ".join(fields) for fields in SUPPORTED.values()])
+@pytest.mark.parametrize("days", [-61, -60, -1, 0, 100])
+def test_what_aws_no_longer_supports_is_a_warning(days, end, messages):
+    findings = offline(of(**SUPPORTED[end]), today=end + datetime.timedelta(days=days))
+    late = [each for each in findings if each.rule == "support_ending"]
+    assert [each.level for each in late] == ([] if days < -60 else ["warning"])
     for each in late:
         messages.check(each.sentence)
+
+
+def test_aws_does_not_support_images_of_users():
+    image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/shoal:1"
+    own = of(
+        training=[{**NODE, "image": "ami-0a1b2c3d4e5f60718"}], managed={"instance_type": "ml.g5.xlarge", "image": image}
+    )
+    assert list(machines.supported_by_aws(own)) == []
 
 
 def test_the_support_of_the_newest_release_ends_last():

@@ -180,7 +180,7 @@ def test_hosts_of_a_job_meet_at_the_first_host_and_a_port_of_the_job(filled, run
     for command, environment in started:
         assert {"--nproc-per-node=1", "--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.7"} <= set(command)
         assert {environment[f"{library}_SOCKET_IFNAME"] for library in ("GLOO", "NCCL")} == {"lo"}
-    one, again, two = (next(each for each in command if "port" in each) for command, _ in started)
+    one, again, two = (next(each for each in command if each.startswith("--master-port")) for command, _ in started)
     assert one == again != two
 
 
@@ -241,6 +241,34 @@ def test_a_host_name_that_resolves_late_is_awaited_for_five_minutes(monkeypatch,
     played.now, known_at = 0.0, 302.0
     with messages.raises(TrainingError):
         address_of("algo-1")
+
+
+@pytest.mark.parametrize(
+    ("driver", "library", "compatible"),
+    [
+        ("NVIDIA UNIX x86_64 Kernel Module  570.172.08  Tue Jul  8", "580.95.05", True),
+        ("NVIDIA UNIX Open Kernel Module for x86_64  570.172.08  Release Build", "580.95.05", True),
+        ("NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build", "580.95.05", False),
+        ("NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build", "580.178.04", False),
+        (None, "580.95.05", False),
+        ("NVIDIA UNIX x86_64 Kernel Module  570.172.08  Tue Jul  8", None, False),
+    ],
+    ids=["older", "older, open", "equal", "newer", "no driver", "no library"],
+)
+def test_an_older_driver_needs_cudas_compatibility_library(driver, library, compatible, tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/libraries")
+    folder = tmp_path / "usr/local/cuda-13.3/compat"
+    folder.mkdir(parents=True)
+    (tmp_path / "usr/local/cuda").symlink_to("cuda-13.3")
+    if library:
+        (folder / f"libcuda.so.{library}").touch()
+        (folder / "libcuda.so.1").symlink_to(f"libcuda.so.{library}")
+    if driver:
+        (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+        text = f"NVRM version: {driver}\nGCC version:  gcc version 11.5.0 20240719 (Red Hat 11.5.0-5)\n"
+        (tmp_path / "proc/driver/nvidia/version").write_text(text)
+    path = f"{tmp_path}/usr/local/cuda/compat:/opt/libraries"
+    assert managed.cuda_environment(tmp_path) == ({"LD_LIBRARY_PATH": path} if compatible else {})
 
 
 def test_a_child_process_counts_the_gpus(monkeypatch):

@@ -32,6 +32,7 @@ that run with your permissions. The emulator refuses requests from web pages.
     help="command to run against the emulator, with its arguments",
 )
 def run(port: int | None, words: tuple[str, ...]) -> int:
+    from shoal_local_aws.account import raise_quotas, use_emulator
     from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
     from shoal_local_aws.command import require_command, serve
 
@@ -41,6 +42,8 @@ def run(port: int | None, words: tuple[str, ...]) -> int:
         with emulator as aws:
             say(f"preparing the emulator on port {aws.port} ...")
             cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
+            with use_emulator(aws):
+                raise_quotas()  # the account is new, and would start no GPU
             try:
                 return serve(words, aws)
             except KeyboardInterrupt as interrupt:

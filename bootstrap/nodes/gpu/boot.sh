@@ -32,16 +32,17 @@ fail() {
     exit 1
 }
 
-instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
-address=$(ec2-metadata --local-ipv4 | sed 's/.*: *//')
-[ -x "$python" ] || fail "this image has no $python; use an image with PyTorch"
-mkdir -p "$home" "$share" "$root/usr/local/bin"
 need() {
     # Nodes can access only one package repository of the image: the one of Amazon Linux, which is in S3.
     [ -n "$root" ] || command -v "$1" >/dev/null ||
         dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux "$2" ||
         fail "this image has no $1, and dnf cannot install $2 from Amazon Linux's repository in S3"
 }
+need ec2-metadata amazon-ec2-utils
+instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
+address=$(ec2-metadata --local-ipv4 | sed 's/.*: *//')
+[ -x "$python" ] || fail "this image has no $python; use an image with PyTorch"
+mkdir -p "$home" "$share" "$root/usr/local/bin"
 case $SHARE_KIND in
 efs)
     need mount.efs amazon-efs-utils

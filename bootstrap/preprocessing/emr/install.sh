@@ -18,7 +18,11 @@ fail() {
     echo "$1" >&2
     exit 1
 }
-command -v python3.11 >/dev/null || fail "this image has no python3.11, which the deployment's libraries require"
+# EMR runs bootstrap actions before it installs applications, and an application may bring this Python.
+# (Management guide, "Create bootstrap actions to install additional software", read on 2026-11-30)
+command -v python3.11 >/dev/null ||
+    { [ -z "$root" ] && sudo dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux python3.11; } ||
+    fail "this image has no python3.11, and dnf cannot install it from Amazon Linux's repository in S3"
 
 $as_root mkdir -p "$home" "$root/usr/local/bin"
 [ -z "$root" ] && sudo chown "$(id -un)" "$home"

@@ -13,8 +13,10 @@ import boto3
 
 from shoal_local_aws.aws import EmbeddedAws
 
-__all__ = ["local_aws"]
+__all__ = ["local_aws", "raise_quotas"]
 
+_ENOUGH = 1152.0
+"""Value for which every quota suffices, in vCPUs or instances."""
 _ROLES = {"EMR_DefaultRole": "elasticmapreduce", "EMR_EC2_DefaultRole": "ec2"}
 
 
@@ -52,6 +54,21 @@ def use_emulator(running: EmbeddedAws) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def raise_quotas(*regions: str) -> None:
+    """Raise all quotas of the account in the given regions (default: the region of this process's AWS clients).
+
+    An emulated account is new. Without higher quotas, it starts no instance with a GPU and no training job.
+    """
+    for region in regions or (None,):
+        quotas = boto3.client("service-quotas", region_name=region)
+        for service in ("ec2", "sagemaker"):
+            for each in quotas.list_service_quotas(ServiceCode=service)["Quotas"]:
+                if each["Value"] < _ENOUGH:
+                    quotas.request_service_quota_increase(
+                        ServiceCode=service, QuotaCode=each["QuotaCode"], DesiredValue=_ENOUGH
+                    )
 
 
 def _make_roles() -> None:

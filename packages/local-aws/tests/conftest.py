@@ -5,6 +5,7 @@ from pathlib import Path
 
 import boto3
 import pytest
+from shoal_local_aws.account import raise_quotas
 from shoal_local_aws.aws import REGION, EmbeddedAws
 from tests.local_aws.accounts import keys_of, running_aws
 from tests.local_aws.stacks import Client, Stacks
@@ -15,6 +16,12 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
     """Emulator for the tests of one file. The clients in this process and in its child processes use it."""
     with running_aws(tmp_path_factory.mktemp("aws")) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def raised_quotas(aws: EmbeddedAws) -> None:
+    """Quotas with which instances with GPUs and training jobs start, unlike those of a new account."""
+    raise_quotas()
 
 
 @pytest.fixture(scope="module")

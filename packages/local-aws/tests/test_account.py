@@ -2,27 +2,9 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials, QuotaLimit
+from shoal_local_aws.faults.kinds import Denied, ExpiredCredentials
 from tests.local_aws.resources import ROLES
 from tests.local_aws.waiting import until
-
-G_ON_DEMAND = "L-DB2E81BA"
-
-
-def test_a_fault_sets_the_value_of_a_quota(client, aws):
-    quotas = client("service-quotas")
-
-    def value():
-        return float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G_ON_DEMAND)["Quota"]["Value"])
-
-    usual = value()
-    with aws.faults.during(QuotaLimit(code=G_ON_DEMAND, value=4)):
-        assert value() == 4
-        listed = {each["QuotaCode"]: each["Value"] for each in quotas.list_service_quotas(ServiceCode="ec2")["Quotas"]}
-        assert listed[G_ON_DEMAND] == 4
-        assert listed["L-417A185B"] > 4
-    assert value() == usual
-
 
 DAY = {"Start": "2026-01-01", "End": "2026-01-02"}
 REFUSED = [

@@ -4,6 +4,7 @@ from pathlib import Path
 import boto3
 import pytest
 import yaml
+from shoal_local_aws.account import raise_quotas
 from tests.local_aws.accounts import keys_of
 from tests.local_aws.stacks import Stacks
 from tests.local_aws.waiting import until
@@ -20,6 +21,7 @@ def there(aws):
 
 
 def test_a_stack_in_another_region_works_only_there(there, client, aws):
+    raise_quotas(REGION)
     stacks = Stacks(there)
     assert stacks.create("there", RESOURCES, outputs=OUTPUTS) == "CREATE_COMPLETE", stacks.reasons("there")
     (stack,) = there("cloudformation").describe_stacks(StackName="there")["Stacks"]

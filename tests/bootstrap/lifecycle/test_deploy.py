@@ -9,6 +9,7 @@ from unittest.mock import Mock, call
 
 import pytest
 from shoal_guard.sweep.sweeping import LEFT, UNVERIFIED, FoundResource
+from shoal_local_aws.account import raise_quotas, use_emulator
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.kinds import CreateFails
 from shoal_local_aws.faults.zones import FIRST_ZONE
@@ -48,6 +49,8 @@ def user(tmp_path_factory) -> Iterator[CommandUser]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FIRST_ZONE, "use1-az3")
         with EmbeddedAws(tmp_path_factory.mktemp("aws"), wheels=WHEELS) as aws:
+            with use_emulator(aws):
+                raise_quotas()
             made = CommandUser(aws, tmp_path_factory.mktemp("repository"))
             made.write_topology("pair", TRAINING)
             yield made

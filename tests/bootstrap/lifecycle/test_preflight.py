@@ -199,6 +199,12 @@ def key(kms, messages) -> Iterator[str]:
     kms.schedule_key_deletion(KeyId=arn, PendingWindowInDays=7)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def scaling_role(session) -> None:
+    """The role of Auto Scaling, which a new account does not have. The preflight prints the command that creates it."""
+    session.client("iam").create_service_linked_role(AWSServiceName="autoscaling.amazonaws.com")
+
+
 def allow(kms: Any, key: str, principal: Any, actions: Any) -> None:
     """Allow the principal to use the key, in addition to the account's principals."""
     own = {"AWS": "arn:aws:iam::000000000000:root"}

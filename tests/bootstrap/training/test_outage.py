@@ -6,7 +6,7 @@ import signal
 import boto3
 import psutil
 import pytest
-from shoal_local_aws.account import use_emulator
+from shoal_local_aws.account import raise_quotas, use_emulator
 from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import make_roles
 
@@ -21,6 +21,7 @@ def aws(tmp_path):
     """Start a separate embedded AWS for each test, because the tests stop it."""
     with EmbeddedAws(tmp_path / "aws", wheels=WHEELS) as running, use_emulator(running):
         make_roles(boto3.client("iam"))
+        raise_quotas()
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         yield running
 

@@ -13,7 +13,7 @@ from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import FreePlan, NoCapacity
 
 ON_DEMAND, SPOT = "on-demand", "spot"
-_FAILED = "Launching EC2 instance failed."
+FAILED = "Launching EC2 instance failed."
 # Rule: The Free plan has these types. Source: RhinoSecurityLabs/cloudgoat#378.
 _FREE_TYPES = ("t3.micro", "t3.small", "t4g.micro", "t4g.small", "c7i-flex.large", "m7i-flex.large")
 
@@ -73,24 +73,24 @@ def require(faults: Faults, *, zone: str, instance_type: str, market: str) -> No
     """
     # Rule: A launch fails if the zone lacks the type. Source: compiler-explorer/infra#601.
     if refusal := zones.refusal(faults, [zone], [instance_type]):
-        raise NoCapacityError(f"{refusal} {_FAILED}")
+        raise NoCapacityError(f"{refusal} {FAILED}")
     # Rule: The Free plan refuses other types. Source: LinkedInLearning/learning-terraform-3087701#345.
     if instance_type not in _FREE_TYPES and faults.find(FreePlan):
-        raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {_FAILED}")
+        raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {FAILED}")
     if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):
         return
     # Rule: A launch fails without spot capacity. Source: mludvig/aws-ethereum-miner#23.
     if market == SPOT:
         raise NoCapacityError(
             "Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request "
-            f"configuration. Please adjust your request and try again. {_FAILED}"
+            f"configuration. Please adjust your request and try again. {FAILED}"
         )
     # Rule: A launch fails without on-demand capacity. Source: hashicorp/terraform#8857.
     raise NoCapacityError(
         f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested "
         f"({zone}). Our system will be working on provisioning additional capacity. You can currently get "
         f"{instance_type} capacity by not specifying an Availability Zone in your request or choosing "
-        f"{', '.join(other for other in zones.offering(instance_type, faults) if other != zone)}. {_FAILED}"
+        f"{', '.join(other for other in zones.offering(instance_type, faults) if other != zone)}. {FAILED}"
     )
 
 
@@ -111,5 +111,5 @@ def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractS
         name, other = group["GroupName"], min(others)
         raise NoCapacityError(
             f"Instances in the '{name}' Placement Group must be launched in the {other} Availability Zone. "
-            f"Specify the {other} Availability Zone and try again. {_FAILED}"
+            f"Specify the {other} Availability Zone and try again. {FAILED}"
         )

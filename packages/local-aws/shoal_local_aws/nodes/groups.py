@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from shoal_local_aws.faults import capacity
+from shoal_local_aws.faults import capacity, quotas
 from shoal_local_aws.faults.capacity import NoCapacityError
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import activities, instances, launch_templates
@@ -207,6 +207,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     for instance_type in capacity.instance_types(policy, data, market=market, running=running):
         try:
             capacity.require(faults, zone=zone, instance_type=instance_type, market=market)
+            quotas.require_vcpus(faults, instances.at_work(), instance_type=instance_type, market=market)
         except NoCapacityError as error:
             failure = failure or error
         else:

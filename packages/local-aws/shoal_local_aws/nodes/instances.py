@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shoal_local_aws.faults import zones
+from shoal_local_aws.faults import quotas, zones
+from shoal_local_aws.faults.capacity import FAILED, ON_DEMAND, NoCapacityError
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
 from shoal_local_aws.nodes import guardduty, launch_templates
@@ -35,6 +36,11 @@ def zones_of_placement_group(name: str) -> set[str]:
         for record in ec2.instances.values()
         if record["Placement"].get("GroupName") == name and record["State"]["Name"] != "terminated"
     }
+
+
+def at_work() -> list[Record]:
+    """Return the records of all instances in the region that are not terminated."""
+    return [each for each in ec2.instances.values() if each["State"]["Name"] in ("pending", "running")]
 
 
 class InstanceRunner:
@@ -78,6 +84,14 @@ class InstanceRunner:
             profile=(record.get("IamInstanceProfile") or {}).get("Arn", ""),
         )
         requests.spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
+
+    def require_quota(self, parameters: Record) -> None:
+        """Raise RefusedError if a quota does not allow the instances of a RunInstances request."""
+        kind, count = parameter(parameters, "InstanceType") or "m1.small", int(parameter(parameters, "MinCount") or 1)
+        try:
+            quotas.require_vcpus(self._faults, at_work(), instance_type=kind, market=ON_DEMAND, count=count)
+        except NoCapacityError as error:
+            raise RefusedError("VcpuLimitExceeded", str(error).removesuffix(f" {FAILED}")) from None
 
     def _next_address(self) -> str:
         with self._lock:
@@ -153,6 +167,7 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
     def run_instances(parameters: Record) -> Any:
         try:
             image = _checked_image(parameters, faults)
+            nodes.require_quota(parameters)
         except RefusedError as refusal:
             return ec2.error(refusal.code, str(refusal), 412 if refusal.code == "DryRunOperation" else 400)
         before = set(ec2.instances)

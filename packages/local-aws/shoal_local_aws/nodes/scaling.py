@@ -8,7 +8,7 @@ from typing import Any
 
 from shoal_local_aws.faults import capacity, zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.nodes import activities, groups, instances, launch_templates
+from shoal_local_aws.nodes import activities, groups, instances, launch_templates, service_roles
 from shoal_local_aws.nodes.groups import AutoScalingGroups, subnets_of, zone_of
 from shoal_local_aws.nodes.instances import InstanceRunner
 from shoal_local_aws.nodes.machine import Machines
@@ -74,6 +74,7 @@ class _Operations:
         launch_templates.require_permissions(template, _subnets(parameters))
         answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
+            service_roles.provide(service_roles.AUTO_SCALING)
             group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
             complete_record(group, policy)
             self._groups.reconcile(group)
@@ -266,6 +267,7 @@ def _replace_type(scaling_groups: AutoScalingGroups, faults: Faults) -> None:
     def created(logical: str, properties: Record, stack: str) -> Any:
         form = _checked(properties, faults)
         name, attributes = create(logical, form, stack)
+        service_roles.provide(service_roles.AUTO_SCALING)
         complete_record(autoscaling.groups[name], _policy(properties))
         scaling_groups.reconcile(autoscaling.groups[name])
         return name, attributes

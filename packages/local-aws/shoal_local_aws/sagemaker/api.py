@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from shoal_local_aws.faults import quotas
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.sagemaker.job import ENDED, EmulatedJob
@@ -25,6 +26,8 @@ def install(machines: Machines, faults: Faults) -> None:
         # Rule: The name of a job is unique. Source: botocore sagemaker CreateTrainingJob.
         if key in _jobs:
             raise RefusedError("ResourceInUse", "Training job names must be unique within an AWS account and region.")
+        running = [job.record for job in jobs() if job.record["TrainingJobStatus"] not in ENDED]
+        quotas.require_jobs(faults, running, request)
         _jobs[key] = EmulatedJob(request, machines=machines, faults=faults)
         _jobs[key].start()
         return {"TrainingJobArn": _jobs[key].record["TrainingJobArn"]}

@@ -44,7 +44,12 @@ _SHOWN = (
     *("ResourceConfig", "StoppingCondition", "CheckpointConfig", "Environment", "EnableNetworkIsolation"),
     *("EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"),
 )
-_AWS_IMAGE = re.compile(r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/pytorch-training:.+")
+_AWS_IMAGE = re.compile(
+    r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/(pytorch:\d+\.\d+\.\d+-(cu\d+|cpu)-amzn2023-sagemaker|"
+    r"pytorch-training:\d+\.\d+\.\d+-(gpu-py\d+-cu\d+|cpu-py\d+)-ubuntu\d+\.\d+-sagemaker)"
+)
+"""Addresses of AWS's images. The tags of the two repositories differ. (github.com/aws/deep-learning-containers,
+docs/src/data/pytorch and docs/src/data/pytorch-training, read on 2026-11-30)"""
 _RESOLVER = Path(__file__).with_name("container")
 """Folder with the Python module that resolves host names in a container, in place of /etc/hosts."""
 

@@ -7,6 +7,8 @@ from shoal_local_aws.faults.kinds import FreePlan, NoCapacity, NotOffered, Silen
 from tests.local_aws.scaling import Group
 from tests.local_aws.waiting import until
 
+pytestmark = pytest.mark.usefixtures("raised_quotas")
+
 _names = (f"group-{number}" for number in itertools.count())
 TYPES = ("g6e.xlarge", "g6.xlarge", "g5.xlarge")
 OPTIMIZED = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}

@@ -7,6 +7,8 @@ from botocore.exceptions import ClientError
 from shoal_local_aws.processes import marked_processes
 from tests.local_aws.scaling import Group
 
+pytestmark = pytest.mark.usefixtures("raised_quotas")
+
 USER_DATA = """#!/bin/bash
 echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
 echo scratch $(mktemp)

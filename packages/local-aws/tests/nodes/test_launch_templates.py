@@ -3,6 +3,8 @@ from contextlib import suppress
 import pytest
 from botocore.exceptions import ClientError
 
+pytestmark = pytest.mark.usefixtures("raised_quotas")
+
 IMAGE = "resolve:ssm:/aws/service/deeplearning/ami"
 
 

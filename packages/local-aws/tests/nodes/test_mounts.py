@@ -3,6 +3,8 @@ from shoal_local_aws.processes import marked_processes
 from tests.local_aws.scaling import Group
 from tests.local_aws.waiting import until
 
+pytestmark = pytest.mark.usefixtures("raised_quotas")
+
 USER_DATA = """#!/bin/bash
 touch $NODE_ROOT/busy.lock
 cat >$NODE_ROOT/beat <<'BEAT'

@@ -9,6 +9,8 @@ from botocore.exceptions import ClientError
 from shoal_local_aws.faults.kinds import QuotaLimit
 from tests.local_aws.waiting import until
 
+pytestmark = pytest.mark.usefixtures("raised_quotas")
+
 ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 SHOW = "cd $SAGEMAKER_BASE_DIR; cat input/config/*.json input/data/one/*; echo 'loss=0.5 loss=0.25'; echo x > model/m"
 
@@ -79,7 +81,11 @@ def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role):
     nowhere["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = "s3://jobs/nothing"
     foreign = request("foreign", role)
     foreign["AlgorithmSpecification"]["TrainingImage"] = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mine:1"
-    for asked, reason in ((nowhere, "Data download failed"), (foreign, "Cannot find repository")):
+    former = request("former", role)
+    image = former["AlgorithmSpecification"]["TrainingImage"]
+    former["AlgorithmSpecification"]["TrainingImage"] = image.replace("/pytorch:", "/pytorch-training:")
+    absent = "Cannot find repository"
+    for asked, reason in ((nowhere, "Data download failed"), (foreign, absent), (former, absent)):
         client("sagemaker").create_training_job(**asked)
         assert reason in ended(client, asked["TrainingJobName"])["FailureReason"]
 
@@ -110,14 +116,17 @@ def test_other_operations_are_refused(client, messages):
         client("sagemaker").describe_training_job(TrainingJobName="never")
 
 
-def test_each_type_has_a_separate_quota(client, aws):
-    def value():
-        quotas = client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
-        (found,) = (each for each in quotas if each["QuotaName"] == "ml.g5.xlarge for spot training job usage")
-        code.append(found["QuotaCode"])
-        return float(found["Value"])
-
-    code = []
-    assert value() > 1
-    with aws.faults.during(QuotaLimit(code=code[0], value=0)):
-        assert value() == 0
+def test_each_type_and_market_has_a_separate_quota(client, aws, role, messages):
+    quotas = client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
+    (code,) = (each["QuotaCode"] for each in quotas if each["QuotaName"] == "ml.g5.xlarge for training job usage")
+    limits = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
+    until(lambda: not client("sagemaker").list_training_jobs(StatusEquals="InProgress")["TrainingJobSummaries"])
+    spot = {"EnableManagedSpotTraining": True, "StoppingCondition": limits}
+    with aws.faults.during(QuotaLimit(code=code, value=1)):
+        client("sagemaker").create_training_job(**request("first", role, "sleep 1000"))
+        with messages.raises(ClientError):
+            client("sagemaker").create_training_job(**request("second", role))
+        client("sagemaker").create_training_job(**request("on-spot", role, **spot))
+        client("sagemaker").stop_training_job(TrainingJobName="first")
+        assert ended(client, "first")["TrainingJobStatus"] == "Stopped"
+        client("sagemaker").create_training_job(**request("third", role))

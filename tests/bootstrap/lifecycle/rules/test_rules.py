@@ -7,11 +7,13 @@ import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_local_aws.faults import quotas
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.rules import PreflightContext
 from bootstrap.lifecycle.rules.account import image_unusable
 from bootstrap.lifecycle.rules.quotas import needs, quota_of
+from infra import catalog
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, topology_of
 
 
@@ -45,10 +47,18 @@ SPOT = {
 
 @pytest.mark.parametrize(("codes", "spot"), [(ON_DEMAND, False), (SPOT, True)], ids=["on demand", "spot"])
 def test_a_type_counts_against_its_familys_quota(codes, spot) -> None:
-    quotas = {name: quota_of(name, spot=spot) for names in codes.values() for name in names.split()}
-    assert {name: quota.code if quota else None for name, quota in quotas.items()} == {
+    found = {name: quota_of(name, spot=spot) for names in codes.values() for name in names.split()}
+    assert {name: quota.code if quota else None for name, quota in found.items()} == {
         name: code for code, names in codes.items() for name in names.split()
     }
+
+
+@pytest.mark.parametrize("spot", [False, True], ids=["on-demand", "spot"])
+def test_the_emulator_counts_the_same_vcpus_against_the_same_quotas(spot) -> None:
+    for kind in catalog.catalog().types.values():
+        quota = quota_of(kind.name, spot=spot)
+        assert quotas.quota_of(kind.name, "spot" if spot else "on-demand") == (quota.code if quota else None)
+        assert quotas.vcpus(kind.name) == kind.vcpu
 
 
 @given(st.integers(1, 50), st.integers(1, 50), st.booleans())
