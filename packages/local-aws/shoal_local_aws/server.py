@@ -14,7 +14,7 @@ from shoal_local_aws.cloudformation import dependencies, registry, resources, st
 from shoal_local_aws.emr import api, metrics
 from shoal_local_aws.faults import account, requests
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.nodes import filters, metadata, scaling, vpc
+from shoal_local_aws.nodes import filters, metadata, run_command, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.permissions import checks, identities
 from shoal_local_aws.permissions.credentials import USER_FILE
@@ -49,6 +49,7 @@ def main() -> None:
     resources.install(faults)
     stacks.install()
     metadata.install(faults)
+    run_command.install()
     origin_check.install()
     routing.main()
 
