@@ -25,11 +25,9 @@ _TIMEOUT, _MOST_SECONDS = "3600", 172_800
 _MOST_INSTANCES = 50
 _LISTED_CHARACTERS = 2500
 """Characters of output in an answer of ListCommandInvocations (AWS Systems Manager User Guide, "Run Command")."""
-_ENDPOINTS = ("ssm", "ssmmessages")
-"""Services that the agent calls. From version 3.3.40.0 it does not need `ec2messages` (AWS Systems Manager User Guide,
-"Improve the security of EC2 instances by using VPC endpoints")."""
 _NEEDED = ("ssm:UpdateInstanceInformation", "ssmmessages:CreateControlChannel")
-"""Permissions without which the agent cannot register or receive a command."""
+"""Requests of the agent, without which it cannot register or receive a command. From version 3.3.40.0 it does not need
+`ec2messages` (AWS Systems Manager User Guide, "Improve the security of EC2 instances by using VPC endpoints")."""
 
 
 def install() -> None:
@@ -44,16 +42,7 @@ def _has_agent(identifier: str) -> bool:
     """Return whether the agent of a running instance can register: its role and its network allow this."""
     record, role = ec2.instances.get(identifier) or {}, role_of(identifier)
     running = record.get("State", {}).get("Name") == "running"
-    return running and bool(role) and _reaches(record["VpcId"]) and is_allowed(role, identifier, _NEEDED, "*")
-
-
-def _reaches(network: str) -> bool:
-    """Return whether instances of a VPC reach Systems Manager, through interface endpoints or the internet."""
-    own = [each["ServiceName"] for each in ec2.vpc_endpoints.values() if each["VpcId"] == network]
-    gateways = (each for record in ec2.internet_gateways.values() for each in record["Attachments"])
-    return all(any(name.endswith(f".{service}") for name in own) for service in _ENDPOINTS) or any(
-        each["VpcId"] == network for each in gateways
-    )
+    return running and bool(role) and is_allowed(role, identifier, _NEEDED, "*")
 
 
 def _checked(send: Operation) -> Callable[[Record], Answer]:
@@ -87,8 +76,8 @@ def _check(request: Record) -> None:
 
 
 def _run(command: str, identifier: str, arguments: list[str]) -> None:
-    """Run a command's script on an instance, and record its result. A script whose instance is terminated gets no
-    result, because nothing reports it."""
+    """Run a command's script on an instance, and record its result. After the termination of the instance, nothing
+    reports a result."""
     record, machine = ssm.commands[command], machine_of(identifier)
     invocation, given = record["Invocations"][identifier], record["Parameters"]
     invocation.update(Status="InProgress", StatusDetails="In Progress", ExecutionStartDateTime=ssm.now())

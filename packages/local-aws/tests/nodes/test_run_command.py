@@ -141,7 +141,7 @@ def profile_with(*policies):
     return name
 
 
-def test_only_instances_whose_agent_can_register_get_commands(ssm):
+def test_only_instances_with_a_registered_agent_get_commands(ssm):
     """The agent needs permissions, and a network that reaches Systems Manager."""
     iam, ec2 = boto3.client("iam"), boto3.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
@@ -168,6 +168,22 @@ def test_only_instances_whose_agent_can_register_get_commands(ssm):
     assert not refuses(alone)
     ec2.terminate_instances(InstanceIds=[alone])
     assert refuses(alone)
+
+
+def test_an_instance_calls_only_services_that_its_network_reaches(ssm):
+    ec2 = boto3.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.0.0/24")["Subnet"]["SubnetId"]
+    for service in ("ssm", "ssmmessages"):
+        name = f"com.amazonaws.{REGION}.{service}"
+        ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name, VpcEndpointType="Interface", SubnetIds=[subnet])
+    node = launched(SubnetId=subnet)
+    done = result(ssm, node, send(ssm, node, "aws s3 ls; aws ec2 describe-vpcs"))
+    assert f"connect to ec2: {vpc} has neither an endpoint for it nor" in done["StandardErrorContent"]
+    assert "ListBuckets" not in done["StandardErrorContent"]
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=gateway)
+    assert result(ssm, node, send(ssm, node, "aws ec2 describe-vpcs"))["Status"] == "Success"
 
 
 @pytest.mark.parametrize(
