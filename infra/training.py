@@ -20,6 +20,8 @@ from infra.network import Network
 from infra.share import Share
 from infra.stage import AGENT, WRITE, Deployment, Stage, allow_inputs, node_role
 
+_TRAIN = "bootstrap/nodes/gpu/train.sh"
+
 
 class Training(Stage):
     """Node groups of a deployment. They share a role and a security group, which allows connections only between the
@@ -43,7 +45,7 @@ class Training(Stage):
             construct_id,
             deployment,
             wheels=libraries.of_gpu_nodes(spec),
-            packages=(*deployment.trainer, *AGENT, *(["jobs"] if spec.preprocesses_on_node else [])),
+            packages=(*deployment.trainer, *AGENT, _TRAIN, *(["jobs"] if spec.preprocesses_on_node else [])),
             script="nodes/gpu/boot.sh",
         )
         self._key = deployment.key

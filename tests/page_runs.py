@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bootstrap.demo.reviews import write_reviews
 from tests.bootstrap.cli.command import shoal
+from tests.command_user import ROOT, make_repository
 from tests.pages import PREPARED, Page
 from tests.waiting import PATIENCE
 
@@ -37,6 +38,9 @@ def run(page: Page, folder: Path, prepared: Path) -> None:
     """Copy the files that a page requires into a new folder, and run its blocks there, in their order."""
     assert set(page.prepare) <= set(PREPARED), f"{page.name} requires a name that tests/pages.py does not list"
     folder.mkdir()
+    if "checkout" in page.prepare:
+        make_repository(folder)
+        (folder / "topologies").symlink_to(ROOT / "topologies")
     for name, path in _FILES.items():
         if name in page.prepare:
             shutil.copytree(prepared / path, folder / path)

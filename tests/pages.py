@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PREPARED = ("reviews", "dataset", "model", "aws", "deployment")
+PREPARED = ("reviews", "dataset", "model", "checkout", "aws", "deployment")
 """Names that a page may use in its comment `<!-- prepare: NAME... -->`."""
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -13,8 +13,8 @@ from tests.pages import README, Page, pages, shoal_commands
 PAGES = pages()
 TUTORIAL = "docs/tutorial/first-model.md"
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-FOREIGN = {"--no-rollback", "--standalone"}
-"""Options of the CDK and of torchrun."""
+FOREIGN = {"--no-read-logs", "--no-rollback", "--standalone"}
+"""Options of mrjob, the CDK and torchrun."""
 
 
 @pytest.fixture(scope="module")

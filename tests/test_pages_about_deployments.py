@@ -27,12 +27,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def account(aws: EmbeddedAws) -> Iterator[None]:
-    """An account that is ready for deployments, and has nothing of them after the pages."""
+def account(aws: EmbeddedAws) -> Iterator[set[str]]:
+    """An account that is ready for deployments, and has nothing of them after the pages.
+
+    Yields the names of deployments for the pages. Their data bucket stays if a page did not fetch its run.
+    """
     cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
-    before = inventory()
-    yield
-    for deployment in {"demo", *deployments()}:  # the data bucket of `demo` stays if a page did not fetch its run
+    before, named = inventory(), set[str]()
+    yield named
+    for deployment in {*named, *deployments()}:
         done = shoal("destroy", deployment, "--yes", "--stop-runs", "--delete-runs")
         assert done.returncode == 0, done.stderr
     assert left_over(before, inventory()) == {}
@@ -52,19 +55,19 @@ def light(tmp_path_factory: pytest.TempPathFactory) -> str:
     return os.pathsep.join(map(str, (repository, *repository.glob("packages/*"))))
 
 
-@pytest.mark.usefixtures("account")
 @pytest.mark.parametrize(
     "page",
     sorted((page for page in pages() if page.needs_aws), key=lambda page: page.ends_deployment),
     ids=lambda page: page.name,
 )
 def test_the_commands_of_a_page_run(
-    page: Page, tmp_path: Path, prepared: Path, light: str, monkeypatch: pytest.MonkeyPatch
+    page: Page, tmp_path: Path, prepared: Path, light: str, account: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if page.path.parent.name != "tutorial":  # the tutorial is a whole life, with real installations
         monkeypatch.setenv("PYTHONPATH", light)
     if "deployment" in page.prepare and "demo" not in deployments():
         done = shoal("deploy", "demo", "--yes")
         assert done.returncode == 0, done.stderr
+        account.add("demo")
     run(page, tmp_path / "page", prepared)
     shoal("stop", "demo")  # the run that the page has left to itself; otherwise the next page waits for it

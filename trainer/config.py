@@ -1,8 +1,7 @@
 """Configuration of a training run, composed of the option sections.
 
 This module does not import torch, because the `shoal` command needs the same options on machines that do not train. The
-environment of a rank must be set before its process starts. So every program that starts ranks applies
-`RANK_ENVIRONMENT`.
+environment of a rank must be set before its process starts, so the launcher applies `RANK_ENVIRONMENT`.
 """
 
 from collections.abc import Mapping, Sequence

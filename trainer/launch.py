@@ -2,7 +2,8 @@
 
 The launcher prints one line per failed attempt, in a format that failures.py parses. With `--max-restarts` it restarts
 the ranks with `--resume`. It does so only if training steps had started, the error can be transient, and the error did
-not recur at the same step. Plain torchrun restarts the ranks after any error, with the original arguments.
+not recur at the same step. Plain torchrun restarts the ranks after any error, with the original arguments. The launcher
+also sets the environment variables of ranks.
 
 The ranks of all machines fail together and restart together, so all machines count the same attempts. Each attempt uses
 a different port. Do not reuse a port, because late ranks of the previous attempt can still connect to it.
@@ -43,8 +44,10 @@ from torch.distributed.launcher import api
 from common.display import printable
 from common.private_folders import temporary_folder
 from common.starter import end_with_starter, ends_with_this_process
+from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
+from trainer.rank_processes import LAUNCHER_ENVIRONMENT
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _RESTART_RENDEZVOUS_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
@@ -156,6 +159,8 @@ def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
 def main(arguments: Sequence[str] | None = None) -> int:
     api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
     rendezvous_handler_registry.register(_LOCAL, _create_local_rendezvous)
+    os.environ.update(RANK_ENVIRONMENT)
+    os.environ.update(LAUNCHER_ENVIRONMENT)
     parsed = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
     if parsed.standalone:
         _use_local_rendezvous(parsed)

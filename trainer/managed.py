@@ -39,7 +39,7 @@ from common.files import read_tail
 from common.json_values import parse_json_object
 from common.starter import ends_with_this_process
 from trainer.command_line import from_option_values
-from trainer.config import RANK_ENVIRONMENT, TrainConfig
+from trainer.config import TrainConfig
 from trainer.options.section import options
 from trainer.output.lines import Step, parse_line
 from trainer.output.run_files import (
@@ -53,7 +53,7 @@ from trainer.output.run_files import (
     finished_summary,
     read_json,
 )
-from trainer.rank_processes import LAUNCHER_ENVIRONMENT, failure_in, launcher
+from trainer.rank_processes import failure_in, launcher
 
 BASE = "SAGEMAKER_BASE_DIR"
 MEASURES = ("accuracy", "macro_f1", "log_loss")
@@ -181,7 +181,7 @@ class _Job:
 
     def _run(self, config: TrainConfig, hosts: Hosts) -> None:
         """Start the ranks, and wait until they exit. Raises TrainingError if they fail."""
-        environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **ends_with_this_process()}
+        environment = {**os.environ, **ends_with_this_process()}
         if len(hosts.names) > 1:
             environment |= {f"{library}_SOCKET_IFNAME": hosts.interface for library in ("GLOO", "NCCL")}
         with self._log(hosts).open("a", encoding="utf-8") as log:

@@ -9,7 +9,7 @@ from typing import IO
 from common.errors import TrainingError
 from common.starter import ends_with_this_process
 from trainer.command_line import as_arguments
-from trainer.config import RANK_ENVIRONMENT, TrainConfig
+from trainer.config import TrainConfig
 from trainer.distributed import failures
 
 STOP_SECONDS = 60
@@ -49,7 +49,7 @@ def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess
     """
     return subprocess.Popen(
         launcher(config, "--standalone", f"--nproc-per-node={ranks}"),
-        env={**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **ends_with_this_process()},
+        env={**os.environ, **ends_with_this_process()},
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,

@@ -29,10 +29,10 @@ from corpus.stream.parts import part_numbers
 from corpus.stream.progress import STATUS_NAME, reader_folder
 from corpus.text_request import TextProgress
 from trainer.command_line import as_arguments, from_option_values
-from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
+from trainer.config import NEEDS_GPU, TrainConfig
 from trainer.distributed import failures
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD, SUMMARY, read_json
-from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, STOP_SECONDS
+from trainer.rank_processes import OPTIONS, STOP_SECONDS
 
 _UPLOAD_SECONDS = 5.0
 _PROGRESS_SECONDS = 30.0
@@ -297,7 +297,7 @@ class NodeRun:
             # Docker's bridge, which other nodes cannot reach (nss-myhostname(8)). NCCL ignores both interfaces by
             # itself.
             node_environment |= {f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")}
-        return {**RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT, **node_environment, **needs_gpu}
+        return {**node_environment, **needs_gpu}
 
     # Results
 

@@ -6,6 +6,7 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from torch.distributed import run
@@ -20,7 +21,7 @@ from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import failures
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.launch import main
-from trainer.rank_processes import LAUNCHER_ENVIRONMENT, OPTIONS, split_rank_prefix
+from trainer.rank_processes import OPTIONS, split_rank_prefix
 
 FAILING = Path(__file__).with_name("failing.py")
 
@@ -35,6 +36,13 @@ def killed(number: signal.Signals, time: int) -> ProcessFailure:
     failed = ProcessFailure(local_rank=0, pid=1, exitcode=-number, error_file="none")
     failed.timestamp = time
     return failed
+
+
+@pytest.fixture(autouse=True)
+def environment():
+    """Restore the environment, which the launcher changes."""
+    with patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture
@@ -154,9 +162,8 @@ def launcher(warm_parent):
     """Return the function `launcher(...)`, which starts `trainer.launch` with these arguments."""
 
     def start(*arguments, stdout=None, stderr=PIPE):
-        environment = {**os.environ, **RANK_ENVIRONMENT, **LAUNCHER_ENVIRONMENT}
         program = ("-m", "trainer.launch", *arguments)
-        return warm_parent.start(*program, environment=environment, stdout=stdout, stderr=stderr)
+        return warm_parent.start(*program, environment=os.environ, stdout=stdout, stderr=stderr)
 
     return start
 
@@ -173,15 +180,16 @@ def ranks(launcher, dataset, tmp_path):
     return start
 
 
-def test_each_line_of_a_rank_has_its_prefix(launcher, tmp_path):
+def test_each_line_of_a_rank_has_its_prefix_and_the_environment_of_ranks(launcher, tmp_path):
     script = tmp_path / "prints.py"
-    script.write_text("import os, sys\nprint(os.environ['RANK'])\nsys.stderr.write('a\\n\\nb\\n')\n")
+    own = f"{ {*RANK_ENVIRONMENT.items()} } <= {{*os.environ.items()}}"
+    script.write_text(f"import os, sys\nprint(os.environ['RANK'], {own})\nsys.stderr.write('a\\n\\nb\\n')\n")
     process = launcher("--standalone", "--nproc-per-node=2", *OPTIONS, script, stdout=PIPE, stderr=STDOUT)
     text, _ = process.communicate()
     assert process.returncode == 0, text
     printed = [split_rank_prefix(line) for line in text.splitlines()]
     for rank in range(2):
-        assert sorted(text for by, text in printed if by == rank) == ["", str(rank), "a", "b"]
+        assert sorted(text for by, text in printed if by == rank) == ["", f"{rank} True", "a", "b"]
 
 
 STOPS_SLOWLY = """

@@ -99,14 +99,18 @@ cat >"$root/usr/local/bin/shoal-python" <<RUN
 export PYTHONPATH=$(quoted "$home/code:$home/code/packages/balance:$home/site")
 exec $(quoted "$python") "\$@"
 RUN
-cat >"$root/usr/local/bin/shoal-agent" <<RUN
+write_command() {
+    cat >"$root/usr/local/bin/$1" <<RUN
 #!/bin/bash
 export DEPLOYMENT=$(quoted "$DEPLOYMENT") DATA_BUCKET=$(quoted "$DATA_BUCKET") INSTANCE_ID=$(quoted "$instance")
 export ADDRESS=$(quoted "$address") RANKS=$(quoted "$RANKS")
 export AWS_DEFAULT_REGION=$(quoted "$AWS_DEFAULT_REGION") PATH=$(quoted "$root/usr/local/bin"):\$PATH
-exec $(quoted "$root/usr/local/bin/shoal-python") -m bootstrap.agent
+exec $2
 RUN
-chmod 755 "$root/usr/local/bin/shoal-python" "$root/usr/local/bin/shoal-agent"
+}
+write_command shoal-agent "$(quoted "$root/usr/local/bin/shoal-python") -m bootstrap.agent"
+write_command shoal-train "bash $(quoted "$home/code/bootstrap/nodes/gpu/train.sh") \"\$@\""
+chmod 755 "$root"/usr/local/bin/shoal-{python,agent,train}
 "$root/usr/local/bin/shoal-python" -c 'import trainer.start'
 # Check the driver: without a working driver, the node would train on its CPU at the price of its GPUs.
 [ -n "${NODE_ROOT:-}" ] || [ "$GPUS" = 0 ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"

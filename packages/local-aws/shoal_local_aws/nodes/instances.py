@@ -29,6 +29,11 @@ _MOST_INSTANCES = 1000
 _machines_of: dict[str, Machine] = {}
 
 
+def machine_of(identifier: str) -> Machine | None:
+    """Return the machine of an instance that is not terminated, or None."""
+    return _machines_of.get(identifier)
+
+
 def zones_of_placement_group(name: str) -> set[str]:
     """Return the zones in which a placement group has instances."""
     return {

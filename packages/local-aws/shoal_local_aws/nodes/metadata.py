@@ -44,6 +44,11 @@ def begin(machine: str, profile: str) -> str:
     return f"{os.environ['AWS_ENDPOINT_URL'].rstrip('/')}/_metadata/{machine}"
 
 
+def role_of(machine: str) -> str:
+    """Return the name of a machine's role, or an empty string without a role."""
+    return _roles.get(machine, "")
+
+
 def install(faults: Faults) -> None:
     """Make the emulator answer requests to the metadata service before it dispatches other requests."""
     serve = routing.serve.now
@@ -53,7 +58,7 @@ def install(faults: Faults) -> None:
         if found := _PATH.fullmatch(path):
             status, body = _answer(faults, found[1], found[2], scope)
         elif found := _MOUNT.fullmatch(path):
-            status, body = 200, _refusal(_roles.get(found[1], ""), found[1], found[2]).encode()
+            status, body = 200, _refusal(role_of(found[1]), found[1], found[2]).encode()
         else:
             await serve(scope, receive, send)
             return

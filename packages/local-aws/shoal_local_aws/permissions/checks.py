@@ -11,6 +11,10 @@ from shoal_local_aws.permissions.record import ALLOWED, DENIED, ROOT, UNMAPPED, 
 from shoal_local_aws.seams import ec2, emr, identity, requests, routing
 from shoal_local_aws.seams.lookup import Record
 
+_BY_OTHER_PATHS = ("elasticfilesystem", "s3")
+"""Services that machines reach without an internet gateway: mount targets of EFS are in the VPC, and networks in tests
+have no gateway endpoint for S3."""
+
 
 def install(folder: Path) -> None:
     """Make the emulator check each request, and record the checks in `folder`."""
@@ -95,11 +99,16 @@ def request_of(check: Check) -> Any:
 
 
 def _refusal_of_endpoints(check: Check) -> Any:
-    """Return a refusal if the policy of a VPC endpoint does not permit a machine's request, and None otherwise.
+    """Return a refusal if a machine's network has no path to the service, or if the policy of a VPC endpoint does not
+    permit the request, and None otherwise. The session name of the caller is the id of the machine.
 
-    The session name of the caller is the id of the machine.
+    On AWS, a request without a path gets no response (Amazon VPC User Guide, "Route tables": traffic without a matching
+    route is dropped).
     """
     network, service = _network_of(check.principal.rpartition("/")[2]), check.action.partition(":")[0]
+    if network and service not in _BY_OTHER_PATHS and not _reaches(network, service):
+        message = f"Could not connect to {service}: {network} has neither an endpoint for it nor an internet gateway."
+        return identity.refused("RequestTimeout", message)
     for endpoint in ec2.vpc_endpoints.values() if network else ():
         policy, name = endpoint.get("PolicyDocument"), str(endpoint["ServiceName"])
         if endpoint["VpcId"] != network or not name.endswith(f".{service}") or not policy:
@@ -109,6 +118,13 @@ def _refusal_of_endpoints(check: Check) -> Any:
             found.principal_arn = check.principal
             return found
     return None
+
+
+def _reaches(network: str, service: str) -> bool:
+    """Return whether machines of a VPC reach a service, through an endpoint or the internet."""
+    gateways = (each for record in ec2.internet_gateways.values() for each in record["Attachments"])
+    endpoints = (each for each in ec2.vpc_endpoints.values() if each["ServiceName"].endswith(f".{service}"))
+    return any(each["VpcId"] == network for each in (*gateways, *endpoints))
 
 
 def _network_of(machine: str) -> str | None:

@@ -98,6 +98,8 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
         if service == "logs" and operation in ("DescribeLogStreams", "DeleteLogStream"):
             stream = f"{asked.get('logGroupName')}:log-stream:{asked.get('logStreamName', '')}"
             named = [f"arn:aws:logs:{region}:{account}:log-group:{stream}"]
+        if operation == "SendCommand":
+            named = list(_commanded(asked, region, account))
         if service == "ec2" and _ENDING.match(operation):
             named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
         others: list[Permission] = [("", each, {}) for each in named or [arn]]
@@ -134,6 +136,20 @@ def _named(service: str, asked: Record, region: str, account: str) -> list[str]:
             place = f"arn:aws:{place.format(region=region, account=account, name='{}')}"
             return [name if name.startswith("arn:") else place.format(name.lstrip("/")) for name in names]
     return []
+
+
+def _commanded(asked: Record, region: str, account: str) -> Iterator[str]:
+    """Yield the document and the instances of SendCommand, which needs permission for each of them.
+
+    Sources: AWS Systems Manager User Guide, "Setting up Run Command" (its policies have one statement for documents and
+    one for instances with a tag); msaad00/agent-bom pull request 3952 (the ARN of an instance is EC2's, and AWS's
+    documents have no account), both read 2026-11-30.
+    """
+    document = str(asked.get("DocumentName", ""))
+    owner = "" if document.startswith("AWS-") else account
+    yield document if document.startswith("arn:") else f"arn:aws:ssm:{region}:{owner}:document/{document}"
+    for identifier in asked.get("InstanceIds") or ():
+        yield f"arn:aws:ec2:{region}:{account}:instance/{identifier}"
 
 
 def _ended(operation: str, asked: Record) -> Iterator[str]:

@@ -70,6 +70,9 @@ def end_instance(identifier: str) -> None:
     _terminate({"InstanceId.1": [identifier]})
 
 
+has_agent: PatchPoint[Callable[[str], bool]] = PatchPoint("instance_is_managed", _ec2)
+"""Returns whether Systems Manager can run commands on the instance with this id."""
+
 forget_ended: PatchPoint[Callable[[], None]] = PatchPoint("_cleanup_terminated", _ec2)
 """Deletes the records of instances one minute after their termination."""
 
