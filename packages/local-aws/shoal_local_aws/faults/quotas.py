@@ -65,8 +65,8 @@ def install(faults: Faults) -> None:
 
     def raise_quota(request: Record) -> Record:
         service, code = _named(request)
+        # Rule: A raised quota is above the present one. Source: cloud-custodian/cloud-custodian#8939.
         if request["DesiredValue"] <= _value(faults, code):
-            # Source of the message: github.com/cloud-custodian/cloud-custodian/pull/8939, read on 2026-11-30
             message = "You must provide a quota value greater than the current quota value"
             raise RefusedError("IllegalArgumentException", message)
         _approved[_key(code)] = float(request["DesiredValue"])
@@ -96,6 +96,7 @@ def require_vcpus(
     others = [(each["InstanceType"], each.get("InstanceLifecycle", "on-demand")) for each in running]
     used = sum(vcpus(kind) for kind, bought in others if quota_of(kind, bought) == code)
     limit = _value(faults, code)
+    # Rule: Quotas limit the vCPUs of running instances. Source: ITISFoundation/osparc-simcore#5408.
     if used + count * vcpus(instance_type) > limit:
         raise NoCapacityError(
             f"Max spot instance count exceeded. {FAILED}"
@@ -115,6 +116,7 @@ def require_jobs(faults: Faults, running: Iterable[Record], request: Record) -> 
     code = next((code for code, (known, _) in _SAGEMAKER.items() if known == name), None)
     limit = _value(faults, code) if code else 0.0
     used = sum(count for other, count in map(_job_quota, running) if other == name)
+    # Rule: Quotas limit the instances of jobs. Source: aws/amazon-sagemaker-examples#307.
     if used + needed > limit:
         raise RefusedError(
             "ResourceLimitExceeded",
@@ -151,6 +153,7 @@ def _job_quota(job: Record) -> tuple[str, int]:
 def _named(request: Record) -> tuple[str, str]:
     """Return the codes of the service and the quota in a request. Raises RefusedError for an unknown quota."""
     service, code = request["ServiceCode"], request["QuotaCode"]
+    # Rule: An unknown quota is refused. Source: botocore service-quotas GetServiceQuota.
     if code not in _SERVICES.get(service, ("", {}))[1]:
         raise RefusedError("NoSuchResourceException", "The request failed because the specified quota does not exist.")
     return service, code

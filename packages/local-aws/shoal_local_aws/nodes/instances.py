@@ -96,6 +96,7 @@ class InstanceRunner:
         try:
             quotas.require_vcpus(self._faults, at_work(), instance_type=kind, market=ON_DEMAND, count=count)
         except NoCapacityError as error:
+            # Rule: The code is VcpuLimitExceeded. Source: ITISFoundation/osparc-simcore#5408.
             raise RefusedError("VcpuLimitExceeded", str(error).removesuffix(f" {FAILED}")) from None
 
     def _next_address(self) -> str:

@@ -64,13 +64,17 @@ def _check(request: Record) -> None:
     if str(request.get("DocumentName")).rpartition("/")[2] != _DOCUMENT:
         raise RefusedError("InvalidDocument", f"The embedded AWS has only the document {_DOCUMENT}.")
     given = request.get("Parameters") or {}
+    # Rule: A parameter that the document lacks is refused. Source: botocore ssm SendCommand.
     if unknown := sorted(set(given) - {*_PARAMETERS}):
         raise RefusedError("InvalidParameters", f"{_DOCUMENT} has no parameter {unknown[0]}.")
+    # Rule: A missing parameter is refused. Source: botocore ssm SendCommand.
     if not given.get("commands"):
         raise RefusedError("InvalidParameters", f"{_DOCUMENT} requires the parameter commands.")
     limit = _parameter(given, "executionTimeout", _TIMEOUT)
+    # Rule: A script may run for at most 48 hours. Source: boto/boto3#2558.
     if not limit.isdecimal() or not 0 < int(limit) <= _MOST_SECONDS:
         raise RefusedError("InvalidParameters", f"executionTimeout must be from 1 to {_MOST_SECONDS} seconds.")
+    # Rule: A request names at most 50 instances. Source: botocore ssm SendCommand.
     if len(request.get("InstanceIds") or ()) > _MOST_INSTANCES:
         raise RefusedError("ValidationException", f"InstanceIds must have at most {_MOST_INSTANCES} items.")
 

@@ -56,6 +56,7 @@ def _with_existing_principals(answer: Operation) -> Operation:
             named = statement.get("Principal")
             arns = named.get("AWS", ()) if isinstance(named, dict) else ()
             for arn in [arns] if isinstance(arns, str) else arns:
+                # Rule: A key policy names existing roles only. Source: botocore kms CreateKey.
                 if ":role/" in arn and arn not in {role["Arn"] for role in identity.roles.values()}:
                     return requests.json_error("MalformedPolicyDocumentException", _INVALID)
         return answer(request)

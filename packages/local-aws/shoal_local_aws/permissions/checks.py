@@ -106,6 +106,7 @@ def _refusal_of_endpoints(check: Check) -> Any:
     route is dropped).
     """
     network, service = _network_of(check.principal.rpartition("/")[2]), check.action.partition(":")[0]
+    # Rule: Traffic without a matching route is dropped. Source: "Route tables", Amazon VPC User Guide.
     if network and service not in _BY_OTHER_PATHS and not _reaches(network, service):
         message = f"Could not connect to {service}: {network} has neither an endpoint for it nor an internet gateway."
         return identity.refused("RequestTimeout", message)
