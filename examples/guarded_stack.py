@@ -1,4 +1,4 @@
-"""A CDK app with a web service and a database. Its stack is deleted after eight hours or twenty dollars.
+"""A CDK app with a web service and a database. Its stack is deleted after eight hours.
 
 cdk deploy --app "python examples/guarded_stack.py"
 """
@@ -46,7 +46,7 @@ class WebShop(Stack):
         ).apply_removal_policy(RemovalPolicy.SNAPSHOT)
         s3.Bucket(self, "Uploads", removal_policy=RemovalPolicy.RETAIN)
 
-        Guard(self, "Guard", max_hours=8, budget=20, mail="me@example.org", dollars_an_hour=0.02)
+        Guard(self, "Guard", max_hours=8, mail="me@example.org")
 
 
 app = App()

@@ -53,6 +53,7 @@ class Guard(StackGuard):
         )
         if spec.guard.budget and (unpriced := rates["unpriced"]):
             Annotations.of(self).add_error(f"the guard cannot enforce the budget without the prices of {unpriced}")
+        self.grant("ec2", "DescribeInstances", on="*")
         runs = f"{topology.RUNS_PREFIX}{deployment}.*/{topology.END_NAME}"
         listed = [topology.NODES_PREFIX, requests, copy, runs]
         self.grant("s3", "ListBucket", on=data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.sweep import kinds
 from shoal_guard.sweep.account import Account, ResourceRecord, read_tags
 from shoal_guard.sweep.owner import Owner, keep_tag, keep_unknown
 
 from bootstrap.aws import fetched
 from infra import policies, topology
 
-KINDS = {name: kind for name, kind in kinds.KINDS.items() if not kind.is_foreign}
-"""Kinds of resources that a deployment can have."""
 _TOOLKIT_PREFIX = f"cdk-{policies.QUALIFIER}-"
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from shoal_guard.sweep.sweeping import BUCKET, STUCK_SECONDS, FoundResource, delete_found, find_owned, of_kind
 
 from bootstrap.aws.account import Account
-from bootstrap.removal.ownership import KINDS, Ownership
+from bootstrap.removal.ownership import Ownership
 
 
 def find_resources(deployment: str, account: Account) -> list[FoundResource]:
     """Return all resources of the deployment that `find_owned` finds."""
-    return find_owned(Ownership(account, deployment), KINDS)
+    return find_owned(Ownership(account, deployment))
 
 
 def find_buckets(deployment: str, account: Account) -> list[FoundResource]:

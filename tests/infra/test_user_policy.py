@@ -31,7 +31,7 @@ def wanted():
         action_of(service, operation)
         for (service, operation), rooms in find_calls().items()
         if not rooms <= {"infra", "jobs", "shoal_guard", "trainer"}
-        if f"{service} {operation}" not in {*TABLES["preparing"], *TABLES["sweeping"]}
+        if f"{service} {operation}" not in TABLES["preparing"]
     }
     return actions - {"sts:GetCallerIdentity"} | {"iam:PassRole"}
 

@@ -1,4 +1,4 @@
-"""The example of a guarded stack deletes itself; the resources that it retains are found and deleted."""
+"""The example of a guarded stack deletes itself."""
 
 import functools
 import json
@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from shoal_guard import left_of
 
 from tests.shoal.outside import EXAMPLES, run
 
 
 @pytest.mark.soak
-def test_the_example_stack_deletes_itself_and_its_leftovers_are_found(tmp_path, shoal_aws) -> None:
+def test_the_example_stack_deletes_itself(tmp_path, shoal_aws) -> None:
     cdk = functools.partial(run, tmp_path, "cdk")
     cdk("bootstrap", "aws://000000000000/us-east-1")
     cdk("deploy", "--app", f"{sys.executable} {EXAMPLES / 'guarded_stack.py'}", "--require-approval", "never")
@@ -35,14 +34,8 @@ def test_the_example_stack_deletes_itself_and_its_leftovers_are_found(tmp_path, 
 
     assert wakes(0) == "CREATE_COMPLETE"
     assert wakes(1) == "CREATE_COMPLETE"
-    assert account()["spent"] == pytest.approx(2 * 0.197 + 0.02, rel=0.1)
     assert account()["told"] == {}
     assert wakes(7.6) == "CREATE_COMPLETE"
     assert "end" in account()["told"]
     assert wakes(8.1).startswith("DELETE")
     cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack["StackId"], WaiterConfig={"Delay": 1})
-    left = left_of("WebShop", session=shoal_aws)
-    assert {each.kind for each in left if each.costs} == {"s3 bucket", "rds snapshot"}
-    assert all(each.is_certain for each in left)
-    assert {each.outcome for each in left_of("WebShop", session=shoal_aws, delete=True)} == {"deleted"}
-    assert left_of("WebShop", session=shoal_aws) == []

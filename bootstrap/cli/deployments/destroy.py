@@ -174,9 +174,8 @@ def _listed(things: "Sequence[FoundResource]") -> list[Mapping[str, Any]]:
 
 
 def _result(name: str, done: "DestroyResult") -> str:
+    from shoal_guard.sweep.kinds import KINDS
     from shoal_guard.sweep.sweeping import KEPT
-
-    from bootstrap.removal.ownership import KINDS
 
     left = sum(thing.costs for thing in done.things)
     stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "

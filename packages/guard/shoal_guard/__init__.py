@@ -1,10 +1,10 @@
-"""A guard that deletes a CDK stack at a maximum age or budget, and a sweep that lists what a stack left behind.
+"""A guard that deletes a CDK stack at a maximum age.
 
     from shoal_guard import Guard
 
-    Guard(stack, "Guard", max_hours=8, budget=20, mail="me@example.org", dollars_an_hour=0.05)
+    Guard(stack, "Guard", max_hours=8, mail="me@example.org")
 
-The constructs need the CDK and therefore Node.js; `left_of` needs only boto3. Each name is imported on first use.
+The constructs need the CDK and therefore Node.js. Each name is imported on first use.
 """
 
 from importlib import import_module
@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal_guard.clean_bucket import CleanBucket
-    from shoal_guard.errors import SweepError
     from shoal_guard.guard import Guard
-    from shoal_guard.left import Leftover, left_of
 
-__all__ = ["CleanBucket", "Guard", "Leftover", "SweepError", "left_of"]
-_MODULES = {
-    "CleanBucket": "clean_bucket",
-    "Guard": "guard",
-    "Leftover": "left",
-    "SweepError": "errors",
-    "left_of": "left",
-}
+__all__ = ["CleanBucket", "Guard"]
+_MODULES = {"CleanBucket": "clean_bucket", "Guard": "guard"}
 
 
 def __getattr__(name: str) -> Any:

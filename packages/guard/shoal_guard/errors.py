@@ -7,8 +7,3 @@ class SweepError(Exception):
 
 class OwnershipUnknownError(SweepError):
     """The owner of a resource is unknown. The message is the reason."""
-
-
-class NameOnlyError(OwnershipUnknownError):
-    """Only the name of a resource indicates its owner, and other credentials would not help. The message says what to
-    do instead."""

@@ -52,12 +52,12 @@ class StackGuard(Construct):
         construct_id: str,
         *,
         name: str,
-        budget: float | None,
         mail: str | None,
         tag: str,
         groups: str,
-        budget_name: str,
         settings: Mapping[str, object],
+        budget: float | None = None,
+        budget_name: str = "",
     ) -> None:
         """Create the guard of the stack or deployment `name`.
 
@@ -65,12 +65,12 @@ class StackGuard(Construct):
             scope: A construct in the stack.
             construct_id: The construct's id.
             name: Name of the stack or deployment in messages, and value of the tag.
-            budget: Dollars over the stack's life, or None for no limit.
             mail: Address for warnings, or None for no warnings.
             tag: Key of the tag that all guarded resources have. The guard may change only tagged resources.
             groups: Name pattern of the auto scaling groups that the guard may change.
-            budget_name: Name of the AWS budget.
             settings: All other fields of `handlers.guard.rules.GuardSettings`.
+            budget: Dollars over the stack's life, or None for no limit.
+            budget_name: Name of the AWS budget.
         """
         super().__init__(scope, construct_id)
         self._name, self._tag = name, tag
@@ -210,7 +210,6 @@ class StackGuard(Construct):
             where={f"aws:ResourceTag/{self._tag}": self._name},
         )
         self.grant("autoscaling", "DescribeAutoScalingGroups", on="*")
-        self.grant("ec2", "DescribeInstances", on="*")
         self.grant("cloudwatch", "GetMetricStatistics", on="*")
         if self.topic:
             self.grant("sns", "Publish", on=self.topic.topic_arn)

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 from shoal_guard.errors import SweepError
+from shoal_guard.sweep.kinds import KINDS
 from shoal_guard.sweep.sweeping import DELETED, KEPT, LEFT, UNVERIFIED
 from shoal_local_aws.faults.kinds import Denied, Throttled
 from tests.local_aws.accounts import session_with
 
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.removal.ownership import KINDS
 from bootstrap.removal.sweep import find_resources, sweep
 from infra import policies, topology
 from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, command, make_bucket, oddly_named
@@ -191,8 +191,7 @@ def subnet_in(monkeypatch):
             owned=lambda *_: True,
             delete=lambda _, identifier, __: deleted.append(identifier),
         )
-        for place in ("bootstrap.removal.sweep.KINDS", "shoal_guard.sweep.sweeping.KINDS"):
-            monkeypatch.setattr(place, {"subnet": kind})
+        monkeypatch.setattr("shoal_guard.sweep.sweeping.KINDS", {"subnet": kind})
         return deleted
 
     return make

@@ -8,11 +8,12 @@ import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
+from shoal_guard.sweep.kinds import KINDS
 from shoal_guard.sweep.sweeping import DELETED, UNVERIFIED
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
 from bootstrap.nodes import boot_report
-from bootstrap.removal.ownership import KINDS, Ownership
+from bootstrap.removal.ownership import Ownership
 from bootstrap.removal.sweep import find_resources, sweep
 from common.errors import ShoalError
 from infra import topology

@@ -1,4 +1,4 @@
-"""Kinds of resources that a stack can leave behind in an account: the entries of `kinds.yaml`, in the order of
+"""Kinds of resources that a deployment can leave behind in an account: the entries of `kinds.yaml`, in the order of
 deletion.
 
 For a while, AWS still lists terminated instances and clusters, deleted NAT gateways and deleted stacks. They cost
@@ -6,7 +6,7 @@ nothing, so they are left out.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,15 +37,10 @@ class ResourceKind:
     identifier: str
     owned: Owned
     delete: Delete | None
-    cost: float | str | Mapping[str, Any] | None = None
+    costs: bool | str = False
     is_global: bool = False
     arn: str = ""
     cloudformation: str = ""
-    name: str = ""
-    lower_case: bool = False
-    made_of: Sequence[tuple[str, str, str]] = ()
-    is_snapshot: bool = False
-    is_foreign: bool = False
 
     def records(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
         """Yield the identifier and the record of each existing resource of this kind."""
@@ -66,9 +61,9 @@ class ResourceKind:
 
         An auto scaling group costs money only if it has instances. A gateway endpoint is free.
         """
-        if self.cost == "group":
+        if self.costs == "group":
             return bool(record.get("DesiredCapacity") or record.get("Instances"))
-        return self.cost is not None and not (self.cost == "endpoint" and record.get("VpcEndpointType") == "Gateway")
+        return bool(self.costs) and not (self.costs == "endpoint" and record.get("VpcEndpointType") == "Gateway")
 
 
 def is_being_deleted(record: ResourceRecord) -> bool:
@@ -77,7 +72,7 @@ def is_being_deleted(record: ResourceRecord) -> bool:
 
 
 def _state(record: ResourceRecord) -> str:
-    for key in ("State", "Status", "LifeCycleState", "StackStatus", "DBInstanceStatus"):
+    for key in ("State", "Status", "LifeCycleState", "StackStatus"):
         value = record.get(key)
         if isinstance(value, Mapping):
             value = value.get("Name") or value.get("State")
@@ -93,16 +88,10 @@ def _read(row: Mapping[str, Any]) -> ResourceKind:
         identifier=row["id"],
         owned=in_vpc(owned) if row.get("in vpc") else owned,
         delete=_deletion(row.get("delete")),
-        cost=row.get("cost"),
+        costs=row.get("costs", False),
         is_global=row.get("global", False),
         arn=row.get("arn", ""),
         cloudformation=row.get("stack", ""),
-        name=row.get("name", ""),
-        lower_case=row.get("lower case", False),
-        made_of=[(key, "(.+)", of) for key, of in row.get("snapshot of", {}).items()]
-        + [("", pattern, of) for pattern, of in row.get("log of", {}).items()],
-        is_snapshot="snapshot of" in row,
-        is_foreign=row.get("foreign", False),
     )
 
 

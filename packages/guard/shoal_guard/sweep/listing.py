@@ -6,10 +6,9 @@ For a while, AWS still lists terminated instances and clusters, deleted NAT gate
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from shoal_guard.errors import OwnershipUnknownError
-from shoal_guard.sweep.account import Account, ResourceRecord, reason_of
+from shoal_guard.sweep.account import Account, ResourceRecord
 from shoal_guard.sweep.owner import Owner, fetched_tags, generated_by, in_stack, in_vpc, listed_tags
 
 _SERVICE_ROLES = "/aws-service-role/"
@@ -83,15 +82,6 @@ def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[Res
         with suppress_error("FileSystemNotFound"):
             for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
                 yield {**record, "Tags": system.get("Tags")}
-
-
-def owns_load_balancer(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a load balancer's tags belong to the owner. This needs a call, because AWS's list has no tags."""
-    try:
-        found = owner.account.client("elbv2").describe_tags(ResourceArns=[record["LoadBalancerArn"]])
-    except (BotoCoreError, ClientError) as error:
-        raise OwnershipUnknownError(f"its tags are unreadable ({reason_of(error)})") from None
-    return any(owner.of(each["Tags"]) for each in found["TagDescriptions"])
 
 
 def owns_security_group(owner: Owner, record: ResourceRecord) -> bool:

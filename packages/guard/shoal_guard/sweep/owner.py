@@ -1,10 +1,11 @@
-"""Owners of resources, and functions that decide by tag, name or VPC whether a resource belongs to an owner.
+"""Owner of resources, and functions that decide by tag, name or VPC whether a resource belongs to an owner.
 
 Split generated CloudFormation names from their end, because a stack's name may contain dashes. Compare the whole name
 of the stack, because it may be the prefix of another stack's name. If AWS refuses an answer, ownership is unknown:
 raise OwnershipUnknownError, or add the source to `failed_sources`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -20,7 +21,7 @@ Kind = Any
 _AT_ONCE = 8
 _ABSENT = ("NoSuch", "NotFound", "DoesNotExist", "NonExistent")
 """Parts of error codes that mean that a resource has no tags or no longer exists."""
-_KEEP, _KEPT = "shoal:keep", ("true", "unfetched")
+_KEEP = "shoal:keep"
 """Tag of a bucket that must outlive its stack. With `true` the bucket is always kept. With `unfetched` it is kept while
 it contains runs that were not fetched.
 """
@@ -31,71 +32,56 @@ Owned = Callable[["Owner", ResourceRecord], bool]
 ownership is unknown."""
 
 
-class Owner:
+class Owner(ABC):
     """An owner of resources in an account. A subclass defines by which tags and names the resources are recognised."""
 
-    stack = ""
-    """Name of the stack for which CloudFormation generated names; empty if such a name alone does not prove
-    ownership."""
+    stack: str
+    """Name of the owner's stack."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
         self.failed_sources: dict[str, str] = {}
         """Sources that did not answer, with the reason for each."""
 
+    @abstractmethod
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
         """Return whether these tags, in any of AWS's formats, belong to the owner."""
-        raise NotImplementedError
 
-    def may_own(self, _record: ResourceRecord) -> bool:
+    @abstractmethod
+    def may_own(self, record: ResourceRecord) -> bool:
         """Return whether the resource of this record may belong to the owner, so that its tags should be fetched."""
-        return True
 
-    def has_name(self, _cloudformation: str, _name: str) -> bool:
+    @abstractmethod
+    def has_name(self, cloudformation: str, name: str) -> bool:
         """Return whether the name alone proves that a resource of this CloudFormation type belongs to the owner."""
-        return False
 
-    def owns_by_name(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> bool:
-        """Return whether a resource of this kind belongs to the owner according to any record of its name."""
-        return False
-
-    def stack_of(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> tuple[str, bool]:
-        """Return the name of a resource's stack, and whether this is an existing stack of another owner."""
-        return "", False
-
+    @abstractmethod
     def why_kept(self, bucket: str) -> tuple[str, Sequence[str]]:
         """Return the reason why a bucket of the owner must be kept, and the runs that were not fetched.
 
         The reason is empty if the bucket may be deleted. Raises OwnershipUnknownError if the bucket's tags or data are
         unreadable.
         """
-        try:
-            keep = keep_tag(self.account, bucket)
-        except (BotoCoreError, ClientError) as error:
-            raise keep_unknown(error) from None
-        if keep not in _KEPT:
-            return "", ()
-        return f"its tag {_KEEP}={keep} keeps it; remove the tag to allow its deletion", ()
 
-    def may_empty(self, _bucket: str) -> bool:
+    @abstractmethod
+    def may_empty(self, bucket: str) -> bool:
         """Return whether a bucket may be emptied before its deletion. Otherwise it is deleted only if it is empty."""
-        return True
 
     @property
+    @abstractmethod
     def networks(self) -> set[str]:
         """Ids of the owner's VPCs. All resources in them belong to the owner."""
-        return set()
 
     @property
+    @abstractmethod
     def arns(self) -> Sequence[str]:
         """ARNs of the owner's resources that AWS's tagging service lists. The service omits some types, and lists some
         deleted resources."""
-        return ()
 
     @property
+    @abstractmethod
     def stack_resources(self) -> set[tuple[str, str]]:
         """Types and identifiers of the resources of the owner's stacks, including stacks deleted within 90 days."""
-        return set()
 
     def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
         """Return whether a global resource with the owner's name or tag belongs to the stack in this region.
@@ -123,11 +109,10 @@ class Owner:
 
     @cached_property
     def _regions(self) -> tuple[str | None, str]:
-        there, unchecked = ask_other_regions(self.account, self._stack_exists)
+        there, unchecked = ask_other_regions(
+            self.account, lambda cloudformation: describe_stack(cloudformation, self.stack) is not None
+        )
         return next((region for region, exists in there.items() if exists), None), unchecked
-
-    def _stack_exists(self, cloudformation: Any) -> bool:
-        return describe_stack(cloudformation, self.stack) is not None
 
     def try_source(self, source: str, call: Callable[[], _Answer], default: _Answer) -> _Answer:
         """Return the result of `call()`. If it fails, record `source` in `failed_sources` and return `default`."""
@@ -235,5 +220,5 @@ def in_stack(cloudformation: str, name: str) -> Owned:
 
 
 def never_owned(_owner: Owner, _record: ResourceRecord) -> bool:
-    """Return False. Resources of this kind are found only by the tagging service or by CloudFormation's records."""
+    """Return False. Only the tagging service finds resources of this kind."""
     return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shoal_guard.errors import NameOnlyError, OwnershipUnknownError, SweepError
+from shoal_guard.errors import OwnershipUnknownError, SweepError
 from shoal_guard.sweep.account import Account, ResourceRecord, reason_of
 from shoal_guard.sweep.kinds import KINDS, ResourceKind, is_being_deleted
 from shoal_guard.sweep.owner import Owner
@@ -63,19 +63,13 @@ class FoundResource:
         return self.kind, self.identifier
 
 
-def find_owned(
-    owner: Owner, kinds: Iterable[str] = KINDS, *, progress: Callable[[str], None] = lambda _kind: None
-) -> list[FoundResource]:
-    """Return the owner's resources of these kinds in the order of deletion, and then the resources that only the
-    tagging service lists.
+def find_owned(owner: Owner) -> list[FoundResource]:
+    """Return the owner's resources in the order of deletion, and then those that only the tagging service lists.
 
     Resources that must be kept have the outcome KEPT. If a service does not list a kind, the result has one entry for
-    it, with the outcome UNVERIFIED. `progress` is called with the name of each kind before the kind is listed.
+    it, with the outcome UNVERIFIED.
     """
-    found: list[FoundResource] = []
-    for name in kinds:
-        progress(name)
-        found += of_kind(owner, name)
+    found = [thing for name in KINDS for thing in of_kind(owner, name)]
     return [*found, *_unlisted(owner)]
 
 
@@ -133,11 +127,7 @@ def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) 
     try:
         if not _is_ours(owner, kind, identifier, record):
             return
-        stack, is_of_another = owner.stack_of(kind, identifier, record)
-        if is_of_another:
-            thing.outcome = KEPT
-            thing.why = f"the existing stack {stack} owns it; it is deleted with that stack"
-        elif is_being_deleted(record):
+        if is_being_deleted(record):
             thing.outcome = BEING_DELETED
         elif kind.delete is None:
             thing.outcome, thing.why = (
@@ -146,8 +136,6 @@ def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) 
             )
         else:
             _mark_if_kept(owner, thing)
-    except NameOnlyError as error:
-        thing.outcome, thing.why = UNVERIFIED, str(error)
     except OwnershipUnknownError as error:
         thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
     yield thing
@@ -160,7 +148,7 @@ def _is_ours(owner: Owner, kind: ResourceKind, identifier: str, record: Resource
     """
     unknown = None
     try:  # without a record, only the tagging service can assign the resource
-        ours = bool(record) and (kind.owned(owner, record) or owner.owns_by_name(kind, identifier, record))
+        ours = bool(record) and kind.owned(owner, record)
     except OwnershipUnknownError as error:
         ours, unknown = False, error
     if not ours and identifier not in map(kind.identifier_in, owner.arns):

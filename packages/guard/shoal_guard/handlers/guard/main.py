@@ -83,10 +83,10 @@ def handler(event: dict[str, Any], context: object) -> None:
         if action.kind == "notify":
             guard_round.attempt(partial(_notify, settings, action), None)
     if after is not None and after != account:
-        _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
         if extension is not None:  # otherwise it was unreadable, and may contain a higher amount than `after`
             guard_round.attempt(partial(_store_account, settings, after), None)
         if settings.copy:
+            _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
             guard_round.attempt(partial(_copy, settings, after, extension), None)
     for action in actions:
         _logger.info("%s %s %s", action.kind, action.subject, action.text)
@@ -173,6 +173,7 @@ def _observe(
     groups = guard_round.attempt(partial(_groups_with_nodes, settings, names), no_groups)
     may_run = groups or guard_round.failures  # unreadable groups may have nodes
     ended_run, is_active = guard_round.attempt(partial(_runs, settings), ("", True)) if may_run else ("", False)
+    nodes = partial(_nodes, settings, now, guard_round, names, single_instances)
     observations = [guard_round.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,
@@ -181,7 +182,7 @@ def _observe(
         persistent_groups=[name for name, is_persistent in groups.items() if is_persistent],
         ended_run=ended_run,
         run_is_active=is_active,
-        nodes=guard_round.attempt(partial(_nodes, settings, now, guard_round, names, single_instances), []),
+        nodes=guard_round.attempt(nodes, []) if settings.bucket else [],
         clusters=[cluster for cluster in observations if cluster],
         jobs=guard_round.attempt(partial(_jobs, settings), []) if settings.jobs else [],
         by_use=guard_round.attempt(
@@ -271,7 +272,7 @@ def _nodes(
     reports = guard_round.attempt(partial(_last_reports, settings), current_reports) if instances else {}
     return [
         ObservedNode(
-            price=settings.price(settings.gpu, each["InstanceType"]),
+            price=settings.gpu.get(each["InstanceType"], 0.0),
             since=each["LaunchTime"],
             last_report=reports.get(each["InstanceId"]),
             boot=METAL_BOOT if ".metal" in each["InstanceType"] else BOOT,
@@ -283,8 +284,6 @@ def _nodes(
 def _last_reports(settings: GuardSettings) -> dict[str, datetime]:
     """Return the time of each node's last report of boot or work, by instance id, from the objects that nodes write."""
     found: dict[str, datetime] = {}
-    if not settings.bucket:
-        return found
     pages = _client("s3").get_paginator("list_objects_v2")
     for page in pages.paginate(Bucket=settings.bucket, Prefix=settings.nodes_prefix):
         for each in page.get("Contents", ()):
@@ -311,7 +310,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
         idle_values=idle_values(_client("cloudwatch"), settings, now, identifier) if is_waiting else (),
         machines=[
             ObservedMachine(
-                price=settings.price(settings.emr, node["InstanceType"]),
+                price=settings.emr.get(node["InstanceType"], 0.0),
                 since=node["Status"].get("Timeline", {}).get("CreationDateTime", created),
             )
             for page in nodes

@@ -40,9 +40,9 @@ class GuardSettings:
     """Name of the Systems Manager parameter with the extension in hours."""
     max_hours: float
     idle_minutes: float
-    gpu: Mapping[str, float]
-    emr: Mapping[str, float]
-    standing: float
+    gpu: Mapping[str, float] = field(default_factory=dict)
+    emr: Mapping[str, float] = field(default_factory=dict)
+    standing: float = 0.0
     """Dollars per hour of the resources that run until the stack is deleted."""
     by_use: Mapping[str, float] = field(default_factory=dict)
     """Dollars per GiB: `efs_read_gib`, `efs_write_gib`, `nat_gib`. A missing price counts as 0."""
@@ -52,7 +52,7 @@ class GuardSettings:
     """Dollars per hour of one training job with all its instances."""
     bucket: str = ""
     """Name of the data bucket, in which nodes report their work. It is empty for a stack that is not a Shoal
-    deployment. The nodes of such a stack never count as idle."""
+    deployment. The guard of such a stack counts no dollars."""
     nodes_prefix: str = ""
     requests: str = ""
     """Key of the document with the requested runs."""
@@ -78,24 +78,12 @@ class GuardSettings:
         """Participle for messages that names the event from which the age of the stack counts."""
         return "created" if self.bucket else "first guarded"
 
-    def price(self, of: Mapping[str, float], instance_type: str) -> float:
-        """Return the price of an instance type in dollars per hour, from the prices `of`.
-
-        In a stack that is not a Shoal deployment, an unknown type costs as much as the most expensive known type.
-        """
-        return of.get(instance_type, 0.0 if self.bucket else max(of.values(), default=0.0))
-
     @property
     def extend_command(self) -> str:
         """Shell command that extends the life of the stack."""
         if self.bucket:
             return f"shoal extend {self.deployment} --hours 4"
         return f"aws ssm put-parameter --overwrite --name {self.extension} --value HOURS_TO_ADD_IN_ALL"
-
-    @property
-    def budget_place(self) -> str:
-        """Phrase for messages that names where the owner sets the budget."""
-        return "in the topology's `guard`" if self.bucket else "of its Guard"
 
     @property
     def idle(self) -> timedelta:
@@ -185,10 +173,11 @@ def decide(
     """
     if account is None:
         return None, _end_idle(settings, now, observed)
-    if not settings.bucket:
+    if settings.bucket:
+        account = charged(settings, now, account, observed)
+    else:
         account = replace(account, since=account.since or now)
         observed = replace(observed, created=account.since or now)
-    account = charged(settings, now, account, observed)
     actions: list[Action] = []
     reached = None
     for limit in limits(settings, now, account, observed):
@@ -245,12 +234,7 @@ def charged(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> bool:
-    """Return whether a node's start and its last report of boot or work are both too long ago.
-
-    Return False for a stack that is not a Shoal deployment, because its nodes do not report.
-    """
-    if not settings.bucket:
-        return False
+    """Return whether a node's start and its last report of boot or work are both too long ago."""
     patience = settings.idle if node.last_report else max(settings.idle, node.boot)
     return now - max(node.since, node.last_report or node.since) >= patience
 
@@ -289,8 +273,8 @@ def limits(settings: GuardSettings, now: datetime, account: GuardState, observed
         due = (
             now if is_spent else (account.as_of or now) + timedelta(hours=left / account.rate) if account.rate else None
         )
-        first = "stop an active run, then " if settings.bucket else ""  # `shoal deploy` refuses while a run is active
-        remedy = f"To keep it, {first}raise `budget` {settings.budget_place} and deploy again."
+        # `shoal deploy` refuses while a run is active
+        remedy = "To keep it, stop an active run, then raise `budget` in the topology's `guard` and deploy again."
         yield Limit(
             name="budget",
             value=f"{settings.budget:.2f}",
@@ -365,6 +349,8 @@ def _notify(subject: str, text: str) -> Action:
 
 
 def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
+    if not settings.bucket:
+        return "The deletion includes all data, except resources that the stack retains."
     fetch = f"shoal fetch {settings.deployment} --output FOLDER"
     data = {
         True: f"The bucket {settings.bucket} is kept, with its datasets and models.",
@@ -375,8 +361,7 @@ def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
     spent = f"Spent so far: at most ${account.spent:,.2f}"
     if settings.unpriced:
         spent += f", without resources of unknown price ({settings.unpriced})"
-    stack_data = "The deletion includes all data, except resources that the stack retains."
-    return f"{data[settings.keep] if settings.bucket else stack_data}\n{spent}."
+    return f"{data[settings.keep]}\n{spent}."
 
 
 def _clock(time: datetime) -> str:
