@@ -239,9 +239,6 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     ),
     "efs file system": Planter.system,
     "efs mount target": lambda p: p.client("efs").create_mount_target(FileSystemId=p.system(), SubnetId=p.subnet()),
-    "efs access point": lambda p: p.client("efs").create_access_point(
-        FileSystemId=p.system(), ClientToken=p.name, Tags=p.tags
-    ),
     "s3 bucket": bucket,
     "lambda function": function,
     "log group": lambda p: p.client("logs").create_log_group(logGroupName=p.name, tags=p.pairs),
@@ -253,9 +250,7 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     "sns subscription": lambda p: p.client("sns").subscribe(
         TopicArn=p.topic(), Protocol="email", Endpoint="me@example.org"
     ),
-    "sqs queue": lambda p: p.client("sqs").create_queue(QueueName=p.name, tags=p.pairs),
     "cloudwatch alarm": alarm,
-    "secret": lambda p: p.client("secretsmanager").create_secret(Name=p.name, SecretString="x", Tags=p.tags),
     "budget": budget,
     "iam role": Planter.role,
     "iam instance profile": profile,

@@ -39,9 +39,7 @@ def account():
 
 RECORDS = {
     "vpc": lambda deployment: {"Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]},
-    "network acl": lambda deployment: {"Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]},
     "emr security configuration": lambda deployment: {"Name": f"Shoal-{deployment}-Security12345678-ABC"},
-    "schedule": lambda deployment: {"Name": f"Shoal-{deployment}-Clock12345678-ABC"},
     "budget": lambda deployment: {"BudgetName": topology.budget_name(deployment, "us-east-1")},
     "iam instance profile": lambda deployment: {
         "InstanceProfileName": f"Shoal-{deployment}-Profile12345678-ABC",

@@ -8,7 +8,6 @@ resource.
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -23,22 +22,14 @@ Delete = Callable[[Account, str, ResourceRecord], None]
 def delete_call(service: str, operation: str, **parameters: str | list[str] | bool) -> Delete:
     """Return a function that deletes a resource with one call of an operation.
 
-    A value in `parameters` is a key of the resource's record, or `id` for its identifier. `[key]` passes a list with
-    the value. True is passed unchanged.
+    A value in `parameters` is `id` for the resource's identifier, `[id]` for a list with it, or True.
     """
 
-    def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
-        values: dict[str, Any] = {}
-        fields = {**record, "id": identifier}
-        for name, key in parameters.items():
-            if isinstance(key, bool):
-                values[name] = key
-                continue
-            field = key if isinstance(key, str) else key[0]
-            value = fields.get(field)
-            if value is None:  # only the tagging service lists the resource, so it has no record
-                raise SweepError(f"its deletion needs its {field}, but no list call of the service returned this field")
-            values[name] = value if isinstance(key, str) else [value]
+    def delete(account: Account, identifier: str, _record: ResourceRecord) -> None:
+        values = {
+            name: identifier if value == "id" else [identifier] if value == ["id"] else value
+            for name, value in parameters.items()
+        }
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
             raise SweepError(refused["Error"]["Message"])
@@ -164,9 +155,3 @@ def rule(account: Account, name: str, _record: ResourceRecord) -> None:
 
 def budget(account: Account, name: str, _record: ResourceRecord) -> None:
     account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)
-
-
-def layer(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete all versions of a Lambda layer."""
-    for version in account.items("lambda", "list_layer_versions", "LayerVersions", LayerName=name):
-        account.client("lambda").delete_layer_version(LayerName=name, VersionNumber=version["Version"])

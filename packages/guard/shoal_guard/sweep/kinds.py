@@ -25,7 +25,6 @@ _BEING_DELETED = (
     "terminating",
     "delete in progress",
     "delete_in_progress",
-    "pendingdeletion",
 )
 
 
@@ -99,10 +98,7 @@ def _listing(written: str | list[Any]) -> Callable[[Account], Iterator[ResourceR
     if isinstance(written, str):
         return getattr(listing, written)  # type: ignore[no-any-return]
     service, operation, key, *parameters = written
-    return lambda account: (
-        {"Name": each} if isinstance(each, str) else each
-        for each in account.items(service, operation, key, **dict(*parameters))
-    )
+    return lambda account: account.items(service, operation, key, **dict(*parameters))
 
 
 def _owner(row: Mapping[str, Any]) -> Owned:

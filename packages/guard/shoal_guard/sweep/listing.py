@@ -31,22 +31,19 @@ def training_jobs(account: Account) -> Iterator[ResourceRecord]:
 
 
 def mount_targets(account: Account) -> Iterator[ResourceRecord]:
-    return _of_file_systems(account, "describe_mount_targets", "MountTargets")
-
-
-def access_points(account: Account) -> Iterator[ResourceRecord]:
-    return _of_file_systems(account, "describe_access_points", "AccessPoints")
+    """Yield the mount targets of all EFS file systems, each with the tags of its file system."""
+    for system in account.items("efs", "describe_file_systems", "FileSystems"):
+        with suppress_error("FileSystemNotFound"):
+            for record in account.items(
+                "efs", "describe_mount_targets", "MountTargets", FileSystemId=system["FileSystemId"]
+            ):
+                yield {**record, "Tags": system.get("Tags")}
 
 
 def buckets(account: Account) -> Iterator[ResourceRecord]:
     """Yield the buckets of this region. The request filters by region, because otherwise S3 lists the buckets of all
     regions and does not say in which region a bucket is."""
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
-
-
-def queues(account: Account) -> Iterator[ResourceRecord]:
-    urls = account.items("sqs", "list_queues", "QueueUrls")
-    return ({"Name": url.rpartition("/")[2], "Url": url} for url in urls)
 
 
 def budgets(account: Account) -> Iterator[ResourceRecord]:
@@ -57,31 +54,6 @@ def roles(account: Account) -> Iterator[ResourceRecord]:
     """Return the account's roles without AWS's service-linked roles."""
     roles = account.items("iam", "list_roles", "Roles")
     return (role for role in roles if not role["Path"].startswith(_SERVICE_ROLES))
-
-
-def customer_keys(account: Account) -> Iterator[ResourceRecord]:
-    """Yield the customer managed KMS keys. AWS managed keys are left out, because they cost nothing.
-
-    A key counts as existing if its policy forbids reading its state, or if it is pending deletion.
-    """
-    for key in account.items("kms", "list_keys", "Keys"):
-        with suppress_error("NotFoundException"):
-            try:
-                found = account.client("kms").describe_key(KeyId=key["KeyId"])["KeyMetadata"]
-            except ClientError as error:
-                if error.response["Error"]["Code"] != "AccessDeniedException":
-                    raise
-                found = {"KeyManager": "CUSTOMER"}
-            if found["KeyManager"] == "CUSTOMER":
-                yield {"KeyId": key["KeyId"], "State": found.get("KeyState", "")}
-
-
-def _of_file_systems(account: Account, operation: str, key: str) -> Iterator[ResourceRecord]:
-    """Yield the resources of all EFS file systems, such as mount targets, each with the tags of its file system."""
-    for system in account.items("efs", "describe_file_systems", "FileSystems"):
-        with suppress_error("FileSystemNotFound"):
-            for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
-                yield {**record, "Tags": system.get("Tags")}
 
 
 def owns_security_group(owner: Owner, record: ResourceRecord) -> bool:

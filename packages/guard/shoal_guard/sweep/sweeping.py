@@ -55,8 +55,7 @@ class FoundResource:
 
     @property
     def is_pending(self) -> bool:
-        kind = KINDS.get(self.kind)
-        return self.outcome in (FOUND, LEFT, BEING_DELETED) and kind is not None and bool(kind.delete)
+        return self.outcome in (FOUND, LEFT, BEING_DELETED) and self.kind in KINDS
 
     @property
     def key(self) -> tuple[str, str]:
@@ -129,11 +128,6 @@ def _if_owned(owner: Owner, name: str, identifier: str, record: ResourceRecord) 
             return
         if is_being_deleted(record):
             thing.outcome = BEING_DELETED
-        elif kind.delete is None:
-            thing.outcome, thing.why = (
-                LEFT,
-                "the sweep does not delete this kind; delete it yourself if you do not need it",
-            )
         else:
             _mark_if_kept(owner, thing)
     except OwnershipUnknownError as error:
