@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
-from shoal_guard import price_lists as plain
 
+from infra import price_lists as plain
 from infra.topology_error import TopologyError
 
 PRICES = plain.PRICES

@@ -50,7 +50,7 @@ _SHIPPED = """\
 
 [Choose a topology](../how-to/choose-a-topology.md) helps to choose one of these topologies in `topologies/`.
 
-Prices are in dollars per hour, on demand, in us-east-1, from `packages/guard/shoal_guard/prices/`. Spot nodes count at
+Prices are in dollars per hour, on demand, in us-east-1, from `infra/prices/`. Spot nodes count at
 on-demand prices, which spot prices do not exceed. S3 and EFS are charged by use, in addition to these prices.
 
 - **Waiting**: between the deployment and a training run. The EMR cluster runs, but no GPU nodes.

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.price_lists import Prices
 
 from bootstrap.aws import account
 from bootstrap.cli.aws_errors import sentence
@@ -29,6 +28,7 @@ from infra import caller, catalog
 from infra.catalog import PriceList
 from infra.managed_spec import PREFIX
 from infra.parts import known_region
+from infra.price_lists import Prices
 from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
