@@ -153,8 +153,7 @@ def find(name: str) -> InstanceType:
     types = catalog().types
     if name not in types:
         raise TopologyError(
-            f"'{name}' is not an instance type of the catalogue; did you mean {similar(name.lower(), list(types))}? "
-            "`shoal catalog` lists them all."
+            f"'{name}' is not an instance type that Shoal knows; did you mean {similar(name.lower(), list(types))}?"
         )
     return types[name]
 

@@ -13,7 +13,7 @@ import click
 
 from bootstrap.aws.cdk import TOPOLOGIES
 from bootstrap.cli.commands import COMMANDS
-from infra import cost
+from infra import catalog, cost
 from infra.schema import schema
 from infra.topology import load, names
 from trainer.output import lines, summary
@@ -61,6 +61,20 @@ the reference system.
 
 | topology | description | waiting | everything running |
 |---|---|---|---|
+"""
+_INSTANCE_TYPES = """\
+# Instance types
+
+A topology can name these types. AWS no longer starts a type that has a replacement.
+
+- **Network**: Gbit/s of one network card, without bursts. EFA uses several cards.
+- **Prices**: dollars per hour in us-east-1, on demand, on {date}. The source is {source}. A node of an EMR cluster also
+  costs EMR's surcharge.
+
+The files in `packages/guard/shoal_guard/prices/` have the prices and zones of each region.
+
+| type | vCPUs | GiB | GPUs | capability | network | with EFA | price | EMR | replacement |
+|---|---|---|---|---|---|---|---|---|---|
 """
 _RECORD = """\
 # Record and summary of a run
@@ -145,6 +159,30 @@ def _shipped(name: str) -> str:
     spec = load(name, TOPOLOGIES)
     waiting = sum(row.hourly for row in cost.rows(spec) if row.since != "train")
     return f"| `{name}` | {_line(spec.description)} | {waiting:.2f} | {cost.hourly(spec):.2f} |\n"
+
+
+def instance_types() -> str:
+    """Return a Markdown page with one table row per instance type: hardware, and prices in us-east-1."""
+    prices = catalog.prices("us-east-1")
+    rows = (_instance_type(kind, prices) for kind in catalog.catalog().types.values())
+    return _INSTANCE_TYPES.format(date=prices.date, source=prices.source) + "".join(rows)
+
+
+def _instance_type(kind: catalog.InstanceType, prices: catalog.PriceList) -> str:
+    gpu, efa, retired = kind.gpu, kind.efa, kind.retired
+    cells = (
+        kind.name,
+        kind.vcpu,
+        f"{kind.memory:g}",
+        f"{gpu.count} x {gpu.name}, {gpu.memory:g} GiB" if gpu else "",
+        gpu.capability if gpu else "",
+        f"{kind.network:g}",
+        f"{efa.network:g}" if efa else "",
+        prices.instances.get(kind.name, ""),
+        prices.emr.get(kind.name, ""),
+        f"{retired.successor}, since {retired.since}" if retired else "",
+    )
+    return f"| {' | '.join(map(str, cells))} |\n"
 
 
 def record() -> str:

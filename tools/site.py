@@ -24,6 +24,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": reference.commands,
     "reference/topology.md": reference.topology,
     "reference/shipped-topologies.md": reference.shipped_topologies,
+    "reference/instance-types.md": reference.instance_types,
     "reference/record.md": reference.record,
     "reference/permissions.md": permissions.page,
     "reference/beliefs.md": beliefs.page,

@@ -46,7 +46,6 @@ COMMANDS = {
     "fetch": ("bootstrap.cli.deployments.fetch", "copy results of training runs to this machine"),
     "destroy": ("bootstrap.cli.deployments.destroy", "delete a deployment, and verify that nothing is left"),
     "demo": ("bootstrap.cli.deployments.demo", "run a deployment from start to end on this machine"),
-    "catalog": ("bootstrap.cli.deployments.catalog", "list instance types and their prices"),
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
     "completion": ("bootstrap.cli.completion", "print the shell code for tab completion"),
 }

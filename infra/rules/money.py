@@ -45,7 +45,7 @@ def not_offered(plan: PreflightInput) -> Iterator[str]:
         if prices.zones and name not in prices.zones and not catalog.find(name).retired:
             yield (
                 f"{name}: EC2 did not offer this type in {plan.topology.region} on {prices.date}; use a different "
-                f"type or region. `shoal catalog --region {plan.topology.region}` lists the types of the region."
+                "type or region."
             )
 
 

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from bootstrap.cli.commands import COMMANDS
+from infra import catalog
 from infra.policies import MOST_CHARACTERS, POLICIES, document
 from infra.schema import schema
 from tools import reference
@@ -35,6 +36,13 @@ def test_the_page_of_a_topology_shows_every_field_of_every_part() -> None:
     for title, part in parts.items():
         section = page.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
         assert [field for field in part["properties"] if f"\n| `{field}` |" not in section] == []
+
+
+def test_the_page_of_instance_types_shows_hardware_prices_and_replacements() -> None:
+    _, table = reference.instance_types().split("|---|\n")
+    assert [row.split(" | ")[0] for row in table.splitlines()] == [f"| {name}" for name in catalog.catalog().types]
+    p3 = "| p3.8xlarge | 32 | 244 | 4 x V100, 16 GiB | 7.0 | 10 |  | 12.24 |  | g6e.12xlarge, since 2025-12-20 |"
+    assert p3 in table.splitlines()
 
 
 def test_the_page_of_the_record_shows_every_kind_and_field() -> None:

@@ -1,1 +1,1 @@
-"""Commands about deployments, their runs, and the catalogue of AWS instance types."""
+"""Commands about deployments and their runs."""

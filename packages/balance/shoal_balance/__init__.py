@@ -5,7 +5,6 @@
 | `shoal_balance` | order of rows, split, balancers: arithmetic with numpy, the same on every rank |
 | `shoal_balance.torch` | `BalancedBatches`, a batch sampler for any PyTorch program |
 | `shoal_balance.transformers` | `BalancedTrainer`, for Hugging Face's Trainer |
-| `shoal_balance.lightning` | `Balance`, a callback for Lightning's Trainer |
 
 `import shoal_balance` does not import torch, so a program that only orders and splits rows starts fast.
 """

@@ -1,11 +1,10 @@
-"""`shoal plan --rows` predicts time and cost of the work and compares topologies; `shoal catalog` lists types."""
+"""`shoal plan --rows` predicts time and cost of the work and compares topologies."""
 
 import json
 
 import pytest
 
 from bootstrap.cli.deployments.plan import _read_size
-from infra import catalog
 from tests.bootstrap.cli.command import shoal_here
 
 REFERENCE = ("--rows", "21300000", "--epochs", "10", "--raw-bytes", "92.45GB")
@@ -41,31 +40,6 @@ def test_times_of_a_small_job_are_in_minutes_and_seconds() -> None:
     (here,) = [line for line in text.splitlines() if line.startswith("this machine")]
     assert " seconds (" in here
     assert " minutes (" in text
-
-
-def test_the_catalog_lists_each_type_and_the_price_list() -> None:
-    types, prices = (part.splitlines() for part in printed("catalog").split("\n\n"))
-    assert len(types) == 2 + len(catalog.catalog().types)
-    (old,) = (line for line in types if line.startswith("p3.8xlarge"))
-    hardware = ["p3.8xlarge", "32", "244", "4", "x", "V100,", "16", "GiB", "7.0", "10", "12.24"]
-    assert old.split() == [*hardware, *["since", "2025-12-20;", "use", "g6e.12xlarge"]]
-    retired = [each for each in catalog.catalog().types.values() if each.retired]
-    assert sum("; use " in line for line in types) == len(retired)
-    assert f"prices of us-east-1, {catalog.prices('us-east-1').date}" in prices[0]
-
-
-def test_a_region_without_prices_shows_hardware_and_how_to_fetch_prices() -> None:
-    text = printed("catalog", "--region", "sa-east-1")
-    assert "g5.xlarge" in text
-    assert "`make prices REGION=sa-east-1` fetches" in text
-    assert json.loads(printed("catalog", "--region", "sa-east-1", "--json"))["source"] == "none are known"
-
-
-def test_the_catalog_can_be_filtered_and_printed_as_json() -> None:
-    gpus = json.loads(printed("catalog", "--json", "--gpu"))["types"]
-    assert {row["name"] for row in gpus} == {each.name for each in catalog.catalog().types.values() if each.gpu}
-    (old,) = (row for row in gpus if row["name"] == "g3.4xlarge")
-    assert (old["hourly"], old["retired"]["successor"]) == (1.14, "g5.xlarge")
 
 
 @pytest.mark.parametrize(
