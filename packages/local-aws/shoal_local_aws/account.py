@@ -57,7 +57,7 @@ def use_emulator(running: EmbeddedAws) -> Iterator[None]:
 
 
 def raise_quotas(*regions: str) -> None:
-    """Raise all quotas of the account in the given regions (default: the region of this process's AWS clients).
+    """Raise all quotas of the account in these `regions` (default: the region of this process's AWS clients).
 
     An emulated account is new. Without higher quotas, it starts no instance with a GPU and no training job.
     """

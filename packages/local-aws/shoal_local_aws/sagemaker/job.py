@@ -1,9 +1,7 @@
 """Runs one training job: downloads data into containers, runs them, and uploads their results.
 
-A container is an emulated machine. A folder stands for its /opt/ml. SAGEMAKER_BASE_DIR names this folder, and AWS's
-toolkit reads the variable. In place of AWS's own image the container runs this Python interpreter; no other image is
-emulated. The request defines the entry point. With network isolation, the container has no access to AWS's services.
-All hosts have the loopback address.
+A container is an emulated machine. A folder stands for its /opt/ml. SAGEMAKER_BASE_DIR names it, for AWS's toolkit. In
+place of AWS's image the container runs this Python interpreter. All hosts have the loopback address.
 """
 
 import io
@@ -28,6 +26,7 @@ from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import JobInterrupted, NoCapacity
 from shoal_local_aws.nodes.machine import Machine, Machines
 from shoal_local_aws.permissions import identities
+from shoal_local_aws.sagemaker import JobError
 from shoal_local_aws.seams import requests
 from shoal_local_aws.seams.lookup import Record
 from shoal_local_aws.service import acting_as, client
@@ -48,14 +47,9 @@ _AWS_IMAGE = re.compile(
     r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/(pytorch:\d+\.\d+\.\d+-(cu\d+|cpu)-amzn2023-sagemaker|"
     r"pytorch-training:\d+\.\d+\.\d+-(gpu-py\d+-cu\d+|cpu-py\d+)-ubuntu\d+\.\d+-sagemaker)"
 )
-"""Addresses of AWS's images. The tags of the two repositories differ. (github.com/aws/deep-learning-containers,
-docs/src/data/pytorch and docs/src/data/pytorch-training, read on 2026-11-30)"""
+"""Addresses of AWS's images (github.com/aws/deep-learning-containers, docs/src/data, read on 2026-11-30)."""
 _RESOLVER = Path(__file__).with_name("container")
 """Folder with the Python module that resolves host names in a container, in place of /etc/hosts."""
-
-
-class JobError(Exception):
-    """The training job failed. The message is the job's `FailureReason`."""
 
 
 @dataclass(kw_only=True)

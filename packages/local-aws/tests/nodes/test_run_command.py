@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError, WaiterError
 from shoal_local_aws.aws import ACCOUNT, REGION
 from tests.local_aws.accounts import session_with
 
+pytestmark = pytest.mark.usefixtures("raised_quotas")
 SHELL = "AWS-RunShellScript"
 IMAGE = "ami-0a1b2c3d4e5f60718"
 CORE = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
@@ -25,7 +26,7 @@ def launched(profile="nodes", **more):
 
 
 @pytest.fixture(scope="module")
-def node(aws):
+def node(raised_quotas):
     tags = [{"Key": "team", "Value": "fish"}]
     return launched(TagSpecifications=[{"ResourceType": "instance", "Tags": tags}])
 
