@@ -57,9 +57,15 @@ def use_emulator(running: EmbeddedAws) -> Iterator[None]:
 
 
 def raise_quotas(*regions: str) -> None:
-    """Raise all quotas of the account in these `regions` (default: the region of this process's AWS clients).
+    """Raise all quotas of the emulated account.
 
-    An emulated account is new. Without higher quotas, it starts no instance with a GPU and no training job.
+    The account is new. Without higher quotas, it starts no instance with a GPU and no training job.
+
+    Args:
+        regions: Names of regions. Default: the region of this process's AWS clients.
+
+    Raises:
+        botocore.exceptions.BotoCoreError: No emulator runs.
     """
     for region in regions or (None,):
         quotas = boto3.client("service-quotas", region_name=region)
