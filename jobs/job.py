@@ -117,6 +117,8 @@ class ReviewsJob(MRJob):
         if options.runner == "emr":
             self._set_default("cloud_tmp_dir", f"{self.plan.work}/mrjob/")
             self._set_default("region", s3.client().meta.region_name)  # mrjob's own default is us-west-2
+            # Else mrjob waits up to ten minutes for the logs of each step. Tasks write their errors to the work folder.
+            self._set_default("read_logs", False)
         if options.runner not in _CLUSTERS:
             options.cmdenv["PYTHONPATH"] = str(Path(__file__).parents[1])
         return super().make_runner()
@@ -124,7 +126,7 @@ class ReviewsJob(MRJob):
     def _set_default(self, name: str, value: Any) -> None:
         """Set an option of mrjob that neither the command line nor a configuration file sets."""
         read = load_opts_from_mrjob_confs(self.options.runner, self.options.conf_paths)
-        if getattr(self.options, name, None) is None and not any(options.get(name) for _, options in read):
+        if getattr(self.options, name, None) is None and all(options.get(name) is None for _, options in read):
             setattr(self.options, name, value)
 
     def run_job(self) -> None:

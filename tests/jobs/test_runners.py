@@ -98,7 +98,7 @@ def test_every_runner_makes_the_dataset_of_shoal_preprocess(tmp_path: Path, aws)
     cluster = deployment().output(topology.OUTPUT_CLUSTER_ID)
     for path in folder.iterdir():
         s3.upload_file(str(path), "raw", path.name)
-    (tmp_path / "mrjob.conf").write_text("runners: {emr: {check_cluster_every: 1, read_logs: false}}")
+    (tmp_path / "mrjob.conf").write_text("runners: {emr: {check_cluster_every: 1}}")
     options = ("-r", "emr", "--cluster-id", cluster, "s3://raw/*", "--output-dir", "s3://data/emr")
     options += ("-D", "mapreduce.job.reduces=2")
     done = typed("-m", "jobs.dataset", *options, folder=ROOT, MRJOB_CONF=str(tmp_path / "mrjob.conf"))
