@@ -82,7 +82,9 @@ class CommandUser:
     def environment(self) -> dict[str, str]:
         roots = (self.repository, *self.repository.glob("packages/*"))
         places = {"PYTHONPATH": os.pathsep.join(map(str, roots)), "TMPDIR": os.fspath(self.aws.folder / "tmp")}
-        return {**os.environ, **self.aws.environment, **places}
+        # Emulated machines do not get these variables, which choose other kernels of BLAS and so other rounding.
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
+        return {**kept, **self.aws.environment, **places}
 
     def write_topology(self, name: str, text: str) -> None:
         (self.repository / "topologies" / f"{name}.yaml").write_text(text)
