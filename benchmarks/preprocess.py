@@ -24,15 +24,13 @@ from benchmarks.meter import Usage, metered
 from benchmarks.peers.outcome import Outcome, outcome_of
 from benchmarks.record import FIGURES, Log, figures
 
-CASES = {
-    "shoal-bare": ("Shoal's jobs, no runner", ("bare",)),
-    "shoal-auto": ("Shoal, by default", ("shoal", "auto")),
-    "shoal-local": ("Shoal, -r local", ("shoal", "local")),
+CASES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "shoal": ("Shoal", ("shoal",)),
     "mrjob": ("plain mrjob, -r local", ("plain_mrjob",)),
     "spark": ("PySpark, local[2]", ("spark",)),
     "polars": ("Polars", ("polars_",)),
 }
-REFERENCE = "shoal-local"
+REFERENCE = "shoal"
 
 _PROJECT = Path(__file__).parents[1]
 _WARM_UP_BYTES = 2_000_000
@@ -103,7 +101,7 @@ class RunsOfSize:
             else:
                 ratio = f"{reference / _cpu(usages):.2f}" if reference else ""
                 rows.append([name, *figures(self.megabytes, usages), ratio, str(len(usages))])
-        self._log.table(["", *FIGURES, "rate to Shoal's -r local", "runs"], rows)
+        self._log.table(["", *FIGURES, "rate to Shoal's", "runs"], rows)
 
 
 def _cpu(usages: Sequence[Usage]) -> float:

@@ -10,7 +10,7 @@ from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.sources import Inputs
 from corpus.rules import VALIDATION_SHARE
-from jobs.pipeline import preprocess_locally
+from jobs.local import preprocess_locally
 
 _BLOCK = 1_000_000
 

@@ -23,10 +23,6 @@ class DataError(ReportedError):
     """Input or a dataset is invalid or unreadable. The message names the file and says what to do."""
 
 
-class JobError(ReportedError):
-    """A preprocessing job failed for a reason other than its input."""
-
-
 class TrainingError(ReportedError):
     """Training cannot start or continue. The message says why and what to do."""
 

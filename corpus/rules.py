@@ -6,6 +6,7 @@ represent every 64-bit integer.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ Word = TypeVar("Word", str, bytes)
 VALIDATION_SHARE = 0.05
 """Share of the training rows that are used for validation, not for training (rule 10). These are the first rows."""
 
-_CODES = 256
+_CODES = 1 << 16
 
 
 def modal_rating(counts: Mapping[int, int]) -> int:
@@ -30,11 +31,11 @@ def modal_rating(counts: Mapping[int, int]) -> int:
 
 def modal_ratings(
     texts: Integers, ratings: npt.NDArray[Any], times: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the `modal_rating` of each of N texts, and whether the text had different ratings.
 
     Both arrays have the shape (N,). Entry i says: the text `texts[i]` occurred `times[i]` times with the rating
-    `ratings[i]`. Texts are numbers from 0 to N - 1, and ratings are at most 255. The three arrays have the shape (M,).
+    `ratings[i]`. Texts are numbers from 0 to N - 1, and ratings are below 2^16. The three arrays have the shape (M,).
     The entries can be in any order, and several entries can have the same text and rating. Each text occurs at least
     once.
     """
@@ -45,7 +46,7 @@ def modal_ratings(
     best = np.lexsort((rated, -counts, of))
     firsts = np.flatnonzero(np.diff(of[best], prepend=-1))
     several = np.diff(np.append(firsts, len(best))) > 1
-    return rated[best][firsts].astype(np.uint8), several
+    return rated[best][firsts].astype(ratings.dtype), several
 
 
 def in_test_set(text_digest: bytes, test_share: float) -> bool:
@@ -70,7 +71,10 @@ def most_frequent(counts: Iterable[tuple[Word, int]], size: int) -> list[tuple[W
 
     Words with equal counts are in the order of their code points or bytes.
     """
-    return sorted(counts, key=lambda item: (-item[1], item[0]))[:size]
+    # The second sort keeps the order of equal counts. Two sorts take a third of the time of one sort with a joint key.
+    ordered = sorted(counts, key=itemgetter(0))
+    ordered.sort(key=itemgetter(1), reverse=True)
+    return ordered[:size]
 
 
 def most_frequent_ids(

@@ -1,12 +1,10 @@
-"""Defines the JSON documents with which one machine asks another machine to encode texts, and receives its progress.
+"""Defines the JSON documents with which one machine asks another machine to make a dataset, and receives its progress.
 
 Other programs can write such documents too, so all values are checked when a document is read.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from common.display import plural
 from common.json_values import from_json, of_length, parse_json_object, within
@@ -18,7 +16,7 @@ _MAX_SOURCES, _MAX_BYTES = 1 << 20, (1 << 60) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class TextRequest:
-    """Request to encode texts, with the result of the inspection of their files."""
+    """Request to make a dataset for training, with the result of the inspection of the texts."""
 
     sources: Annotated[tuple[Source, ...], of_length(1, _MAX_SOURCES)]
     settings: Settings
@@ -27,19 +25,6 @@ class TextRequest:
     """Maximum share of malformed lines."""
     plain_bytes: Annotated[int, within(0, _MAX_BYTES)]
     """Approximate decompressed size of all texts, in bytes."""
-
-    def encode(self, output: Path, report: Callable[[int], None], *, place: str) -> dict[str, Any]:
-        """Encode the texts as a dataset in `output`, and return its counts; see `corpus.raw_texts.encode_texts`."""
-        from corpus.raw_texts import encode_texts  # not at the top, because numba is slow to load
-
-        return encode_texts(
-            self.sources,
-            self.settings,
-            output,
-            max_malformed=self.max_malformed,
-            report=report,
-            place=place,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

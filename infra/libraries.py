@@ -21,12 +21,13 @@ def of_cluster(spec: parts.PreprocessingSpec) -> Path:
 
 
 def of_gpu_nodes(spec: Topology) -> Path:
-    """Return the path of the archive for GPU nodes and readers, relative to the repository.
+    """Return the path of the archive for GPU nodes and readers, relative to the repository."""
+    return _TO_READ if reads_texts(spec) else _FOLDER / "gpu.zip"
 
-    The archive contains the libraries for reading texts if the topology has inputs or readers, or preprocesses on its
-    node.
-    """
-    return _TO_READ if spec.inputs or spec.readers or spec.preprocesses_on_node else _FOLDER / "gpu.zip"
+
+def reads_texts(spec: Topology) -> bool:
+    """Return whether nodes with GPUs, or readers, read texts."""
+    return bool(spec.inputs or spec.readers or spec.preprocesses_on_node)
 
 
 def describe_missing(archive: Path) -> str:

@@ -45,7 +45,7 @@ class Training(Stage):
             construct_id,
             deployment,
             wheels=libraries.of_gpu_nodes(spec),
-            packages=(*deployment.trainer, *AGENT, _TRAIN, *(["jobs"] if spec.preprocesses_on_node else [])),
+            packages=(*deployment.trainer, *AGENT, _TRAIN, *(["jobs"] if libraries.reads_texts(spec) else [])),
             script="nodes/gpu/boot.sh",
         )
         self._key = deployment.key

@@ -4,8 +4,9 @@ At this step all lines are counted, and the expensive steps come next. So this s
 or too many malformed lines. The error lists the number of malformed lines for each reason.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 
 import orjson
 
@@ -34,6 +35,15 @@ class VocabularyChoice:
     counts: list[int]
 
 
+def candidates_of(records: Iterable[Record], tally: Tally) -> Iterator[tuple[bytes, int]]:
+    """Yield the candidates in the records of the second step, and add the tallies in them to `tally`."""
+    for key, value in records:
+        if is_tally_key(key):
+            tally.add_records(key, [value])
+        else:
+            yield key, int(value)
+
+
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
     """Read the file that `write_choice` wrote. Raises DataError if the file has other content."""
     try:
@@ -45,21 +55,17 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
         ) from error
 
 
-def choose_vocabulary(records: Iterable[Record], plan: Plan, tally: Tally) -> VocabularyChoice:
-    """Choose the vocabulary from the candidates in the records, and add the tallies in them to `tally`.
+def choose_vocabulary(candidates: Iterable[tuple[bytes, int]], plan: Plan, tally: Tally) -> VocabularyChoice:
+    """Choose the vocabulary from words with their counts. `tally` has the counts of all input.
 
     Raises DataError if the share of malformed lines exceeds the plan's limit, if an input file is damaged, or if there
     are no lines, no texts, or unknown labels.
     """
     settings = plan.settings
     best: list[tuple[bytes, int]] = []
-    for key, value in records:
-        if is_tally_key(key):
-            tally.add_records(key, [value])
-            continue
-        best.append((key, int(value)))
-        if len(best) > 2 * settings.vocabulary_size:  # keep only the best words so far in memory
-            best = most_frequent(best, settings.vocabulary_size)
+    candidates = iter(candidates)
+    while some := [*islice(candidates, settings.vocabulary_size)]:  # keep only the best words so far in memory
+        best = most_frequent([*best, *some], settings.vocabulary_size)
     check_input(tally, plan.max_malformed, settings)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
@@ -72,10 +78,8 @@ def choose_vocabulary(records: Iterable[Record], plan: Plan, tally: Tally) -> Vo
             f"no words remain for the vocabulary, because each of the input's {plural(texts, 'text')} has only "
             "stopwords or is in the test set; give more input, or use fewer stopwords with --stopwords"
         )
-    best = most_frequent(best, settings.vocabulary_size)
-    return VocabularyChoice(
-        positive_from=positive_from, words=[word.decode() for word, _ in best], counts=[count for _, count in best]
-    )
+    words = b" ".join([word for word, _ in best]).decode().split(" ")
+    return VocabularyChoice(positive_from=positive_from, words=words, counts=[count for _, count in best])
 
 
 def write_choice(choice: VocabularyChoice, address: str) -> None:

@@ -1,4 +1,4 @@
-"""Collects a mapper's texts in bounded memory, and emits them as one block per part.
+"""Collects the texts of a task in bounded memory, and emits them as one block per part.
 
 Each text's words are replaced immediately by ids from a dictionary of this task. When enough texts are collected,
 duplicates are combined and their ratings are counted. Then one block with the ids and their words is emitted for each
@@ -7,14 +7,16 @@ part (a digest prefix). So a text that occurs ten million times adds only a few 
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from corpus.dataset_settings import Settings
 from corpus.segments import gather, renumber
 from corpus.text import digests
 from corpus.token_dictionary import dictionary_of
-from jobs.records import Arrays, block_of, part_name
+from jobs.records import Arrays
 
 # About 100 MB of raw reviews, with 4 bytes per id. The extra ids are space for the last batch.
 _MAX_IDS = 7 << 20
@@ -24,6 +26,8 @@ _MAX_TEXTS = 1 << 18
 _MAX_WORDS = 1 << 18
 # Limit the total length of new words, too, because a single word can have megabytes.
 _MAX_LETTERS = 32 << 20
+_CODE_BITS = 16
+"""Bits of the code of a rating or label in a key of `copy_keys`."""
 
 Halves = npt.NDArray[np.uint64]
 
@@ -31,11 +35,10 @@ Halves = npt.NDArray[np.uint64]
 class Collector:
     """Collects texts. When `full` is true, the caller calls `blocks`, which emits and removes the collected texts."""
 
-    def __init__(self, stopwords: Sequence[str], part_bits: int, words: str = "letters") -> None:
-        """Create an empty collector. `words` selects the rule for words: "letters" (rule 1) or "tokens" (rule 1b)."""
+    def __init__(self, stopwords: Sequence[str], part_bits: int, settings: Settings) -> None:
         self.counts: Counter[str] = Counter()
-        self._tokeniser = dictionary_of(words, stopwords)
-        self._part_bits = part_bits
+        self._tokeniser = dictionary_of(settings.words, stopwords)
+        self._part_bits, self._code_dtype = part_bits, settings.label_dtype
         self._ids = np.empty(_MAX_IDS + _EXTRA_IDS, np.uint32)
         self._start()
 
@@ -49,7 +52,7 @@ class Collector:
     @property
     def full(self) -> bool:
         """Whether so many texts are collected that the caller must call `blocks`."""
-        return len(self._codes) > _MAX_TEXTS or self._filled > _MAX_IDS or self._dictionary_full
+        return len(self._tests) > _MAX_TEXTS or self._filled > _MAX_IDS or self._dictionary_full
 
     @property
     def _dictionary_full(self) -> bool:
@@ -64,7 +67,7 @@ class Collector:
         nonempty = np.flatnonzero(ends > starts)
         last = ends[nonempty] - 1  # drop the space after the last word
         self._digests += digests(words.cleaned.data, zip(starts[nonempty].tolist(), last.tolist(), strict=True))
-        self._codes += np.array(codes, np.uint8)[nonempty].tobytes()
+        self._codes += np.array(codes, self._code_dtype)[nonempty].tobytes()
         self._tests += bytes([test]) * len(nonempty)
         self._lengths.append(np.diff(words.ends, prepend=0)[nonempty])
         self.counts["texts"] += len(nonempty)
@@ -74,9 +77,8 @@ class Collector:
         self._ids[self._filled : self._filled + len(words.ids)] = words.ids
         self._filled += len(words.ids)
 
-    def blocks(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield one record for each part that has texts: the part's name, and its block in base64. Afterwards the
-        collector is empty.
+    def blocks(self) -> Iterator[tuple[int, Arrays]]:
+        """Yield the number and the block of each part that has texts. Afterwards the collector is empty.
 
         A block has n distinct texts in the order of their digests. `hi` and `lo`, of shape (n,), are the halves of the
         digests. `lengths`, of shape (n,), is the number of kept words per text. `ids` is the ids of all kept words,
@@ -84,10 +86,10 @@ class Collector:
         and `times` says: the text `text[i]` occurred `times[i]` times with the code `code[i]`, in files of the test set
         if `test[i]` is 1.
         """
-        if not self._codes:
+        if not self._tests:
             return
         high, low = np.frombuffer(self._digests, ">u8").reshape(-1, 2).T.astype(np.uint64)
-        codes = np.frombuffer(self._codes, np.uint8)
+        codes = np.frombuffer(self._codes, self._code_dtype)
         lengths = np.concatenate(self._lengths)
         starts = np.cumsum(lengths) - lengths
         order = np.lexsort((low, high))
@@ -96,7 +98,7 @@ class Collector:
         keys, times = np.unique(
             copy_keys(group_numbers(firsts, len(order)), codes[order], tests[order]), return_counts=True
         )
-        text, code, test = parts_of_keys(keys)
+        text, code, test = parts_of_keys(keys, self._code_dtype)
         chosen = order[firsts]
         high, low, lengths, starts = high[chosen], low[chosen], lengths[chosen], starts[chosen]
         for before, count in enumerate(np.bincount(codes).tolist()):
@@ -125,7 +127,7 @@ class Collector:
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
                 "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
             }
-            yield part_name(int(parts[begin])).encode(), block_of(block)
+            yield int(parts[begin]), block
             begin = end
         self._start()
         if self._dictionary_full:
@@ -146,18 +148,20 @@ def group_numbers(firsts: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64
 
 
 def copy_keys(
-    texts: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], tests: npt.NDArray[np.uint8]
+    texts: npt.NDArray[np.int64], codes: npt.NDArray[Any], tests: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.int64]:
     """Return one integer key for each triple of text, code and set (1 for the test set). Keys sort by text, then code,
     then set."""
-    return (texts * 256 + codes) * 2 + tests
+    keys: npt.NDArray[np.int64] = (texts << _CODE_BITS | codes) << 1 | tests
+    return keys
 
 
 def parts_of_keys(
-    keys: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    keys: npt.NDArray[np.int64], code_dtype: npt.DTypeLike
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """Return the texts, codes and sets from which `copy_keys` computed these keys."""
-    return keys >> 9, (keys >> 1 & 255).astype(np.uint8), (keys & 1).astype(np.uint8)
+    codes = (keys >> 1 & (1 << _CODE_BITS) - 1).astype(code_dtype)
+    return keys >> _CODE_BITS + 1, codes, (keys & 1).astype(np.uint8)
 
 
 def part_numbers(high: Halves, bits: int) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Job that makes a dataset from raw reviews. `shoal preprocess` runs this job.
+"""Job that makes a dataset from raw reviews. `shoal preprocess --deployment` runs this job.
 
 python -m jobs.dataset reviews/*.json.gz --output-dir out
 python -m jobs.dataset -r emr --cluster-id j-... 's3://bucket/*.gz' --output-dir s3://bucket/out
@@ -13,7 +13,7 @@ from mrjob.step import MRStep
 
 from corpus.reading.storage import PART_PREFIX, list_files, open_lines, write_text
 from corpus.reading.tally import Tally
-from jobs.choose import choose_vocabulary, write_choice
+from jobs.choose import candidates_of, choose_vocabulary, read_vocabulary_choice, write_choice
 from jobs.encode import Encoder
 from jobs.job import ONE_REDUCER, run_as_script
 from jobs.merge import merge_parts
@@ -22,7 +22,6 @@ from jobs.vocabulary import Vocabulary
 
 STEPS = ("deduplicate", "count words", "choose vocabulary", "encode", "merge")
 """Names of the steps."""
-ENCODE_STEP = STEPS.index("encode")
 
 
 class MakeDataset(Vocabulary):
@@ -47,7 +46,8 @@ class MakeDataset(Vocabulary):
         the same number of bytes.
         """
         tally = Tally()
-        write_choice(choose_vocabulary(read_records(values), self.plan, tally), self.plan.choice)
+        choice = choose_vocabulary(candidates_of(read_records(values), tally), self.plan, tally)
+        write_choice(choice, self.plan.choice)
         write_text(self.plan.tally, "".join(f"{key.decode()}\t{value.decode()}\n" for key, value in tally.records()))
         for address in list_files(self.plan.texts):
             yield address.rpartition(f"/{PART_PREFIX}")[2].partition(".")[0].encode(), b""
@@ -55,8 +55,8 @@ class MakeDataset(Vocabulary):
     def encode(self, key: bytes, _: Iterable[bytes]) -> Iterator[Record]:
         """Reducer: write the rows of a part, and yield their counts."""
         if self._encoder is None:
-            self._encoder = Encoder(self.plan)
-        yield from gathered(self._encoder.encode(key.decode(), self.report_bytes))
+            self._encoder = Encoder(self.plan, read_vocabulary_choice(self.plan.choice))
+        yield from gathered(self._encoder.write(key.decode(), self.report_bytes).records())
 
     _encoder: Encoder | None = None
 

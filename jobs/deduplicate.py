@@ -10,7 +10,7 @@ from mrjob.step import MRStep
 from corpus.reading.acceptance import check_input
 from corpus.reading.tally import Tally, is_tally_key
 from jobs.job import ReviewsJob, run_as_script
-from jobs.records import GATHERED, Record, gathered, read_records
+from jobs.records import GATHERED, Record, arrays_of, gathered, read_records
 from jobs.texts import unite_texts
 
 
@@ -36,7 +36,7 @@ class Deduplicate(ReviewsJob):
             check_input(tally, self.plan.max_malformed, self.plan.settings)
             yield tally.records()[0]
             return
-        rows = unite_texts(values, self.plan).rows
+        rows = unite_texts(map(arrays_of, values), self.plan).rows
         words = rows["words"].tobytes().split(b" ")
         ends = rows["lengths"].cumsum()
         for text, code, times in zip(rows["text"], rows["code"], rows["times"], strict=True):

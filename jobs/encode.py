@@ -18,9 +18,9 @@ from corpus.reading.storage import readable, writable
 from corpus.reading.tally import Tally
 from corpus.segments import fill_rows, gather
 from corpus.text import FIRST_WORD, UNKNOWN
-from jobs.choose import read_vocabulary_choice
+from jobs.choose import VocabularyChoice
 from jobs.plan import Plan
-from jobs.records import Arrays, Record, part_url, texts_url, unpack_arrays
+from jobs.records import Arrays, part_url, texts_url, unpack_arrays
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 22
@@ -31,31 +31,29 @@ _MAX_OTHER_WORDS = 1 << 18
 class Encoder:
     """Encodes parts with the chosen vocabulary, which it loads once."""
 
-    def __init__(self, plan: Plan) -> None:
-        choice = read_vocabulary_choice(plan.choice)
+    def __init__(self, plan: Plan, choice: VocabularyChoice) -> None:
         self._plan, self._positive_from = plan, choice.positive_from
-        vocabulary = " ".join(choice.words).encode()
-        del choice  # free memory: a full vocabulary takes more than everything else
-        self._ids = VocabularyIds(vocabulary)
+        self._ids = VocabularyIds(" ".join(choice.words).encode())
 
-    def encode(self, part: str, report: Callable[..., None]) -> Iterator[Record]:
-        """Write the rows of a part, and yield their counts."""
+    def part(self, texts: Arrays) -> "EncodedPart":
+        """Return the rows of a part's distinct texts."""
+        return EncodedPart(texts, self._ids, self._positive_from, self._plan.settings)
+
+    def write(self, part: str, report: Callable[[int], None]) -> Tally:
+        """Write the rows of a part to a part file, and return their counts."""
         plan, settings, tally = self._plan, self._plan.settings, Tally()
         with readable(texts_url(plan.texts, part)) as path:
             packed = path.read_bytes()
-        encoded = EncodedPart(unpack_arrays(packed), self._ids, self._positive_from, settings)
+        encoded = self.part(unpack_arrays(packed))
         with (
             writable(part_url(plan.parts, part)) as path,
             # Compress only for S3, because compression is slower than a disk but faster than a network.
             DatasetWriter(path, settings, packed=is_s3(plan.parts)) as writer,
         ):
-            for split in SPLITS:
-                for rows in encoded.blocks(split):
-                    writer.append(split, rows)
-                    tally.counts.update(_counts(split, rows, settings))
+            encoded.append_to(writer, tally)
             writer.finish(vocabulary=(), stopwords=frozenset(plan.stopwords), counts={})
-        report(len(packed), at_once=True)
-        yield from tally.records()
+        report(len(packed))
+        return tally
 
 
 class VocabularyIds:
@@ -85,6 +83,13 @@ class EncodedPart:
         self._starts = np.cumsum(self._lengths) - self._lengths
         self._positive_from = positive_from
         self._settings = settings
+
+    def append_to(self, writer: DatasetWriter, tally: Tally) -> None:
+        """Append all rows to a dataset, and add their counts to `tally`."""
+        for split in SPLITS:
+            for rows in self.blocks(split):
+                writer.append(split, rows)
+                tally.counts.update(_counts(split, rows, self._settings))
 
     def blocks(self, split: str) -> Iterator[RowBlock]:
         """Yield the rows of a split in order, in blocks of bounded size."""

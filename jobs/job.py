@@ -32,13 +32,15 @@ from common.options import argparse_argument
 from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.formats import class_name
+from corpus.reading.ranges import read_task
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import exists, join, open_lines, remove_files, write_text
+from corpus.reading.tally import Tally
 from jobs.input_options import CLASSES, READING, TEST_FILES, read_inputs
 from jobs.job_settings import LIMITS, PRESET, SETTINGS, read_settings
 from jobs.plan import FAILURE_NAME, PLAN_NAME, WORK_VARIABLE, Plan
 from jobs.preparation import prepare_work
-from jobs.records import Record
+from jobs.records import Record, block_of, part_name
 from jobs.texts import read_texts
 
 COUNTER = ("shoal", "bytes")
@@ -72,8 +74,6 @@ class ReviewsJob(MRJob):
 
     needs_output = False
     """Whether the job writes files, so that --output-dir is required."""
-    local_runner: Any = None
-    """mrjob runner class that runs tasks on this machine's cores. The code that runs the job sets it."""
     _unreported = 0
 
     def configure_args(self) -> None:
@@ -84,10 +84,6 @@ class ReviewsJob(MRJob):
     def _usage(self) -> str:
         about = cleandoc(type(self).__doc__ or "")
         return f"%(prog)s [options] [files, folders, 'patterns' or s3://... of reviews]\n\n{about}"
-
-    def _runner_class(self) -> Any:
-        own = self.local_runner if self.options.runner == "local" else None
-        return own or super()._runner_class()
 
     @cached_property
     def plan(self) -> Plan:
@@ -179,12 +175,15 @@ class ReviewsJob(MRJob):
 
     def read_reviews(self, _: None, task: bytes) -> Iterator[Record]:
         """Mapper: read the reviews of a task."""
-        yield from read_texts(task, self.plan, self.report_bytes)
+        tally = Tally()
+        for part, block in read_texts(read_task(task), self.plan, tally, self.report_bytes):
+            yield part_name(part).encode(), block_of(block)
+        yield from tally.records()
 
-    def report_bytes(self, read: int, at_once: bool = False) -> None:
+    def report_bytes(self, read: int) -> None:
         """Report that `read` more bytes of input are done, through a Hadoop counter on standard error."""
         self._unreported += read
-        if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
+        if self._unreported > _REPORT_BYTES:
             self.increment_counter(*COUNTER, self._unreported)
             self._unreported = 0
 

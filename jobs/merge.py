@@ -45,25 +45,60 @@ class MergeResult:
 
 
 def merge_parts(plan: Plan, tally: Tally, report: Callable[[int], None]) -> MergeResult:
-    """Concatenate the part files into dataset.h5 in the plan's output folder, and write counts.json to the same folder.
+    """Concatenate the part files into the dataset; see `make_dataset`.
 
-    On S3, both files are in a folder below the output folder that is named by the dataset's digest. So a dataset never
-    replaces a dataset with different rows. `tally` is the sum of all tallies. The dataset is written last, after
-    counts.json. `report` is called with the number of bytes of each part. Raises DataError if parts are missing or
-    contradict the counts, or if too few training rows remain.
+    `report` is called with the number of bytes of each part. Also raises DataError if parts are missing.
     """
-    output, addresses = plan.output, list_files(plan.parts)
+    addresses = list_files(plan.parts)
     if not addresses:
         raise DataError(
             f"no part files in {plan.parts}, because every text was empty or had only stopwords; give other input"
         )
-    # The temporary folder is in the folder of the parts, so that a killed merge leaves nothing in the folder of the
+
+    def append(writer: DatasetWriter) -> None:
+        with closing(_prefetched(addresses)) as paths:
+            for path in paths:
+                with open_dataset(path) as part:
+                    for split in (part.train, part.test):
+                        for rows in split.blocks():
+                            writer.append(split.name, rows)
+                report(path.stat().st_size)
+
+    return make_dataset(plan, read_vocabulary_choice(plan.choice), tally, append)
+
+
+def make_dataset(
+    plan: Plan,
+    choice: VocabularyChoice,
+    tally: Tally,
+    append: Callable[[DatasetWriter], None],
+    *,
+    option: str = "--output",
+) -> MergeResult:
+    """Write dataset.h5 and counts.json to the plan's output folder.
+
+    On S3, both files are in a folder below the output folder that is named by the dataset's digest. So a dataset never
+    replaces a dataset with different rows. `append` appends all rows, after which `tally` must have all counts. The
+    dataset is written last, after counts.json. `option` is the command-line option that messages about a full disk
+    name. Raises DataError if the rows contradict the counts, or if there is no training row.
+    """
+    # The temporary folder is in the folder of the work, so that a killed merge leaves nothing in the folder of the
     # results.
     parent = Path(gettempdir()) if is_s3(plan.work) else Path(plan.work)
-    with explain_full_disk(parent), temporary_folder("shoal-merging-", parent) as folder:
+    with explain_full_disk(parent, option), temporary_folder("shoal-merging-", parent) as folder:
         merged = folder / DATASET_NAME
-        counts, digest = _concatenate(addresses, tally, plan, merged, report)
-        target = join(output, digest) if is_s3(output) else output
+        # Compress only for S3, because compression is slower than a disk but faster than a network.
+        with DatasetWriter(merged, plan.settings, packed=is_s3(plan.output), option=option) as writer:
+            append(writer)
+            counts = final_counts(
+                tally.counts,
+                settings=plan.settings,
+                positive_from=choice.positive_from,
+                frequent_words=zip(choice.words, choice.counts, strict=False),
+            )
+            _check_rows(writer.rows, counts)
+            digest = writer.finish(vocabulary=choice.words, stopwords=frozenset(plan.stopwords), counts=counts)
+        target = join(plan.output, digest) if is_s3(plan.output) else plan.output
         write_text(join(target, COUNTS_NAME), dumps(counts, indent=2) + "\n")
         with writable(join(target, DATASET_NAME)) as path:
             shutil.move(merged, path)
@@ -94,31 +129,6 @@ def read_merge_result(address: str) -> MergeResult:
             f"{address} is not the summary of a merge: {error}; remove it, and run the preprocessing again"
         ) from error
     return result
-
-
-def _concatenate(
-    addresses: Sequence[str], tally: Tally, plan: Plan, merged: Path, report: Callable[[int], None]
-) -> tuple[dict[str, Any], str]:
-    """Write the rows of all parts, in order, to the file `merged`. Return the dataset's counts and digest."""
-    choice: VocabularyChoice = read_vocabulary_choice(plan.choice)
-    counts = final_counts(
-        tally.counts,
-        settings=plan.settings,
-        positive_from=choice.positive_from,
-        frequent_words=zip(choice.words, choice.counts, strict=False),
-    )
-    # Compress only for S3, because compression is slower than a disk but faster than a network.
-    packed = is_s3(plan.output)
-    with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, plan.settings, packed=packed) as writer:
-        for path in paths:
-            with open_dataset(path) as part:
-                for split in (part.train, part.test):
-                    for rows in split.blocks():
-                        writer.append(split.name, rows)
-            report(path.stat().st_size)
-        _check_rows(writer.rows, counts)
-        digest = writer.finish(vocabulary=choice.words, stopwords=frozenset(plan.stopwords), counts=counts)
-    return counts, digest
 
 
 def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Reduces all mappers' blocks of one part to the distinct texts of the part, by rules 3 to 8 of
+"""Reduces all blocks of one part to the distinct texts of the part, by rules 3 to 8 of
 docs/reference/dataset.md.
 
 The number of parts grows with the input, so that the memory for one part does not grow. A text is stored once, even if
@@ -20,7 +20,7 @@ from corpus.dictionary import Dictionary
 from corpus.rules import in_test_sets, modal_ratings
 from corpus.segments import add_counts, gather, renumber
 from jobs.collector import copy_keys, first_of_each, group_numbers, parts_of_keys
-from jobs.records import Arrays, arrays_of
+from jobs.records import Arrays
 
 _LAST_BIN = len(LENGTH_BINS) - 1
 
@@ -54,7 +54,7 @@ class _Copies(NamedTuple):
     """
 
     text: npt.NDArray[np.int64]
-    code: npt.NDArray[np.uint8]
+    code: npt.NDArray[Any]
     test: npt.NDArray[np.uint8]
     times: npt.NDArray[np.int64]
 
@@ -70,9 +70,8 @@ class PartReducer:
         self._dictionary = Dictionary()
         self._blocks: list[Arrays] = []
 
-    def add(self, value: bytes) -> None:
-        block = arrays_of(value)
-        block["mapping"] = self._dictionary.add(block.pop("words").tobytes())
+    def add(self, block: Arrays) -> None:
+        block = {**block, "mapping": self._dictionary.add(block["words"].tobytes())}
         block["lengths"] = block["lengths"].astype(np.int64)
         block["starts"] = np.cumsum(block["lengths"]) - block["lengths"]
         self._blocks.append(block)
@@ -127,7 +126,7 @@ class PartReducer:
             )
             sums = np.zeros(len(keys), np.int64)
             np.add.at(sums, which, times)
-            return _Copies(*parts_of_keys(keys), sums), 0
+            return _Copies(*parts_of_keys(keys, self._settings.label_dtype), sums), 0
         modal, conflicting = modal_ratings(texts, codes, times)
         if self._settings.test_input:
             by_file = np.zeros(len(high), np.uint8)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, label_notes
 from corpus.reading.inputs.inspection import InputInspection, inspect_inputs
@@ -45,8 +44,6 @@ WORD_BYTES = 200
 _PART_BYTES = 128 << 20
 _MIN_PART_BITS = 3
 _CONNECTIONS = 16
-MAX_CLASSES = 1 << 8
-"""Maximum number of classes in preprocessing, because the jobs exchange the code of a label as one byte."""
 WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0
 """Peak bytes of intermediate files on disk per byte of decompressed input: for fixed rows, and for ragged rows.
 
@@ -80,13 +77,9 @@ class PreparedWork:
         labels = label_notes(result.counts.get("other_labels", {}), self.settings)
         return replace(result, warnings=[*self.warnings, *labels])
 
-    def write_plan(self, *, work: str, output: str, tasks: int) -> Plan:
-        """Write the plan of the work and the tasks of its first step to the folder `work`.
-
-        The first step has `tasks` tasks, or more for a large input.
-        """
+    def plan(self, *, work: str, output: str) -> Plan:
         parts = ceil(log2(max(1, self.plain_bytes / _PART_BYTES)))
-        plan = Plan(
+        return Plan(
             work=work,
             output=output,
             settings=self.settings,
@@ -95,6 +88,13 @@ class PreparedWork:
             part_bits=min(MAX_PART_BITS, max(_MIN_PART_BITS, parts)),
             code=code_digest(),
         )
+
+    def write_plan(self, *, work: str, output: str, tasks: int) -> Plan:
+        """Write the plan of the work and the tasks of its first step to the folder `work`.
+
+        The first step has `tasks` tasks, or more for a large input.
+        """
+        plan = self.plan(work=work, output=output)
         if not is_s3(work):
             for folder in (plan.tasks, plan.texts, plan.parts):
                 Path(folder).mkdir()
@@ -121,7 +121,7 @@ def prepare_work(
     stopwords.
     """
     inspection = inspect_inputs(inputs, leave_out=leave_out)
-    settings = settings_for_input(inspection, settings)
+    settings = inspection.settings(settings)
     inspection.check_values(settings, max_malformed)
     sources = transfer(inspection.sources)
     stopwords = read_stopwords(settings.stopwords, settings.words)
@@ -135,20 +135,6 @@ def prepare_work(
         plain_bytes=inspection.plain_bytes,
         warnings=inspection.warnings_for(settings.words),
     )
-
-
-def settings_for_input(inspection: InputInspection, chosen: Settings) -> Settings:
-    """Return `chosen` with the values that depend on the input.
-
-    Raises DataError if the input contradicts the settings, or has more than MAX_CLASSES classes.
-    """
-    settings = inspection.settings(chosen)
-    if len(settings.classes) > MAX_CLASSES:
-        raise DataError(
-            f"--classes names {len(settings.classes):,} classes, but preprocessing accepts at most {MAX_CLASSES}; "
-            "name only the most frequent classes, and raise --max-malformed, so that texts of other classes are skipped"
-        )
-    return settings
 
 
 def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:

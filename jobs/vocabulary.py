@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from mrjob.step import MRStep
 
+from corpus.reading.storage import writable
 from corpus.reading.tally import Tally, is_tally_key
-from jobs.choose import choose_vocabulary
+from jobs.choose import candidates_of, choose_vocabulary
 from jobs.job import ONE_REDUCER, ReviewsJob, run_as_script
-from jobs.records import Record, gathered, read_records
-from jobs.texts import count_words, unite_texts, write_texts
+from jobs.records import Record, arrays_of, block_of, gathered, pack_arrays, read_records, texts_url
+from jobs.texts import count_words, unite_texts
 from jobs.words import WordCounts
 
 
@@ -41,10 +42,15 @@ class Vocabulary(ReviewsJob):
         if is_tally_key(key):
             yield from Tally.sum_records(key, values)
             return
-        texts = unite_texts(values, self.plan)
+        texts = unite_texts(map(arrays_of, values), self.plan)
         if self.keeps_texts:
-            write_texts(key.decode(), texts, self.plan)
-        yield from count_words(texts, self.plan)
+            with writable(texts_url(self.plan.texts, key.decode())) as path, path.open("wb") as file:
+                file.writelines(pack_arrays(texts.rows))
+        for bucket, counts in count_words(texts, self.plan):
+            yield b"w%04x" % bucket, block_of(counts)
+        tally = Tally()
+        tally.counts.update(texts.counts)
+        yield from tally.records()
 
     def start_counts(self) -> None:
         self.counts = WordCounts(self.plan.settings.vocabulary_size)
@@ -54,7 +60,7 @@ class Vocabulary(ReviewsJob):
         if is_tally_key(key):
             yield from gathered(Tally.sum_records(key, values))
         else:
-            self.counts.add(values)
+            self.counts.add(map(arrays_of, values))
 
     def candidates(self) -> Iterator[Record]:
         """Reducer: yield the most frequent words of all buckets of this reducer."""
@@ -62,7 +68,8 @@ class Vocabulary(ReviewsJob):
 
     def print_vocabulary(self, _: bytes, values: Iterable[bytes]) -> Iterator[Record]:
         """Reducer: yield the words of the vocabulary."""
-        choice = choose_vocabulary(read_records(values), self.plan, Tally())
+        tally = Tally()
+        choice = choose_vocabulary(candidates_of(read_records(values), tally), self.plan, tally)
         for word, count in zip(choice.words, choice.counts, strict=True):
             yield word.encode(), b"%d" % count
 

@@ -1,19 +1,17 @@
 """Runs every job once on a few reviews, to fill numba's cache (NUMBA_CACHE_DIR) and Python's bytecode cache.
 
-`python -m jobs.warm_up` does this when a machine is set up, and task_server.py does it before it forks tasks. So tasks
-need not compile. Run the jobs; do not call compiled functions directly, because numba compiles again for arrays of
-other types.
+`python -m jobs.warm_up` does this when a machine is set up, so that later processes need not compile. Run the jobs; do
+not call compiled functions directly, because numba compiles again for arrays of other types.
 """
 
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from string import ascii_lowercase
 
 from common.private_folders import temporary_folder
 from corpus.dataset_settings import DEFAULT, REFERENCE
 from corpus.reading.sources import Inputs
-from jobs.pipeline import preprocess_locally
+from jobs.local import preprocess_locally
 
 # more words than a dictionary initially has space for
 _WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))
@@ -24,17 +22,10 @@ _REVIEWS = "".join(f'{{"reviewText": "{text}", "overall": {1 + n}}}\n' for n, te
 def main() -> None:
     """Run every job on a few reviews in a temporary folder."""
     with temporary_folder("shoal-warm-up-") as folder:
-        warm_up(folder)
-
-
-def warm_up(folder: Path) -> None:
-    """Run every job on a few reviews. `folder` must be empty."""
-    reviews = folder / "reviews.json"
-    reviews.write_text(_REVIEWS)
-    for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
-        preprocess_locally(
-            Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline", force=True
-        )
+        reviews = folder / "reviews.json"
+        reviews.write_text(_REVIEWS)
+        for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
+            preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, force=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from corpus.dictionary import Dictionary
 from corpus.rules import most_frequent, most_frequent_ids
-from jobs.records import arrays_of
+from jobs.records import Arrays
 
 
 class WordCounts:
@@ -21,7 +21,7 @@ class WordCounts:
         self._best: list[tuple[bytes, int]] = []
         self._least = 0
 
-    def add(self, blocks: Iterable[bytes]) -> None:
+    def add(self, blocks: Iterable[Arrays]) -> None:
         """Add all blocks of one bucket."""
         words, counts = _sums(blocks)
         self._best += most_frequent_ids(counts, words.join_words, self._size, self._least)
@@ -35,12 +35,11 @@ class WordCounts:
         return most_frequent(self._best, self._size)
 
 
-def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
+def _sums(blocks: Iterable[Arrays]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
     """Return the distinct words of the blocks, and the sum of the counts of each word."""
     words = Dictionary()
     counts = np.zeros(0, np.int64)
-    for value in values:
-        block = arrays_of(value)
+    for block in blocks:
         ids = words.add(block["words"].tobytes())
         if len(counts) < len(words):
             counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))

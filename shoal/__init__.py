@@ -14,7 +14,7 @@ Importing the package is fast, because each name imports its libraries on first 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from common.errors import DataError, JobError, ShoalError, TrainingError
+    from common.errors import DataError, ShoalError, TrainingError
     from corpus.dataset_settings import DEFAULT, Settings
     from jobs.merge import MergeResult
     from shoal.plotting import Plot, plots
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT",
     "DataError",
-    "JobError",
     "MergeResult",
     "Model",
     "Plot",
@@ -40,7 +39,7 @@ __all__ = [
     "train",
 ]
 _OF = {
-    "common.errors": ("DataError", "JobError", "ShoalError", "TrainingError"),
+    "common.errors": ("DataError", "ShoalError", "TrainingError"),
     "corpus.dataset_settings": ("DEFAULT", "Settings"),
     "jobs.merge": ("MergeResult",),
     "shoal.plotting": ("Plot", "plots"),

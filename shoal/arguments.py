@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from common.errors import DataError, JobError, ShoalError, TrainingError
+from common.errors import DataError, ShoalError, TrainingError
 
 _OPTION = re.compile("`[^`]*`|--([a-z]+(?:-[a-z]+)*)")
 """Matches an option of the command line. A command in backticks matches as a whole, so that its options are kept."""
@@ -18,7 +18,7 @@ def errors_name_arguments(**arguments: str) -> Iterator[None]:
     """
     try:
         yield
-    except (DataError, JobError, ShoalError, TrainingError) as error:
+    except (DataError, ShoalError, TrainingError) as error:
         error.args = (_OPTION.sub(lambda match: _argument(match, arguments), str(error)),)
         raise
 

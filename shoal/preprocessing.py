@@ -7,8 +7,8 @@ from typing import Any
 
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.sources import Inputs, ReadingOptions
+from jobs.local import Progress, preprocess_locally
 from jobs.merge import MergeResult
-from jobs.pipeline import Progress, preprocess_locally
 from shoal.arguments import errors_name_arguments
 
 Files = str | Path | Sequence[str | Path]
@@ -48,7 +48,6 @@ def preprocess(
 
     Raises:
         DataError: The input is invalid or unreadable.
-        JobError: A job failed.
     """
     settings = settings or DEFAULT
     options = ReadingOptions(

@@ -45,7 +45,10 @@ class Messages:
 
     def hide(self, varying: object, name: str) -> None:
         """Write a name in place of a text that differs from run to run."""
-        self._hidden.insert(0, (re.compile(re.escape(str(varying))), name))
+        pattern = re.escape(str(varying))
+        if isinstance(varying, int):  # not a part of another number or of a name, such as the folder of this run
+            pattern = rf"(?<![\w-]){pattern}(?!\w)"
+        self._hidden.insert(0, (re.compile(pattern), name))
 
     def check(self, message: object) -> None:
         """Compare a message with the next stored one."""

@@ -101,12 +101,7 @@ NODES = {
         "bootstrap common corpus shoal_balance trainer",
     ),
     "a node that reads texts": (
-        f"corpus.text_request corpus.raw_texts boto3 orjson pyarrow.parquet {ZSTD} nltk.tokenize",
-        READING,
-        "common corpus",
-    ),
-    "a node that preprocesses": (
-        "bootstrap.agent.stage jobs.pipeline",
+        f"bootstrap.agent.stage jobs.training boto3 orjson pyarrow.parquet {ZSTD} nltk.tokenize",
         READING,
         "bootstrap common corpus jobs shoal_balance trainer",
     ),

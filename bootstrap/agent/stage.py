@@ -16,22 +16,20 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.folder import open_store
 from bootstrap.agent.machine import Machine, this_machine
 from bootstrap.agent.store import Store
-from common.errors import DataError, JobError
+from common.errors import DataError
 from common.files import whole_file
 from common.starter import end_with_starter
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.storage import write_text
 from corpus.stream.stream_settings import write_settings
-from corpus.text import STOPWORD_LISTS
-from corpus.text_request import TextProgress, TextRequest
+from corpus.text_request import TextProgress
 from trainer.output.run_files import CHECKPOINTS, RECORD, STREAM
 
 _REPORT_SECONDS = 2.0
@@ -101,7 +99,9 @@ def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgre
         parts = data.with_name(f"{data.stem}.parts")
         parts.mkdir()
         try:
-            counts = _make_dataset(request.texts, parts, report)
+            from jobs.training import make_training_dataset  # not at the top, because numba is slow to load
+
+            counts = make_training_dataset(request.texts, parts, _Reading(report), option="instance type").counts
             (parts / DATASET_NAME).rename(data)
         finally:
             shutil.rmtree(parts, ignore_errors=True)
@@ -113,29 +113,8 @@ def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgre
                 shutil.copyfile(source, partial)
 
 
-def _make_dataset(texts: TextRequest, folder: Path, report: Callable[[int], None]) -> dict[str, Any]:
-    """Encode the dataset in a folder and return its counts.
-
-    The preprocessing jobs run only if duplicates must be removed. If not, one pass over the texts suffices.
-    """
-    if texts.settings.duplicates:
-        return texts.encode(folder / DATASET_NAME, report, place="instance type")
-    # Only nodes that preprocess have the package `jobs`.
-    from jobs.pipeline import run_prepared_work
-    from jobs.preparation import PreparedWork
-
-    if texts.settings.stopwords not in STOPWORD_LISTS:
-        raise DataError(f"{texts.settings.stopwords!r} is not a list of stopwords")
-    text_options = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed")}
-    work = PreparedWork(**text_options, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
-    try:
-        return run_prepared_work(work, str(folder), progress=_Steps(report)).counts
-    except (DataError, JobError) as error:
-        raise DataError(str(error).replace("--output", "instance type")) from error
-
-
-class _Steps:
-    """Progress reporter that reports only the first job, because this job reads the texts."""
+class _Reading:
+    """Progress reporter that reports only the first stage, which reads the texts."""
 
     def __init__(self, report: Callable[[int], None]) -> None:
         self._report, self._read, self._stages = report, 0, 0

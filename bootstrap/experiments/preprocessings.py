@@ -84,7 +84,7 @@ class Preprocessings:
     def _here(self, run: PlannedRun, inputs: Inputs, bars: Bars) -> tuple["MergeResult", float, int]:
         """Preprocess on this machine; return the result, the seconds, and the number of cores."""
         from jobs import warm_up
-        from jobs.pipeline import preprocess_locally
+        from jobs.local import preprocess_locally
 
         if not self._warm:  # imports and compilation must not count in the time of the first run
             warm_up.main()

@@ -14,7 +14,7 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.reading.storage import join
 from corpus.reading.tally import other_labels
-from jobs.preparation import Estimate, estimate_work, settings_for_input
+from jobs.preparation import Estimate, estimate_work
 
 if TYPE_CHECKING:
     from bootstrap.aws.deployment import Deployment
@@ -52,15 +52,14 @@ class PreprocessingPreview:
         return [each for each in self.inspection.sources if self.uploads_to and not is_s3(each.address)]
 
 
-def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, processes: bool) -> PreprocessingPreview:
-    """Return a preview of preprocessing on this machine. Preprocessing uses all cores with `processes`, and one core
-    without it.
+def preview_local(inputs: Inputs, settings: Settings, *, output: str | None) -> PreprocessingPreview:
+    """Return a preview of preprocessing on this machine.
 
     Raises DataError if the input is unreadable or ambiguous.
     """
     # On S3, the folder of a dataset has the dataset's digest as its name, so that no dataset replaces a different one.
     home = join(output, "DIGEST") if output and is_s3(output) else output
-    return _preview(inputs, settings, cores=cores() if processes else 1, output=output, home=home, uploads_to=None)
+    return _preview(inputs, settings, cores=cores(), output=output, home=home, uploads_to=None)
 
 
 def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:
@@ -89,7 +88,7 @@ def _preview(
     inputs: Inputs, settings: Settings, *, cores: int, output: str | None, home: str | None, uploads_to: str | None
 ) -> PreprocessingPreview:
     inspection = inspect_inputs(inputs, leave_out=output)
-    settings = settings_for_input(inspection, settings)
+    settings = inspection.settings(settings)
     return PreprocessingPreview(
         inspection=inspection,
         settings=settings,

@@ -66,7 +66,11 @@ def refuse_other_encoding(name: str, pieces: Iterable[Sequence[bytes] | LongLine
     broken: list[bytes] = []
     room, mixed = _SAMPLE_BYTES, False
     for lines in pieces:
-        if isinstance(lines, LongLine) or b"\n".join(lines).isascii():
+        if isinstance(lines, LongLine):
+            continue
+        whole = b"\n".join(lines)
+        if is_utf8(whole):
+            mixed = mixed or not whole.removeprefix(BYTE_ORDER_MARK).isascii()
             continue
         for line in lines:
             if is_utf8(line):

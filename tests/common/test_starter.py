@@ -59,7 +59,6 @@ WITHOUT = {
     "bootstrap/agent/host.py: main": "the agent of a host outlives the command",
     "bootstrap/agent/machine.py: run_command": "it has a time limit",
     "bootstrap/agent/processes.py: start": "programs outlive the agent; their parent processes outlive nothing",
-    "jobs/task_server.py: _started": "it ends with its connection",
     "trainer/managed.py: _gpus": "it counts GPUs, and ends",
 }
 

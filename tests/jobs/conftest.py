@@ -2,9 +2,18 @@
 
 import pytest
 
+from corpus.reading import s3
+
 
 @pytest.fixture(autouse=True, scope="module")
 def small_tasks_use_all_cores():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jobs.pipeline.CORE_BYTES", 1)
+        patch.setattr("jobs.local.CORE_BYTES", 1)
         yield
+
+
+@pytest.fixture(scope="module")
+def pile(aws):
+    """Yield the embedded AWS, in which the bucket `pile` exists."""
+    s3.client().create_bucket(Bucket="pile")
+    return aws

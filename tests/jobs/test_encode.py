@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corpus.dataset import SPLITS, RowBlock
 from corpus.dataset_settings import Settings
 from jobs import encode
-from jobs.choose import VocabularyChoice, write_choice
+from jobs.choose import VocabularyChoice
 from jobs.encode import EncodedPart, Encoder, VocabularyIds
 from jobs.records import Arrays, pack_arrays, texts_url
 from tests.jobs.piles import plan_in
@@ -78,8 +78,8 @@ def test_only_parts_on_s3_are_compressed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(encode, "is_s3", {plan.parts: there}.__getitem__)
     Path(plan.texts).mkdir()
     Path(texts_url(plan.texts, "0000")).write_bytes(b"".join(pack_arrays(side([[0]], [(0, 0, 3)]))))
-    write_choice(VocabularyChoice(positive_from=4, words=["lamp"], counts=[3]), plan.choice)
-    assert dict(Encoder(plan).encode("0000", lambda *_, **_how: None))
+    choice = VocabularyChoice(positive_from=4, words=["lamp"], counts=[3])
+    assert Encoder(plan, choice).write("0000", lambda _: None).counts["tokens"] == 3
     (part,) = Path(plan.parts).iterdir()
     with h5py.File(part) as file:
         assert file["train/tokens"].compression == ("gzip" if there else None)

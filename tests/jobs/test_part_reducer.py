@@ -29,11 +29,11 @@ REVIEWS = st.lists(st.tuples(TEXTS, st.integers(1, 5), st.booleans()), min_size=
 def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lambda values: values) -> PartReducer:
     values = []
     for task in tasks:
-        collected = Collector(STOPWORDS, 1)
-        for number, (text, code, test) in enumerate(task, 1):
+        collected = Collector(STOPWORDS, 1, chosen)
+        for place, (text, code, test) in enumerate(task, 1):
             collected.add([text], [code], test)
-            if len(text) % 3 == 0 or number == len(task):
-                values += [block for name, block in collected.blocks() if name == b"0000"]
+            if len(text) % 3 == 0 or place == len(task):
+                values += [block for number, block in collected.blocks() if number == 0]
     part = PartReducer(chosen)
     for value in order(values):
         part.add(value)
@@ -113,12 +113,12 @@ def test_a_part_has_its_texts_in_any_order(reviews, tasks: int, random, test_inp
 def test_ids_get_more_bits_only_if_there_are_more_words(count: int, width: type) -> None:
     chosen = np.random.default_rng(0).permutation(26**4)[:count]
     text = " ".join("".join(chr(97 + number // 26**place % 26) for place in range(4)) for number in chosen.tolist())
-    collected = Collector([], 0)
+    collected = Collector([], 0, Settings())
     collected.add([text], [5], test=False)
     ((_, block),) = collected.blocks()
     part = PartReducer(Settings(ragged=True))
     part.add(block)
-    for arrays in (arrays_of(block), part.unite().rows):
+    for arrays in (block, part.unite().rows):
         listed = arrays["words"].tobytes().decode().split(" ")
         assert (arrays["ids"].dtype, arrays["lengths"].tolist()) == (width, [count])
         assert " ".join(listed[number] for number in arrays["ids"]) == text
@@ -130,37 +130,37 @@ def test_frequencies_get_more_bits_only_if_needed(count: int, width: type) -> No
     words = dictionary.add(b"lamp bulb").astype(np.int64)
     none, frequencies = Counter[str](), np.array([count, 7])
     distinct = DistinctTexts(rows={}, dictionary=dictionary, words=words, frequencies=frequencies, counts=none)
-    ((name, block), *_) = count_words(distinct, plan_in("", part_bits=0))
-    counts = arrays_of(block)["counts"]
-    assert (name, counts.dtype, counts.tolist()) == (b"w0000", width, [count, 7])
+    ((bucket, block),) = count_words(distinct, plan_in("", part_bits=0))
+    counts = block["counts"]
+    assert (bucket, counts.dtype, counts.tolist()) == (0, width, [count, 7])
 
 
 @pytest.mark.parametrize("bits", [0, 1, 3])
 def test_each_part_has_the_texts_with_its_digest_prefix(bits: int) -> None:
-    collected = Collector([], bits)
+    collected = Collector([], bits, Settings())
     texts = [f"lamp {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(200)]
     collected.add(texts, [5] * 200, test=False)
     found = {}
-    for name, block in collected.blocks():
+    for number, block in collected.blocks():
         part = PartReducer(Settings(ragged=True))
         part.add(block)
         rows = part.unite().rows
         listed = rows["words"].tobytes().decode().split(" ")
         pairs = [" ".join(listed[number] for number in ids) for ids in rows["ids"].reshape(-1, 2)]
-        found[name] = pairs
-    expected: dict[bytes, list[str]] = {}
+        found[number] = pairs
+    expected: dict[int, list[str]] = {}
     for text in sorted(texts, key=lambda text: digest(text.split())):
-        expected.setdefault(b"%04x" % (digest(text.split())[0] >> (8 - bits)), []).append(text)
+        expected.setdefault(digest(text.split())[0] >> (8 - bits), []).append(text)
     assert found == expected
 
 
 def test_a_repeated_text_takes_one_entry_per_block() -> None:
-    collected = Collector([], 0)
+    collected = Collector([], 0, Settings())
     for _ in range(40):
         collected.add(["the same lamp"] * 1_000, [5] * 999 + [1], test=False)
-    ((name, block),) = collected.blocks()
-    assert name == b"0000"
-    assert len(block) < 1_000
+    ((number, block),) = collected.blocks()
+    assert number == 0
+    assert len(block_of(block)) < 1_000
     part = PartReducer(Settings())
     part.add(block)
     distinct = part.unite()
@@ -173,7 +173,7 @@ def test_a_repeated_text_takes_one_entry_per_block() -> None:
 @pytest.mark.parametrize("words", ["letters", "tokens"])
 def test_a_collector_forgets_words_of_megabytes(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     monkeypatch.setattr(collector, "_MAX_LETTERS", 100)
-    collected = Collector([], 0, words)
+    collected = Collector([], 0, Settings(words=words))
     for letter in "abc":
         collected.add([letter * 90], [1], test=False)
         assert collected.full == (letter == "b")
@@ -184,7 +184,7 @@ def test_a_collector_forgets_words_of_megabytes(monkeypatch: pytest.MonkeyPatch,
 
 def test_a_collector_is_full_before_its_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "_MAX_TEXTS", 10)
-    collected = Collector([], 0)
+    collected = Collector([], 0, Settings())
     collected.add([f"lamp {'x' * n}" for n in range(8)], [1] * 8, test=False)
     assert not collected.full
     collected.add([f"bulb {'y' * n}" for n in range(8)], [1] * 8, test=False)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.sources import Inputs, ReadingOptions
+from corpus.reading.sources import Inputs
 from jobs.plan import PLAN_NAME, Plan
 from jobs.preparation import PreparedWork, estimate_work, prepare_work
 from tests.corpus.reading.inputs.beginnings import SNAP_2014, inspected
@@ -29,17 +29,6 @@ def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> No
     words.write_text("the\n")
     names |= {prepared(tmp_path, stopwords=str(words)).name, prepared(tmp_path, 2 * SNAP_2014).name}
     assert len(names) == 5
-
-
-def test_more_than_256_classes_are_refused(tmp_path: Path, messages) -> None:
-    (tmp_path / "a.txt").write_bytes(b"".join(b"__label__%d text\n" % number for number in range(257)))
-    most, more = (
-        Inputs(files=(str(tmp_path / "a.txt"),), options=ReadingOptions(classes=tuple(map(str, range(count)))))
-        for count in (256, 257)
-    )
-    assert len(prepare_work(most, Settings(ragged=True)).settings.classes) == 256
-    with messages.raises(DataError):
-        prepare_work(more, Settings(ragged=True))
 
 
 def test_the_plan_uses_the_transferred_files(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.tally import Tally
 from jobs.choose import VocabularyChoice, choose_vocabulary, read_vocabulary_choice, write_choice
-from jobs.records import block_of
+from jobs.records import Arrays
 from jobs.words import WordCounts
 from tests.jobs.piles import plan_in
 
@@ -20,9 +20,9 @@ WORDS = st.text("abc", min_size=1, max_size=4)
 BLOCKS = st.lists(st.tuples(st.integers(0, 3), st.dictionaries(WORDS, st.integers(1, 5), min_size=1)), max_size=8)
 
 
-def packed(counts: dict[str, int]) -> bytes:
+def block(counts: dict[str, int]) -> Arrays:
     words, numbers = np.frombuffer(" ".join(counts).encode(), np.uint8), np.array(list(counts.values()), np.uint32)
-    return block_of({"words": words, "counts": numbers})
+    return {"words": words, "counts": numbers}
 
 
 @settings(max_examples=50)
@@ -36,7 +36,7 @@ def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size
         ]
         for counts in found:
             total.update({word.encode(): count for word, count in counts.items()})
-        kept.add(map(packed, found))
+        kept.add(map(block, found))
     assert kept.most_frequent() == sorted(total.items(), key=lambda item: (-item[1], item[0]))[:size]
 
 
@@ -50,9 +50,9 @@ def chosen(
     tally.counts.update(lines=lines - malformed, texts=lines - malformed)
     for number in range(malformed):
         tally.count_malformed("not_json", "reviews.json", 0, number + 1, b"{")
-    records = [(word.encode(), str(count).encode()) for word, count in FREQUENT.items()] + tally.records()
+    candidates = [(word.encode(), count) for word, count in FREQUENT.items()]
     plan = plan_in(folder, settings=Settings(vocabulary_size=size), max_malformed=limit)
-    return choose_vocabulary(records, plan, Tally())
+    return choose_vocabulary(candidates, plan, tally)
 
 
 # For the last two, the product of the share and the lines is not exactly the number of lines.
@@ -70,7 +70,7 @@ def test_input_without_words_is_refused(tmp_path: Path, messages) -> None:
     for texts in (0, 2):
         tally.counts.update(texts=texts)
         with messages.raises(DataError):
-            choose_vocabulary(tally.records(), plan_in(tmp_path), Tally())
+            choose_vocabulary([], plan_in(tmp_path), tally)
 
 
 @pytest.mark.parametrize("size", range(1, 7))

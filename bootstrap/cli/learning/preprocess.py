@@ -98,13 +98,6 @@ _DETACHED: Rows = {
     metavar="DIR_OR_S3",
     help="with --local: folder or s3://... for dataset.h5 and counts.json",
 )
-@option(
-    "--runner",
-    type=click.Choice(("auto", "local", "inline")),
-    advanced=True,
-    help="with --local: local (one process per core), inline (one process) or auto (inline for small input, "
-    "else local; the default)",
-)
 @option("--dry-run", is_flag=True, help="show how the input is read, and the expected time and memory; write nothing")
 @option("--detach", is_flag=True, help="with --deployment: return as soon as the work is submitted to the cluster")
 @option(
@@ -119,7 +112,6 @@ def run(
     *,
     target: Target | None,
     output: str | None,
-    runner: str | None,
     dry_run: bool,
     detach: bool,
     force: bool,
@@ -132,14 +124,14 @@ def run(
         inputs = read_inputs(options, settings)
     except DataError as error:
         raise UsageError(str(error)) from error
-    _check_place(target, output, runner, dry_run=dry_run)
+    _check_place(target, output, dry_run=dry_run)
     require_s3(*inputs.addresses, output)
     how: dict[str, Any] = {"settings": settings, "max_malformed": options["max_malformed"]}
     if dry_run:
-        return _preview(target, inputs, output, runner or "auto", **how)
+        return _preview(target, inputs, output, **how)
     if target is None:
         assert output is not None
-        return result_of(_preprocess_here(inputs, output, runner or "auto", force=force, **how), settings)
+        return result_of(_preprocess_here(inputs, output, force=force, **how), settings)
     try:
         return result_of(_preprocess_on(target, inputs, detach=detach, force=force, **how), settings)
     except Detached as left:
@@ -159,21 +151,19 @@ def result_of(merged: "MergeResult", settings: "Settings") -> Result:
     return Result(content, parts, warnings=warnings)
 
 
-def _check_place(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> None:
+def _check_place(target: Target | None, output: str | None, *, dry_run: bool) -> None:
     """Raise UsageError for options that the place of the run does not support."""
     if target is None and output is None and not dry_run:
         raise UsageError("--local requires --output, the folder for dataset.h5 and counts.json")
     if target is not None and output is not None:
         raise UsageError("--output requires --local; a deployment writes its datasets to its data bucket")
-    if target is not None and runner is not None:
-        raise UsageError("--runner requires --local; a deployment runs the jobs with Hadoop Streaming")
 
 
-def _preprocess_here(inputs: "Inputs", output: str, runner: str, **how: Any) -> "MergeResult":
-    from jobs.pipeline import preprocess_locally
+def _preprocess_here(inputs: "Inputs", output: str, **how: Any) -> "MergeResult":
+    from jobs.local import preprocess_locally
 
     with sole_writer(output), Bars() as bars:
-        return preprocess_locally(inputs, output, runner=runner, progress=bars, **how)
+        return preprocess_locally(inputs, output, progress=bars, **how)
 
 
 def _preprocess_on(target: Target, inputs: "Inputs", *, detach: bool, force: bool, **how: Any) -> "MergeResult":
@@ -191,7 +181,6 @@ def _preview(
     target: Target | None,
     inputs: "Inputs",
     output: str | None,
-    runner: str,
     *,
     settings: "Settings",
     **accepted: Any,
@@ -203,7 +192,7 @@ def _preview(
 
     read_stopwords(settings.stopwords, settings.words)
     if target is None:
-        preview = preview_local(inputs, settings, output=output, processes=runner != "inline")
+        preview = preview_local(inputs, settings, output=output)
     else:
         preview = preview_on_deployment(inputs, settings, find_deployment(target.name, target.account))
     return _preview_result(preview, **accepted)

@@ -16,14 +16,14 @@ from bootstrap.training.sources.source import DataAccess, Prepared, Source, Stag
 from common.errors import DataError, ShoalError, explain_os_error
 from common.private_folders import temporary_folder
 from corpus.dataset import open_dataset
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT, Settings
 from corpus.layout import DATASET_NAME
 from corpus.reading.acceptance import label_notes
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.text_request import TextRequest, describe_skipped_lines
-from jobs.preparation import fingerprint, settings_for_input
+from jobs.preparation import fingerprint
 from trainer.config import TrainConfig
 
 
@@ -86,7 +86,7 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
     for warning in inspection.warnings_for(texts.settings.words):
         bars.note(warning)
     wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
-    settings = inspection.settings(wanted) if duplicates else settings_for_input(inspection, wanted)
+    settings = inspection.settings(wanted)
     inspection.check_values(settings, texts.max_malformed)
     return TextRequest(
         sources=inspection.sources,
@@ -107,24 +107,17 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
     Each row of the dataset is a whole text. The default of `cache` is the user's cache folder. Files in `output` are
     ignored, because they are results of a run. Raises DataError if the input is invalid.
     """
+    from jobs.training import make_training_dataset  # imports numba, which takes seconds to load
     from trainer.classification.data import default_cache  # imports torch, which takes seconds to load
 
     request = understand_texts(texts, output, bars)
     home = cache or default_cache()
     path = home / f"texts-{dataset_name(request)}" / DATASET_NAME
     if not _is_dataset(path):
-        bars.stage("read the texts", request.plain_bytes, "B")
-        done = 0
-
-        def report(size: int) -> None:
-            nonlocal done
-            done += size
-            bars.at(done)
-
         with explain_os_error(DataError, f"cannot write to {home}", "choose another --cache"):
             home.mkdir(parents=True, exist_ok=True)
             with temporary_folder(".texts-", home) as folder:
-                counts = request.encode(folder / DATASET_NAME, report, place="--cache")
+                counts = make_training_dataset(request, folder, _Steps(bars), option="--cache").counts
                 path.parent.mkdir(exist_ok=True)
                 (folder / DATASET_NAME).replace(path)
         for sentence in describe_skipped_lines(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
@@ -134,16 +127,24 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
     return path
 
 
+class _Steps:
+    """Shows the steps that make a dataset, with their progress in bytes."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars, self.at = bars, bars.at
+
+    def stage(self, name: str, total: int) -> None:
+        self._bars.stage(f"read the texts: {name}", total, "B")
+
+
 def settings_of_texts(settings: Settings) -> Settings:
     """Return the settings of a dataset of whole texts.
 
     The rules for ratings and the share of test rows are those of `settings`.
     """
-    from corpus.raw_texts import SETTINGS  # imports numba, which takes seconds to load
-
     of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
     known = {name: getattr(settings, name) for name in of_input}
-    return replace(SETTINGS, **known)
+    return replace(DEFAULT, duplicates=True, **known)
 
 
 def _is_dataset(path: Path) -> bool:

@@ -13,9 +13,11 @@ from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import DEFAULT
+from corpus.layout import DATASET_NAME
 from corpus.reading.sources import Inputs
 from corpus.stream.stream_settings import read_settings
 from corpus.text_request import TextProgress, TextRequest
+from jobs import training
 from jobs.preparation import prepare_work
 from tests.bootstrap.agent.test_documents import TEXTS
 from tests.bootstrap.agent.world import DATASET, RUN, STREAM, request
@@ -75,14 +77,16 @@ def test_only_the_record_and_checkpoints_of_a_continued_run_are_copied(machine, 
 def encoded(monkeypatch):
     made = []
 
-    def encode(_, output, report, *, place):
-        del place
-        report(1_000)
-        output.write_text("encoded")
-        made.append(output)
-        return {"lines": 80, "malformed": 3, "empty": 0}
+    def make(_, folder, progress, **_option):
+        progress.stage("read", 1_000)
+        progress.at(1_000)
+        progress.stage("write", 1_000)
+        progress.at(1_000)
+        made.append(folder)
+        (folder / DATASET_NAME).write_text("encoded")
+        return Mock(counts={"lines": 80, "malformed": 3, "empty": 0})
 
-    monkeypatch.setattr(TextRequest, "encode", encode)
+    monkeypatch.setattr(training, "make_training_dataset", make)
     return made
 
 
@@ -107,7 +111,7 @@ def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(machine, bucke
 
 
 def test_an_error_in_the_texts_leaves_no_dataset(machine, bucket, monkeypatch):
-    monkeypatch.setattr(TextRequest, "encode", Mock(side_effect=DataError("damaged")))
+    monkeypatch.setattr(training, "make_training_dataset", Mock(side_effect=DataError("damaged")))
     with pytest.raises(DataError, match=r"^damaged$"):
         staged(request(**NAMED), machine, bucket)
     assert not machine.data(request(**NAMED)).exists()

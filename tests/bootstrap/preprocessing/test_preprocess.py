@@ -18,7 +18,7 @@ from common.errors import DataError, ShoalError
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
 from infra import topology
-from jobs.pipeline import preprocess_locally as preprocess_here
+from jobs.local import preprocess_locally as preprocess_here
 from tests.bootstrap.preprocessing.emr_clusters import deployment, make_buckets
 
 pytestmark = pytest.mark.soak

@@ -36,7 +36,7 @@ def make_or_find(folder, **settings):
 
 def wait_for_all(barrier):
     """Wait for the other process. Both processes have then imported the code that takes long to import."""
-    importlib.import_module("corpus.raw_texts")
+    importlib.import_module("jobs.training")
     barrier.wait()
 
 
@@ -56,16 +56,16 @@ def files_below(folder):
 @pytest.fixture
 def reading(monkeypatch):
     """Return the list of datasets for which texts are read."""
-    from corpus import raw_texts
+    from jobs import training
 
     made = []
-    really = raw_texts.encode_texts
+    really = training.make_training_dataset
 
-    def encode(sources, settings, output, **how):
-        made.append(output)
-        return really(sources, settings, output, **how)
+    def make(request, folder, *arguments, **options):
+        made.append(folder)
+        return really(request, folder, *arguments, **options)
 
-    monkeypatch.setattr(raw_texts, "encode_texts", encode)
+    monkeypatch.setattr(training, "make_training_dataset", make)
     return made
 
 
@@ -93,8 +93,6 @@ def test_a_truncated_dataset_is_made_again(find, reading, kept):
 
 
 def test_two_simultaneous_commands_on_the_same_texts_find_the_same_dataset(find, tmp_path):
-    # Processes, as commands are: `numpy.load` calls `ast.parse`, which two threads of one process must not do at once
-    # before Python 3.11.8 (https://github.com/python/cpython/issues/106905).
     context = get_context("spawn")
     barrier = context.Barrier(2)
     with ProcessPoolExecutor(1, context, initializer=wait_for_all, initargs=(barrier,)) as commands:

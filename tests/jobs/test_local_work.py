@@ -5,16 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from common.errors import DataError
 from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, preprocess
-from tests.reviews import snap_lines
 from tests.waiting import until
 
 
@@ -26,54 +22,30 @@ def test_a_lack_of_disk_space_is_reported_before_the_work(tmp_path, monkeypatch,
         preprocess([tmp_path / "reviews.json"], tmp_path / "out")
 
 
-def alive(processes: Iterable[psutil.Process], check: Callable[[psutil.Process], bool]) -> bool:
-    """Return whether a process exists for which the check holds."""
-    for each in processes:
-        with suppress(ProcessLookupError, psutil.NoSuchProcess):
-            if each.status() != psutil.STATUS_ZOMBIE and check(each):
-                return True
-    return False
-
-
 def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
-    """Start a run in another process, with tasks that take some time."""
-    letters = str.maketrans("0123456789", "abcdefghij")
-    texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
-    path.write_bytes(snap_lines(*((text, 1 + len(text) % 5) for text in texts)) * 40)
+    """Start a run in another process, and wait until it reads reviews."""
+    path.write_bytes(PLAIN * 20_000)
     code = (
-        "import sys; from jobs.pipeline import preprocess_locally; from corpus.reading.sources import Inputs;"
-        "preprocess_locally(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
+        "import sys; from jobs.local import preprocess_locally; from corpus.reading.sources import Inputs;"
+        "preprocess_locally(Inputs(files=(sys.argv[1],)), sys.argv[2])"
     )
-    temporary = path.with_name("temporary")
-    temporary.mkdir()
-    run = subprocess.Popen(
-        [sys.executable, "-c", code, path, output],
-        env={**os.environ, "TMPDIR": str(temporary)},
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
-
-    def is_task(process: psutil.Process) -> bool:  # a fork of the task server, which is a child of the run
-        return process.ppid() != run.pid and any("task_server" in word for word in process.cmdline())
-
-    until(lambda: alive(psutil.Process(run.pid).children(recursive=True), is_task))
+    run = subprocess.Popen([sys.executable, "-c", code, path, output], stderr=subprocess.DEVNULL)
+    until(lambda: list(output.glob(".shoal-work-*/texts")))
     return run
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_an_ended_run_leaves_no_processes_and_after_sigint_no_files(tmp_path: Path, sent: signal.Signals) -> None:
+def test_an_ended_run_leaves_no_files_after_sigint(tmp_path: Path, sent: signal.Signals) -> None:
     run = started(tmp_path / "reviews.json", tmp_path / "out")
     os.kill(run.pid, sent)
     assert run.wait() != 0
     assert (tmp_path / "out").exists() == (sent == signal.SIGKILL)
-    until(lambda: not alive(psutil.process_iter(), lambda process: os.getsid(process.pid) == run.pid))
-    assert not list((tmp_path / "temporary").iterdir())
 
 
 def run_and_die(path: Path, output: Path, stage: str) -> None:
     """Start a run in another process, not a fork, because this process has threads, and kill it in a given stage."""
     script = (
-        "import sys; from pathlib import Path; from tests.jobs.test_pipeline_work import Stages, preprocess; "
+        "import sys; from pathlib import Path; from tests.jobs.test_local_work import Stages, preprocess; "
         "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), progress=Stages(sys.argv[3]))"
     )
     done = subprocess.run([sys.executable, "-c", script, path, output, stage], check=False)
@@ -83,9 +55,8 @@ def run_and_die(path: Path, output: Path, stage: str) -> None:
 def test_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
-    run_and_die(path, output, "merge")
-    assert list(output.glob(".shoal-work-*/parts/*"))
-    until(lambda: not alive(psutil.process_iter(), lambda task: str(tmp_path) in " ".join(task.cmdline())))
+    run_and_die(path, output, "encode")
+    assert list(output.glob(".shoal-work-*/rows/*"))
     preprocess([path], output)
     assert_equals_oracle(output, [PLAIN])
     assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
@@ -97,7 +68,7 @@ def test_an_unwritable_folder_is_reported(tmp_path: Path, messages) -> None:
         preprocess([tmp_path / "reviews.json"], tmp_path / "reviews.json")
 
 
-@pytest.mark.parametrize("stage", ["deduplicate", "merge"])
+@pytest.mark.parametrize("stage", ["deduplicate", "encode"])
 def test_a_removed_folder_is_the_reason_for_a_failure(tmp_path: Path, stage: str, messages) -> None:
     output = tmp_path / "out"
     (tmp_path / "reviews.json").write_bytes(PLAIN)

@@ -1,4 +1,4 @@
-"""The real jobs on mrjob's runners make the oracle's dataset of raw files."""
+"""Preprocessing on this machine makes the oracle's dataset of raw files."""
 
 import gzip
 import tempfile
@@ -17,8 +17,7 @@ from common.errors import DataError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from jobs import pipeline
-from jobs.pipeline import preprocess_locally
+from jobs.local import _work_folder, preprocess_locally
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import tuples
 from tests.jobs.piles import NLTK, PLAIN, assert_equals_oracle, preprocess
@@ -45,7 +44,7 @@ def check(folder: Path, files: list[oracle.File], rules: oracle.Rules) -> None:
         test=tuple(named[True]),
         options=ReadingOptions(text=("text",), classes=rules.classes, **value),
     )
-    preprocess_locally(inputs, str(folder / "out"), settings=chosen, runner="inline", max_malformed=1)
+    preprocess_locally(inputs, str(folder / "out"), settings=chosen, max_malformed=1)
     stopwords = None if chosen.stopwords == "none" else NLTK
     assert_equals_oracle(folder / "out", files, stopwords, rules=rules, test_input=bool(named[True]))
 
@@ -102,7 +101,7 @@ def test_the_digest_of_the_reference_dataset_does_not_depend_on_paths(tmp_path, 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
 @pytest.mark.soak
 def test_real_reviews_make_the_oracles_dataset(tmp_path) -> None:
-    merged = preprocess(REVIEWS, tmp_path, runner="local")
+    merged = preprocess(REVIEWS, tmp_path)
     assert_equals_oracle(tmp_path, [gzip.decompress(path.read_bytes()) for path in REVIEWS])
     known = {"lines": 25_614, "malformed": 21, "empty": 14, "distinct": 18_898, "conflicting": 6, "wordless": 1}
     assert {name: merged.counts[name] for name in known} == known
@@ -136,7 +135,7 @@ def test_other_formats_make_the_oracles_dataset(tmp_path, row) -> None:
 
 def test_output_to_s3_without_a_temporary_folder_is_refused(tmp_path, monkeypatch, messages) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    with messages.raises(DataError), pipeline._work_folder("s3://bucket/results"):
+    with messages.raises(DataError), _work_folder("s3://bucket/results", "--output"):
         pass
 
 
@@ -157,7 +156,7 @@ def test_a_dataset_is_replaced_only_by_the_same_dataset_or_by_force(different, t
         source.write_bytes(json_lines(*({"text": f"{each} song", "rating": 5} for each in texts)))
         inputs = Inputs(files=(str(source),))
         settings = Settings(**{"test_share": 0.0, **chosen.pop("settings", {})})
-        return preprocess_locally(inputs, str(tmp_path / "out"), settings=settings, runner="inline", **chosen)
+        return preprocess_locally(inputs, str(tmp_path / "out"), settings=settings, **chosen)
 
     first = make("a.json", "good", "bad", "fair")
     before = (tmp_path / "out" / "dataset.h5").read_bytes()

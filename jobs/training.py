@@ -1,0 +1,56 @@
+"""Makes a dataset of raw texts for one training, on this machine or on a node."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import DataError
+from corpus.dataset import open_dataset
+from corpus.layout import MIN_ROWS, MIN_TRAINING_ROWS
+from corpus.reading.acceptance import require_classes
+from corpus.text import STOPWORD_LISTS, load_stopwords
+from corpus.text_request import TextRequest
+from jobs.local import Progress, run_prepared_work
+from jobs.merge import MergeResult
+from jobs.preparation import PreparedWork
+
+
+def make_training_dataset(request: TextRequest, folder: Path, progress: Progress, *, option: str) -> MergeResult:
+    """Make the dataset in `folder`.
+
+    `option` names what the user can change if `folder` is not writable or its disk is full. Raises DataError if the
+    input is unusable, has too few texts, or has no training text of a class.
+    """
+    settings = request.settings
+    if settings.stopwords not in STOPWORD_LISTS:
+        raise DataError(f"{settings.stopwords!r} is not a list of stopwords")
+    work = PreparedWork(
+        sources=request.sources,
+        settings=settings,
+        stopwords=load_stopwords(settings.stopwords, settings.words),
+        max_malformed=request.max_malformed,
+        plain_bytes=request.plain_bytes,
+    )
+    made = run_prepared_work(work, str(folder), progress=progress, option=option)
+    _require_trainable(made, request)
+    return made
+
+
+def _require_trainable(made: MergeResult, request: TextRequest) -> None:
+    """Raise DataError if a dataset has too few rows, or no training row of a class."""
+    settings, train, test = request.settings, made.counts["train"], made.counts["test"]
+    if train < MIN_TRAINING_ROWS or test < MIN_ROWS:
+        way = "input, another --test-share, or --test-input FILE"
+        if settings.test_input:
+            way = "test texts" if train >= MIN_TRAINING_ROWS else "training texts"
+        raise DataError(
+            f"training needs at least {MIN_TRAINING_ROWS} training texts and {MIN_ROWS} test texts with words, "
+            f"but the input has {train:,} and {test:,}; give more {way}"
+        )
+    by_code: Counter[int] = Counter()
+    with open_dataset(made.dataset) as dataset:
+        for rows in dataset.train.blocks():
+            codes, numbers = np.unique(rows.labels if settings.labelled else rows.ratings, return_counts=True)
+            by_code.update(dict(zip(codes.tolist(), numbers.tolist(), strict=True)))
+    require_classes(by_code, settings, request.sources)
