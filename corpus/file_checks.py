@@ -8,7 +8,7 @@ Error messages are clauses without the name of the file. The caller adds the nam
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 import h5py
@@ -143,15 +143,15 @@ def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings
         raise DataError(f"{found.name} has a word of more than {DOCUMENT_BYTES:,} bytes")
     if not are_stored or lengths.sum(dtype=np.int64) > found.file.id.get_filesize():
         raise DataError(f"{found.name} declares {len(found):,} words, but not all of them are stored")
-    read = [str(word) for word in found.asstr()[:]]
-    if len(set(read)) != len(read) or not all(_is_word(word, settings.words) for word in read):
+    read: list[str] = found.asstr()[:].tolist()
+    # Words by the rule of tokens can contain unprintable characters.
+    check: Callable[[str], object] = _TOKEN.fullmatch if settings.words == "tokens" else _is_printable_word
+    if len(set(read)) != len(read) or not all(map(check, read)):
         raise DataError(f"{found.name} has an entry that is not a word, or a repeated word")
     return read
 
 
-def _is_word(found: str, rule: str) -> bool:
-    if rule == "tokens":  # words of this rule can contain unprintable characters
-        return _TOKEN.fullmatch(found) is not None
+def _is_printable_word(found: str) -> bool:
     return bool(found) and is_printable(found) and not any(map(str.isspace, found))
 
 

@@ -23,7 +23,7 @@ from jobs.plan import Plan
 from jobs.records import Arrays, part_url, texts_url, unpack_arrays
 
 _BLOCK_ROWS = 1 << 15
-_BLOCK_TOKENS = 1 << 22
+_BLOCK_TOKENS = 1 << 20
 # Number of words outside the vocabulary that the dictionary keeps before they are cleared.
 _MAX_OTHER_WORDS = 1 << 18
 

@@ -33,7 +33,7 @@ from corpus.reading.sources import Inputs, Range, Source
 from corpus.reading.storage import check_writable, identity_of
 from corpus.reading.tally import Tally
 from jobs.choose import VocabularyChoice, choose_vocabulary
-from jobs.encode import EncodedPart, Encoder
+from jobs.encode import Encoder
 from jobs.merge import MergeResult, make_dataset
 from jobs.plan import Plan
 from jobs.preparation import PreparedWork, prepare_work, work_bytes
@@ -136,9 +136,9 @@ class _Steps:
             words = WordCounts(self._plan.settings.vocabulary_size)
             for bucket in counts.numbers:
                 words.add(counts.take(bucket))
-            choice = choose_vocabulary(words.most_frequent(), self._plan, self._tally)
+            choice = choose_vocabulary(words.candidates, self._plan, self._tally)
             del words
-            return self._encode(choice, sorted(rows.iterdir()), pool)
+            return self._encode(choice, sorted(rows.iterdir()))
 
     def _read(self, task: Iterable[Range], texts: "_Spool") -> None:
         """Read the reviews of a task."""
@@ -161,26 +161,19 @@ class _Steps:
             self._tally.counts.update(united.counts)
         self._report(before)
 
-    def _encode(self, choice: VocabularyChoice, parts: Sequence[Path], pool: ThreadPoolExecutor) -> MergeResult:
-        """Write the rows of all parts to the dataset. A thread prepares the next part."""
-        self._done = 0
+    def _encode(self, choice: VocabularyChoice, parts: Sequence[Path]) -> MergeResult:
+        """Write the rows of all parts to the dataset."""
         self._progress.stage("encode", sum(part.stat().st_size for part in parts))
         encoder = Encoder(self._plan, choice)
 
-        def prepare(part: Path) -> tuple[EncodedPart, int]:
-            packed = part.read_bytes()
-            part.unlink()
-            return encoder.part(unpack_arrays(packed)), len(packed)
-
         def append(writer: DatasetWriter) -> None:
-            coming = pool.submit(prepare, parts[0])
-            for following in (*parts[1:], None):
-                encoded, packed_bytes = coming.result()
-                if following is not None:
-                    coming = pool.submit(prepare, following)
-                encoded.append_to(writer, self._tally)
-                self._done += packed_bytes
-                self._progress.at(self._done)
+            done = 0
+            for part in parts:
+                packed = part.read_bytes()
+                part.unlink()
+                encoder.part(unpack_arrays(packed)).append_to(writer, self._tally)
+                done += len(packed)
+                self._progress.at(done)
 
         return make_dataset(self._plan, choice, self._tally, append, option=self._option)
 

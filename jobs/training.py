@@ -1,12 +1,11 @@
 """Makes a dataset of raw texts for one training, on this machine or on a node."""
 
-from collections import Counter
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 from common.errors import DataError
-from corpus.dataset import open_dataset
 from corpus.layout import MIN_ROWS, MIN_TRAINING_ROWS
 from corpus.reading.acceptance import require_classes
 from corpus.text import STOPWORD_LISTS, load_stopwords
@@ -14,6 +13,8 @@ from corpus.text_request import TextRequest
 from jobs.local import Progress, run_prepared_work
 from jobs.merge import MergeResult
 from jobs.preparation import PreparedWork
+
+_BLOCK_ROWS = 1 << 20
 
 
 def make_training_dataset(request: TextRequest, folder: Path, progress: Progress, *, option: str) -> MergeResult:
@@ -48,9 +49,9 @@ def _require_trainable(made: MergeResult, request: TextRequest) -> None:
             f"training needs at least {MIN_TRAINING_ROWS} training texts and {MIN_ROWS} test texts with words, "
             f"but the input has {train:,} and {test:,}; give more {way}"
         )
-    by_code: Counter[int] = Counter()
-    with open_dataset(made.dataset) as dataset:
-        for rows in dataset.train.blocks():
-            codes, numbers = np.unique(rows.labels if settings.labelled else rows.ratings, return_counts=True)
-            by_code.update(dict(zip(codes.tolist(), numbers.tolist(), strict=True)))
-    require_classes(by_code, settings, request.sources)
+    with h5py.File(made.dataset) as file:
+        codes = file["train/labels" if settings.labelled else "train/ratings"]
+        counts = np.zeros(1 << 16, np.int64)
+        for start in range(0, len(codes), _BLOCK_ROWS):
+            counts += np.bincount(codes[start : start + _BLOCK_ROWS], minlength=len(counts))
+    require_classes({code: int(counts[code]) for code in np.flatnonzero(counts).tolist()}, settings, request.sources)

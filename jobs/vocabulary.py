@@ -64,7 +64,7 @@ class Vocabulary(ReviewsJob):
 
     def candidates(self) -> Iterator[Record]:
         """Reducer: yield the most frequent words of all buckets of this reducer."""
-        yield from gathered((word, b"%d" % count) for word, count in self.counts.most_frequent())
+        yield from gathered((word, b"%d" % count) for word, count in self.counts.candidates)
 
     def print_vocabulary(self, _: bytes, values: Iterable[bytes]) -> Iterator[Record]:
         """Reducer: yield the words of the vocabulary."""

@@ -3,7 +3,7 @@
 Because a reducer receives all counts of a word, `choose` needs only the candidates.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,10 @@ class WordCounts:
             self._best = most_frequent(self._best, self._size)
             self._least = self._best[-1][1]
 
-    def most_frequent(self) -> list[tuple[bytes, int]]:
-        """Return the most frequent words with their counts."""
-        return most_frequent(self._best, self._size)
+    @property
+    def candidates(self) -> Sequence[tuple[bytes, int]]:
+        """Words with their counts, in any order. The most frequent words of all buckets are among them."""
+        return self._best
 
 
 def _sums(blocks: Iterable[Arrays]) -> tuple[Dictionary, npt.NDArray[np.int64]]:

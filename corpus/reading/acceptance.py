@@ -142,8 +142,8 @@ def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     if len(occur) == 1:
         ((code, number),) = occur.items()
         raise DataError(
-            f"all {plural(number, 'text')} have the label {LABELS[code]}, so they are of one class; add texts of another "
-            "class, or name the positive label with --positive-label"
+            f"all {plural(number, 'text')} have the label {LABELS[code]}, so they are of one class; add texts of "
+            "another class, or name the positive label with --positive-label"
         )
     seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
     raise DataError(f"the labels are {seen}, which are not a known pair; name the positive one with --positive-label")
