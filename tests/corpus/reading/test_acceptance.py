@@ -33,11 +33,7 @@ LABELS = {
     "a few labels that the sample does not show": (GOOD, {"bad": 40, "goood": 5}, False),
     "many labels that the sample does not show": (GOOD, {"bad": 40, "goood": 4, "great": 2}, True),
     "one other label, which the sample does not show": (replace(GOOD, negative_labels=()), {"bad": 60}, False),
-    "several labels that the sample does not show": (
-        replace(GOOD, negative_labels=()),
-        {"goood": 10, "bad": 60},
-        True,
-    ),
+    "several labels that the sample does not show": (replace(GOOD, negative_labels=()), {"goood": 10, "bad": 60}, True),
     "more labels than are counted": (GOOD, dict.fromkeys(map(str, range(MAX_LABELS + 1)), 1), True),
     "labels of no pair": (Settings(labelled=True), {"maybe": 3}, False),
     "labels of no class": (Settings(labelled=True, ragged=True, classes=("a", "b", "c")), {"d": 3, "e": 4}, False),

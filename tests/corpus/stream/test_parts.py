@@ -1,6 +1,5 @@
 """Parts of a stream are read as they were written, and any other file is refused."""
 
-import json
 import zipfile
 from dataclasses import replace
 
@@ -117,14 +116,3 @@ def test_an_archive_that_is_not_a_part_is_refused(tmp_path, harm, wrong) -> None
     harm(part_path(tmp_path, 4))
     with pytest.raises(DataError, match=wrong):
         read_part(part_path(tmp_path, 4))
-
-
-def test_a_position_with_unknown_fields_is_refused(tmp_path, messages) -> None:
-    write_part(tmp_path, PART)
-    path = part_path(tmp_path, 3)
-    with np.load(path) as arrays:
-        head_of = json.loads(arrays["head"].tobytes())
-        head_of["after"]["more"] = 1
-        np.savez(path, **{**arrays, "head": np.frombuffer(json.dumps(head_of).encode(), np.uint8)})
-    with messages.raises(DataError):
-        read_part(path)

@@ -55,17 +55,11 @@ def gradients(rows_of, holds=ROWS, fails_in="forward", precision=torch.float32, 
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**SETTINGS, **shares}).double()  # autocast does not change it
     model.precision = precision
-    timer = StepTimer()
-    made = rows_of(ROWS, seed=3)
-    compute = text_gradients(
-        Full(model, holds, fails_in),
-        TextRows(**made._asdict()),
-        loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
-        device=torch.device("cpu"),
-        words=WordDropout(0.3, made.tokens.shape[1], seed=0),
-        timer=timer,
-        threads=Threads(threads),
-    )
+    timer, rows = StepTimer(), TextRows(**rows_of(ROWS, seed=3)._asdict())
+    words = WordDropout(0.3, rows.tokens.shape[1], seed=0)
+    loss = Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5)
+    how = {"loss": loss, "device": torch.device("cpu"), "words": words, "timer": timer, "threads": Threads(threads)}
+    compute = text_gradients(Full(model, holds, fails_in), rows, **how)
     for step in range(2):
         model.zero_grad()
         timer.begin(ROWS)
@@ -129,15 +123,8 @@ def gradients_of_vectors(*, sparse: bool, full_at: int, parts: tuple[slice, ...]
         vectors = mean_of_rows(model.table, ids.flatten(), ends) if sparse else model.table[ids].mean(1)
         return (vectors * model.factor).square().sum()
 
-    compute = GradientComputer(
-        model,
-        loss_of,
-        rows=12,
-        sparse_tables=[model.table] if sparse else [],
-        precision=precision,
-        device=torch.device("cpu"),
-        timer=StepTimer(),
-    )
+    how = {"sparse_tables": [model.table] if sparse else [], "precision": precision, "device": torch.device("cpu")}
+    compute = GradientComputer(model, loss_of, rows=12, timer=StepTimer(), **how)
     compute.piece_rows = 4
     loss = torch.stack([compute(np.arange(12)[part], 12, 0) for part in parts]).sum()
     if sparse:
