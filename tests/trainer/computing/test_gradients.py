@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.trainer.conftest import make_rows
 from tests.waiting import PATIENCE
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
@@ -50,12 +51,12 @@ class Full(torch.nn.Module):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def gradients(rows_of, holds=ROWS, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
+def gradients(holds=ROWS, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
     torch.manual_seed(0)
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**SETTINGS, **shares}).double()  # autocast does not change it
     model.precision = precision
-    timer, rows = StepTimer(), TextRows(**rows_of(ROWS, seed=3)._asdict())
+    timer, rows = StepTimer(), TextRows(**make_rows(ROWS, seed=3)._asdict())
     words = WordDropout(0.3, rows.tokens.shape[1], seed=0)
     loss = Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5)
     how = {"loss": loss, "device": torch.device("cpu"), "words": words, "timer": timer, "threads": Threads(threads)}
@@ -73,17 +74,17 @@ def gradients(rows_of, holds=ROWS, fails_in="forward", precision=torch.float32, 
 
 
 @pytest.fixture(scope="module")
-def whole(rows_of):
+def whole():
     """Gradients that are computed at once."""
-    at_once, pieces = gradients(rows_of)
+    at_once, pieces = gradients()
     assert pieces == 0
     return at_once
 
 
 @pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])
 @pytest.mark.parametrize("fails_in", ["forward", "backward"])
-def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, whole, holds, piece, fails_in):
-    own, fitting = gradients(rows_of, holds, fails_in)
+def test_pieces_add_up_and_are_as_large_as_memory_allows(whole, holds, piece, fails_in):
+    own, fitting = gradients(holds, fails_in)
     torch.testing.assert_close(own, whole, atol=1e-12, rtol=0)
     assert fitting == piece
 
@@ -98,8 +99,8 @@ def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, whole, holds, 
     ],
     ids=["two threads", "three threads", "added to existing gradients", "scaled in half precision"],
 )
-def test_gradients_computed_otherwise_are_the_same(rows_of, whole, how):
-    torch.testing.assert_close(gradients(rows_of, **how)[0], whole, atol=1e-12, rtol=0)
+def test_gradients_computed_otherwise_are_the_same(whole, how):
+    torch.testing.assert_close(gradients(**how)[0], whole, atol=1e-12, rtol=0)
 
 
 class Vectors(torch.nn.Module):
@@ -144,9 +145,9 @@ def test_pieces_computed_before_memory_was_full_count_once(sparse, precision, fu
     torch.testing.assert_close(found, expected)
 
 
-def test_memory_for_less_than_one_row_is_an_error(rows_of, messages):
+def test_memory_for_less_than_one_row_is_an_error(messages):
     with messages.raises(RankError):
-        gradients(rows_of, 0)
+        gradients(0)
 
 
 @pytest.mark.parametrize(("device", "before"), [("cpu", []), ("cuda", ["synchronize"])])
