@@ -48,13 +48,6 @@ def stream(tmp_path: Path) -> Path:
     return tmp_path / "stream"
 
 
-@pytest.mark.usefixtures("pile")
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_missing_bucket_is_named(tmp_path: Path, follow: bool, messages) -> None:
-    with messages.raises(DataError):
-        read(begin(tmp_path / "stream", "s3://no-pile/some", follow=follow))
-
-
 def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path, monkeypatch, messages) -> None:
     (tmp_path / "some.txt").write_bytes(CONTENT)
 

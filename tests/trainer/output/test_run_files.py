@@ -84,13 +84,6 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_folder_replaces_an_old_one_atomically(tmp_path):
-    for content in ("first", "second"):
-        fill_folder(tmp_path / "model", content)
-        assert (tmp_path / "model" / "config.json").read_text() == content
-        assert names(tmp_path) == ["model"]
-
-
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 def test_a_failed_write_keeps_the_old_folder(tmp_path, error):
     write_model_mark(tmp_path)
