@@ -2,12 +2,7 @@
 
 import pytest
 
-from common.display import is_printable, join_lines, plural, printable
-
-
-@pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1234, "1,234 rows")])
-def test_plural_adds_an_s_unless_the_count_is_one(number: int, text: str) -> None:
-    assert plural(number, "row") == text
+from common.display import is_printable, join_lines, printable
 
 
 @pytest.mark.parametrize(
