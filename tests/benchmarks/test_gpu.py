@@ -169,6 +169,13 @@ def test_most_important_parts_run_first_and_fit_the_total_time() -> None:
     assert sum(run.PARTS[name].seconds for name in first) < run._SECONDS
 
 
+def test_unknown_part_is_wrong_use(capsys: pytest.CaptureFixture[str], messages) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run.main(["rates", "nope"])
+    assert ended.value.code == 2
+    messages.check(capsys.readouterr().err.splitlines()[-1])
+
+
 def test_part_runs_in_its_own_process_and_writes_its_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part = run.GpuPart("part", "", 0)
     command = run._command(part, tmp_path / "outcome.json")
