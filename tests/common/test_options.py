@@ -1,10 +1,5 @@
 """Option descriptions are converted to argparse options."""
 
-from argparse import ArgumentError, ArgumentParser
-from typing import Any
-
-import pytest
-
 from common.options import Option, argparse_argument
 
 OPTIONS = (
@@ -14,31 +9,6 @@ OPTIONS = (
     Option("input", "files", required=True, several=True),
     Option("words", "the rule", default="letters", choices=("letters", "tokens")),
 )
-
-
-def parsed(*words: str) -> dict[str, Any]:
-    parser = ArgumentParser(exit_on_error=False)
-    for each in OPTIONS:
-        parser.add_argument(*each.flags, **argparse_argument(each))
-    return vars(parser.parse_args(words))
-
-
-@pytest.mark.parametrize(
-    ("words", "name", "value"),
-    [
-        *(("", "row_length", 100), ("-l 7", "row_length", 7), ("--rating-range 2 9", "rating_range", [2, 9])),
-        *(("", "quiet", False), ("--quiet", "quiet", True), ("--input b c", "input", ["a", "b", "c"])),
-        ("--words tokens", "words", "tokens"),
-    ],
-)
-def test_options_are_read(words: str, name: str, value: object) -> None:
-    assert parsed("--input", "a", *words.split())[name] == value
-
-
-@pytest.mark.parametrize("words", ["", "--input", "--input a --words runes", "--input a -l x"])
-def test_wrong_options_are_refused(words: str) -> None:
-    with pytest.raises((ArgumentError, SystemExit)):
-        parsed(*words.split())
 
 
 def test_help_shows_existing_defaults() -> None:

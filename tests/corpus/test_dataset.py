@@ -87,12 +87,13 @@ def test_any_rows_are_read_as_written_for_any_blocks(tmp_path, kind, lengths, cu
         assert_same(dataset.train.rows(start, end), whole.part(start, end))
 
 
-def test_a_dataset_has_its_settings_and_metadata(tmp_path: Path) -> None:
-    chosen = replace(FIXED, positive_from=3, rating_range=(1, 10), stopwords="none")
+def test_a_dataset_has_its_settings_and_metadata_even_above_64_kilobytes(tmp_path: Path) -> None:
+    chosen = replace(FIXED, positive_from=3, rating_range=(1, 10), stopwords="none", vocabulary_size=20_000)
     counts = final_counts({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
-    write(tmp_path / "d.h5", [some(3)], chosen, stopwords=frozenset({"of"}), counts=counts)
+    words = [f"w{'x' * (number % 40)}{number}" for number in range(20_000)]
+    write(tmp_path / "d.h5", [some(3)], chosen, vocabulary=words, stopwords=frozenset(words), counts=counts)
     with open_dataset(tmp_path / "d.h5") as dataset:
-        assert (dataset.settings, dataset.vocabulary, dataset.stopwords) == (chosen, VOCABULARY, {"of"})
+        assert (dataset.settings, dataset.vocabulary, dataset.stopwords) == (chosen, words, frozenset(words))
         assert (dataset.counts, len(dataset.train), len(dataset.test)) == (counts, 3, 2)
 
 
@@ -171,14 +172,6 @@ def test_a_dataset_is_read_from_a_file_object(tmp_path: Path) -> None:
     digest = write(tmp_path / "d.h5", [some(3)])
     with open_dataset("s3://data/d.h5", BytesIO((tmp_path / "d.h5").read_bytes())) as dataset:
         assert dataset.computed_digest() == digest
-
-
-def test_a_vocabulary_above_64_kilobytes_is_stored(tmp_path: Path) -> None:
-    words = [f"w{'x' * (number % 40)}{number}" for number in range(20_000)]
-    kind = replace(FIXED, vocabulary_size=20_000)
-    write(tmp_path / "d.h5", [], kind, vocabulary=words, stopwords=frozenset(words))
-    with open_dataset(tmp_path / "d.h5") as dataset:
-        assert (dataset.vocabulary, dataset.stopwords) == (words, frozenset(words))
 
 
 @pytest.mark.parametrize(("rule", "is_refused"), [("tokens", False), ("letters", True)])

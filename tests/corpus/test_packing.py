@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from corpus.packing import FILTERS, ChunkWriter, StoredArray, pack_chunk, unpack_chunk
+from corpus.packing import FILTERS, StoredArray, pack_chunk, unpack_chunk
 from corpus.segments import add_counts, fill_rows, gather, renumber
 
 DTYPES = st.sampled_from([np.uint8, np.uint16, np.uint32])
@@ -20,22 +20,6 @@ def test_the_first_rows_of_a_packed_chunk_are_unpacked(chunk, data) -> None:
     out = np.empty_like(chunk[: data.draw(st.integers(1, len(chunk)))])
     unpack_chunk(pack_chunk(chunk), out, chunk.nbytes)
     assert np.array_equal(out, chunk[: len(out)])
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-def test_hdf5s_own_filters_unpack_what_was_packed(tmp_path, dtype) -> None:
-    values = np.random.default_rng(0).integers(0, 200, (40, 3)).astype(dtype)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        array = file.create_dataset("a", (40, 3), dtype, chunks=(16, 3), **FILTERS)
-        writer = ChunkWriter(packed=True)
-        for first in range(0, 40, 16):
-            chunk = np.zeros((16, 3), dtype)
-            chunk[: len(values[first : first + 16])] = values[first : first + 16]
-            writer.put(array, first, chunk)
-        writer.finish()
-        writer.close()
-    with h5py.File(tmp_path / "a.h5") as file:
-        assert np.array_equal(file["a"][:], values)
 
 
 @pytest.fixture(scope="module")

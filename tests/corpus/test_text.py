@@ -26,11 +26,6 @@ def test_cleaning_leaves_a_word_unchanged(written: str) -> None:
     assert text.is_word(written) == (text.words(written) == [written])
 
 
-@given(st.lists(st.text("abz", min_size=1) | st.sampled_from(["don't", "a''b"]), min_size=1))
-def test_cleaning_a_cleaned_text_changes_nothing(cleaned: list[str]) -> None:
-    assert text.words(" ".join(cleaned)) == cleaned
-
-
 def test_the_digest_is_that_of_the_cleaned_text() -> None:
     assert text.digest(["so", "so"]) == blake2b(b"so so", digest_size=16).digest()
 
@@ -42,10 +37,6 @@ def test_digests_of_many_texts_equal_those_of_each_text(texts: list[list[str]]) 
     bounds = [(end - len(each) - 1, end - 1) for each, end in zip(written, ends, strict=True)]
     found = text.digests(memoryview(b"".join(each + b" " for each in written)), bounds)
     assert found == b"".join(map(text.digest, texts))
-
-
-def test_ids_leave_room_for_padding_and_unknown() -> None:
-    assert text.word_ids(["most", "less"]) == {"most": 2, "less": 3}
 
 
 @given(st.lists(st.sampled_from(["the", "a", "good", "bad", "rare"])), st.integers(1, 4))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from corpus.stream.stream_settings import StreamSettings
 from corpus.stream.tokenisers import words_of_lines
-from corpus.text import digest, words
+from corpus.text import words
 from corpus.tokens import char_ngrams, fold, is_token, ngram_buckets, token_hash, tokens
 
 TABLE = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text())
@@ -72,15 +72,6 @@ def test_a_word_of_a_text_is_a_word_by_itself(text) -> None:
 @example("a\n")
 def test_cleaning_leaves_a_word_unchanged(text) -> None:
     assert is_token(text) == (tokens(text) == [text])
-
-
-def test_texts_with_the_same_words_have_the_same_digest() -> None:
-    assert digest(tokens("Caf\u00e9: open!")) == digest(tokens('caf\u00e9 "open" !'))
-    assert (
-        digest(tokens("\u00c7ok\u00a0iyi\u3000bir"))
-        == digest(tokens("\u00e7ok iyi bir"))
-        != digest(tokens("cok iyi bir"))
-    )
 
 
 def test_buckets_are_of_signed_hashes_in_64_bits() -> None:

@@ -9,19 +9,14 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-def environment(**more: str) -> dict[str, str]:
-    """Return an environment without GPUs for a program; this project is installed."""
-    return {**os.environ, "CUDA_VISIBLE_DEVICES": "", **more}
-
-
-def run(folder: Path, *command: object, **more: str) -> str:
-    """Run a command; return its output."""
-    words = list(map(str, command))
-    done = subprocess.run(words, cwd=folder, env=environment(**more), capture_output=True, text=True, check=False)
+def run(folder: Path, *command: object) -> str:
+    """Run a command without GPUs; return its output. This project is installed."""
+    words, environment = list(map(str, command)), {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def run_python(folder: Path, *words: object, **more: str) -> str:
+def run_python(folder: Path, *words: object) -> str:
     """Run Python with these arguments; return its output."""
-    return run(folder, sys.executable, *words, **more)
+    return run(folder, sys.executable, *words)

@@ -158,7 +158,9 @@ def changed(folder: Path, *, g5: float | None = None, emr: Mapping[str, float] |
     return answered("us-east-1", machines(instances), folder=folder, offered=instances, emr=emr)
 
 
-def test_a_new_price_is_written_and_valid_from_today(folder) -> None:
+def test_a_new_price_is_valid_from_today_and_earlier_lists_stay_unchanged_with_their_comments(folder) -> None:
+    path = folder / "us-east-1.yaml"
+    before = path.read_text()
     listed = changed(folder, g5=0.9, emr=NEWEST.emr)
     assert (listed.other.interface_endpoint_hour, listed.other.nat_gateway_hour) == (0.011, 0.048)
     refresh_prices.append(listed, folder=folder)
@@ -166,14 +168,7 @@ def test_a_new_price_is_written_and_valid_from_today(folder) -> None:
     assert listed.zones["g5.xlarge"] == [ZONE]
     assert catalog.prices("us-east-1", folder=folder).hourly("g5.xlarge") == 0.9
     assert PriceList.lists("us-east-1", folder) == [NEWEST, listed]
-
-
-def test_earlier_lists_stay_unchanged_with_their_comments(folder) -> None:
-    path = folder / "us-east-1.yaml"
-    before = path.read_text()
-    refresh_prices.append(changed(folder), folder=folder)
     assert path.read_text().startswith(before)
-    assert len(PriceList.lists("us-east-1", folder)) == 2
     assert list(folder.iterdir()) == [path]
 
 

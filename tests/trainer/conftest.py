@@ -12,7 +12,6 @@ from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
 from tests.forking import PIPE, ForkedProcess, WarmParent
 from tests.trainer import forked
-from trainer import rate_measurement
 from trainer.config import RANK_ENVIRONMENT
 
 RAGGED = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
@@ -33,13 +32,6 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
-def brief_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the rate measurement of a run in this process."""
-    monkeypatch.setattr(rate_measurement, "_LOOK", forked.LOOK)
-    monkeypatch.setitem(rate_measurement.measure_own_rates.__kwdefaults__, "seconds", forked.SECONDS)
-
-
 def make_rows(count: int, *, seed: int, length: int = 20) -> RowBlock:
     """Return rows of 1 to `length` words, 7 in 10 positive. A third of the words determine the label; 1 row in 12 is
     mislabelled."""
@@ -53,12 +45,6 @@ def make_rows(count: int, *, seed: int, length: int = 20) -> RowBlock:
     tokens = np.where(np.arange(length) < lengths[:, None], np.where(telling, own_kind, plain), 0)
     labels ^= (generator.random(count) < 1 / 12).astype(np.uint8)
     return RowBlock(tokens.astype(np.uint16), lengths, labels, labels * 4 + 1)
-
-
-@pytest.fixture(scope="session")
-def rows_of() -> Callable[..., RowBlock]:
-    """Return the function `rows_of(count, seed=...)`, which makes rows of the dataset's kind."""
-    return make_rows
 
 
 @pytest.fixture(scope="session")

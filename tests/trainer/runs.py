@@ -3,7 +3,7 @@
 import io
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,20 @@ def raising(error: BaseException) -> Callable[..., Any]:
         raise error
 
     return fail
+
+
+def changed(content: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Set the values at some places, such as `progress.epoch`, and return the content. Remove a value instead of
+    setting None."""
+    for place, value in changes.items():
+        inside = content
+        *outer, name = place.split(".")
+        for each in outer:
+            inside = inside[each]
+        inside[name] = value
+        if value is None:
+            del inside[name]
+    return content
 
 
 def summary(output: Path) -> dict[str, Any]:

@@ -29,16 +29,8 @@ def test_activities_add_up_to_the_total_time(played):
         assert spent.training == 17
     assert spent.switch_to(Activity.OTHER) == Activity.LOADING
     played.now += 1
-    assert spent.times == {
-        "loading": 3,
-        "rates": 0,
-        "waiting": 0,
-        "training": 15,
-        "checkpoints": 2,
-        "evaluation": 0,
-        "search": 0,
-        "other": 1,
-    }
+    found = {activity: seconds for activity, seconds in spent.times.items() if seconds}
+    assert found == {"loading": 3, "training": 15, "checkpoints": 2, "other": 1}
     assert sum(spent.times.values()) == played.now
 
 

@@ -243,10 +243,7 @@ def assert_resumed(output: Path, lost: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "lost"),
-    [
-        ("kill", "rank 1 was killed by signal 9 (SIGKILL)"),
-        ("error", "rank 1 failed with KeyError ('a missing key')"),
-    ],
+    [("kill", "rank 1 was killed by signal 9 (SIGKILL)"), ("error", "rank 1 failed with KeyError ('a missing key')")],
 )
 def test_a_lost_rank_repeats_the_steps_since_the_last_checkpoint(ranks, tmp_path, how, lost):
     finish(ranks(how))

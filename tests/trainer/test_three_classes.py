@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from common.errors import TrainingError
 from tests.trainer.runs import lines, run_here, train_here
@@ -78,19 +77,6 @@ def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_pa
     assert replace(model.loss, temperature=1.0) == loss
     assert found["temperature"] == model.loss.temperature != 1
     assert found["log_loss"] != found["uncalibrated_log_loss"]
-
-
-def test_predicted_probabilities_of_three_classes_equal_those_of_the_evaluation(tmp_path):
-    found = train_here(tmp_path, *LEARNING, "--epochs", "1")
-    model, rows = load_model(tmp_path), some_rows(400, seed=2)
-    batch = rows.batch(np.arange(400), torch.device("cpu"))
-    probabilities = model.loss.probabilities(model.classifier(batch.tokens, batch.lengths))
-    assert probabilities.shape == (400, 3)
-    assert torch.allclose(probabilities.sum(1), torch.ones(400))
-    labels = torch.from_numpy(np.sort(rows.labels))
-    counts = torch.tensor(found["confusion"]["counts"])
-    assert counts.sum(0).tolist() == torch.bincount(probabilities.argmax(1), minlength=3).tolist()
-    assert counts.sum(1).tolist() == torch.bincount(labels, minlength=3).tolist()
 
 
 def test_three_classes_ignore_the_loss_and_weight_of_a_preset(tmp_path):

@@ -20,11 +20,6 @@ def epoch_of(order, epoch):
     return [row for step in range(order.steps) for row in order.batch(epoch, step).tolist()]
 
 
-@given(orders, st.integers(0, 5))
-def test_every_row_occurs_exactly_once_an_epoch(order, epoch):
-    assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
-
-
 @settings(max_examples=200)
 @given(
     order=orders,

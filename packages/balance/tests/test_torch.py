@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shoal_balance.torch import BalancedBatches, bounded
 
 ROWS = 1000
-
-
-@pytest.fixture(scope="module")
-def sampler():
-    """Return the class of the sampler. Its import loads torch, so the file does not import it."""
-    from shoal_balance.torch import BalancedBatches
-
-    return BalancedBatches
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +62,6 @@ def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks, total, data):
     most = np.array(data.draw(st.lists(st.integers(1, 400), min_size=ranks, max_size=ranks)))
     if most.sum() < total:
         most += total
-    from shoal_balance.torch import bounded
-
     found = bounded(split, most)
     assert found.sum() == total
     assert (found <= most).all()
@@ -79,8 +70,8 @@ def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks, total, data):
         assert found.tolist() == split.tolist()
 
 
-def test_skip_to_drops_batches_that_were_drawn(sampler, messages):
-    batches, other = (sampler(ROWS, global_batch=64, seed=1) for _ in range(2))
+def test_skip_to_drops_batches_that_were_drawn(messages):
+    batches, other = (BalancedBatches(ROWS, global_batch=64, seed=1) for _ in range(2))
     whole = list(other)
     drawn = iter(batches)
     for _ in range(5):
@@ -98,8 +89,8 @@ def test_skip_to_drops_batches_that_were_drawn(sampler, messages):
 
 
 @pytest.mark.parametrize("stops", [(), (0,), (3, 5), (16, 16)])
-def test_an_interrupted_epoch_still_has_each_row_once(sampler, stops):
-    batches, seen = sampler(ROWS, global_batch=64, seed=1), []
+def test_an_interrupted_epoch_still_has_each_row_once(stops):
+    batches, seen = BalancedBatches(ROWS, global_batch=64, seed=1), []
     for stop in (*stops, 16):
         for number, rows in enumerate(batches):
             if number == stop or batches.epoch:
@@ -108,7 +99,7 @@ def test_an_interrupted_epoch_still_has_each_row_once(sampler, stops):
                 assert (step.rows, step.loss_scale) == (len(rows), 1.0)
             seen += rows
     done = batches.state_dict()
-    again = sampler(ROWS, global_batch=64, seed=1)
+    again = BalancedBatches(ROWS, global_batch=64, seed=1)
     again.load_state_dict(done)
     assert again.state_dict() == done
     assert len(seen) == min(ROWS, 64 * (sum(stops) + 16))
@@ -116,27 +107,27 @@ def test_an_interrupted_epoch_still_has_each_row_once(sampler, stops):
 
 
 @pytest.mark.parametrize("sizes", [{"rows": 0}, {"global_batch": 0}, {"max_rows": 63}], ids=str)
-def test_invalid_sizes_are_refused(sampler, sizes, messages):
+def test_invalid_sizes_are_refused(sizes, messages):
     with messages.raises(ValueError):
-        sampler(**{"rows": 100, "global_batch": 64, **sizes})
+        BalancedBatches(**{"rows": 100, "global_batch": 64, **sizes})
 
 
-def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused(sampler, messages):
-    batches = sampler(100, global_batch=10)
+def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused(messages):
+    batches = BalancedBatches(100, global_batch=10)
     with messages.raises(ValueError):
-        batches.load_state_dict(sampler(100, global_batch=10, seed=1).state_dict())
+        batches.load_state_dict(BalancedBatches(100, global_batch=10, seed=1).state_dict())
     with messages.raises(RuntimeError), batches.step():
         pass
 
 
-def test_batch_normalisation_causes_a_warning(sampler, tmp_path):
+def test_batch_normalisation_causes_a_warning(tmp_path):
     import torch.distributed as dist
     from torch import nn
     from torch.nn.parallel import DistributedDataParallel
 
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
-        batches = sampler(100, global_batch=10)
+        batches = BalancedBatches(100, global_batch=10)
         model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
         with pytest.warns(UserWarning, match="batch normalisation"):
             batches.measure(DistributedDataParallel(model))

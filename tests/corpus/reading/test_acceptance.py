@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -16,45 +17,32 @@ from corpus.reading.tally import MAX_LABELS, Tally, other_labels
 from tests.corpus.reading.cuts import read, whole
 from tests.corpus.reading.inputs.beginnings import tuples
 
-ROWS = yaml.safe_load(Path(__file__).with_name("acceptance.yaml").read_text())
+TABLE = yaml.safe_load(Path(__file__).with_name("acceptance.yaml").read_text())
 FILE = Source(address="/in.csv", size=1, identity="x", format=Format(kind="text"))
 TEST = replace(FILE, address="/test.csv", test=True)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['codes']} {row['settings']}")
+@pytest.mark.parametrize("row", TABLE["classes"], ids=lambda row: f"{row['codes']} {row['settings']}")
 def test_texts_of_one_class_are_refused(row, messages) -> None:
     with messages.raises(DataError) if row["refused"] else nullcontext():
         require_classes(row["codes"], Settings(**tuples(row["settings"])), [TEST, FILE])
 
 
-GOOD = Settings(labelled=True, positive_label="good", negative_labels=("bad", "fair"))
-LABELS = {
-    "labels of the sample": (GOOD, {"bad": 40, "fair": 8}, False),
-    "a few labels that the sample does not show": (GOOD, {"bad": 40, "goood": 5}, False),
-    "many labels that the sample does not show": (GOOD, {"bad": 40, "goood": 4, "great": 2}, True),
-    "one other label, which the sample does not show": (replace(GOOD, negative_labels=()), {"bad": 60}, False),
-    "several labels that the sample does not show": (
-        replace(GOOD, negative_labels=()),
-        {"goood": 10, "bad": 60},
-        True,
-    ),
-    "more labels than are counted": (GOOD, dict.fromkeys(map(str, range(MAX_LABELS + 1)), 1), True),
-    "labels of no pair": (Settings(labelled=True), {"maybe": 3}, False),
-    "labels of no class": (Settings(labelled=True, ragged=True, classes=("a", "b", "c")), {"d": 3, "e": 4}, False),
-}
+LABELS = TABLE["labels"]
+LABELS += [{**LABELS[0], "case": "more labels than are counted", "refused": True}]
+LABELS[-1]["labels"] = dict.fromkeys(map(str, range(MAX_LABELS + 1)), 1)
 
 
-@pytest.mark.parametrize("case", LABELS)
-def test_all_other_labels_of_the_input_are_listed_and_many_unexpected_ones_are_refused(case, messages) -> None:
-    settings, labels, refused = LABELS[case]
-    every = Tally()
+@pytest.mark.parametrize("row", LABELS, ids=itemgetter("case"))
+def test_all_other_labels_of_the_input_are_listed_and_many_unexpected_ones_are_refused(row, messages) -> None:
+    settings, labels, every = Settings(**tuples(row["settings"])), row["labels"], Tally()
     for number in (1, 2):  # two tasks
         part = Tally()
         part.counts["lines"] = 50 if len(labels) < 50 else 1_000
         part.add_labels({label: count // 2 if number == 1 else -(-count // 2) for label, count in labels.items()})
         for key, value in part.records():
             every.add_records(key, [value])
-    with messages.raises(DataError) if refused else nullcontext():
+    with messages.raises(DataError) if row.get("refused") else nullcontext():
         check_input(every, 0.05, settings)
     for note in label_notes(other_labels(every.counts), settings):
         messages.check(note)
@@ -63,8 +51,9 @@ def test_all_other_labels_of_the_input_are_listed_and_many_unexpected_ones_are_r
 def test_labels_are_counted_once_even_if_a_record_is_tried_twice(tmp_path) -> None:
     lines = 'label,text\nbad,"a\nbad,b"\nbad,"a\nb\nc\nd\ne\nf"\nfair,c\n'
     form = Format(kind="csv", text=("text",), value="label", header=True, columns=("label", "text"))
+    good = Settings(labelled=True, positive_label="good", negative_labels=("bad", "fair"))
     (tmp_path / "a.csv").write_text(lines)
-    _, tally = read([whole(tmp_path / "a.csv", form)], GOOD)
+    _, tally = read([whole(tmp_path / "a.csv", form)], good)
     assert other_labels(tally.counts) == {"bad": 2, "fair": 1}
 
 

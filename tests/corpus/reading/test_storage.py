@@ -8,8 +8,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from shoal_local_aws.faults.kinds import CutConnection, S3Error, Throttled
 
@@ -231,12 +229,3 @@ def test_an_object_that_changes_while_it_is_read_is_refused(content, messages) -
             s3.client().put_object(Bucket="pile", Key="changing", Body=content)
         with messages.raises(DataError):
             file.read()
-
-
-def test_parquet_is_read_from_s3_by_its_row_groups(tmp_path) -> None:
-    table = pa.table({"text": [f"text {n}" for n in range(5_000)], "stars": [1 + n % 5 for n in range(5_000)]})
-    with storage.writable("s3://pile/a.parquet") as path:
-        pq.write_table(table, path, row_group_size=1_000)
-    assert read("s3://pile/a.parquet", 1, 3, Format(kind="parquet", text=("text",), value="stars")) == [
-        f"text {n}" for n in range(1_000, 3_000)
-    ]

@@ -1,5 +1,3 @@
-from collections import Counter
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,21 +56,6 @@ def test_any_split_and_order_of_tasks_gives_the_same_sum(parts, task_of, random)
         assert whole.malformed_lines() == at_once.malformed_lines()
         assert whole.damage_reports() == at_once.damage_reports()
         assert sorted(whole.records()) == sorted(at_once.records())
-
-
-@given(RANGES)
-def test_the_first_three_lines_of_each_reason_are_kept(parts) -> None:
-    expected: dict[str, list[tuple[str, int]]] = {}
-    before: Counter[str] = Counter()
-    for (address, _), lines in sorted(parts.items()):
-        for number, reason in enumerate(lines, 1):
-            if reason is not None:
-                expected.setdefault(reason, []).append((address, before[address] + number))
-        before[address] += len(lines)
-    found = tally_of(parts).malformed_lines()
-    assert [(place.reason, place.file, place.line) for place in found] == [
-        (reason, *place) for reason in MALFORMED_REASONS for place in expected.get(reason, [])[:3]
-    ]
 
 
 def test_all_lines_of_a_damaged_file_before_the_damage_are_counted() -> None:

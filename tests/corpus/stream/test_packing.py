@@ -59,7 +59,9 @@ def test_rows_have_the_tokens_of_the_lines_after_any_restarts(lines, rows, size,
 
     assert words(kept) == expected(lines)
     assert [part.number for part in kept] == list(range(len(kept)))
-    assert all(part.tokens.shape == (rows, ROW_TOKENS) for part in kept)
+    for part in kept:
+        assert part.tokens.shape == (rows, ROW_TOKENS)
+        assert [words([part]).count(name) for name in part.words] == part.counts.tolist()
     bad = len(lines) - len(texts_of_batch(batch_of_lines("/a", lines, 0))[0])
     assert (packer.lines, packer.malformed) == (len(lines), bad)
     assert packer.text_bytes == sum(map(len, lines)) + len(lines)
@@ -67,13 +69,6 @@ def test_rows_have_the_tokens_of_the_lines_after_any_restarts(lines, rows, size,
     if kept and last is not None:
         assert kept[-1].after.lines == packer.lines
         assert kept[-1].after.words == packer.words
-
-
-@given(lines=content, rows=st.integers(1, 2), size=st.integers(1, 9))
-def test_a_part_counts_its_own_words(lines: list[bytes], rows: int, size: int) -> None:
-    for part in pack(lines, rows, 0, Position(), size)[1]:
-        kept = words([part])
-        assert [kept.count(name) for name in part.words] == part.counts.tolist()
 
 
 @given(lines=content, size=st.integers(1, 9))

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.errors import DataError
 from corpus.reading.compression import BLOCK_BYTES
@@ -33,12 +31,6 @@ def test_a_compressed_file_is_resumed_at_any_offset(tmp_path: Path, lines_read: 
     assert found == made[lines_read:]
 
 
-@given(names=st.lists(st.text(), max_size=20), readers=st.integers(1, 9))
-def test_only_the_name_of_a_file_decides_its_reader(names: list[str], readers: int) -> None:
-    assert [reader_of(name, readers) for name in names] == [reader_of(name, readers) for name in reversed(names)][::-1]
-    assert all(0 <= reader_of(name, readers) < readers for name in names)
-
-
 def test_the_assignment_of_files_to_readers_never_changes(tmp_path: Path, stream: Path) -> None:
     assert [reader_of(f"/texts/{name}", 3) for name in range(9)] == [2, 1, 2, 0, 2, 0, 0, 0, 0]
     (tmp_path / "texts").mkdir()
@@ -56,13 +48,6 @@ def stream(tmp_path: Path) -> Path:
     return tmp_path / "stream"
 
 
-@pytest.mark.usefixtures("pile")
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_missing_bucket_is_named(tmp_path: Path, follow: bool, messages) -> None:
-    with messages.raises(DataError):
-        read(begin(tmp_path / "stream", "s3://no-pile/some", follow=follow))
-
-
 def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path, monkeypatch, messages) -> None:
     (tmp_path / "some.txt").write_bytes(CONTENT)
 
@@ -72,15 +57,6 @@ def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path, monkeypatch, me
     monkeypatch.setattr(files, "open_range", fail)
     with messages.raises(DataError):
         read(begin(tmp_path / "stream", tmp_path / "some.txt"))
-
-
-def test_a_damaged_archive_is_refused_after_its_readable_lines(tmp_path: Path, stream: Path, messages) -> None:
-    path = tmp_path / "texts.gz"
-    path.write_bytes(gzip.compress(CONTENT)[:-1_000])
-    with messages.raises(DataError):
-        read(begin(stream, path))
-    found = lines(stream)
-    assert found[:-1] == LINES[: len(found) - 1]
 
 
 def test_a_changed_file_is_refused_if_it_is_not_followed(tmp_path, monkeypatch, messages) -> None:

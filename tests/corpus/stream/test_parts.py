@@ -1,6 +1,5 @@
 """Parts of a stream are read as they were written, and any other file is refused."""
 
-import json
 import zipfile
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from corpus.stream.parts import ROW_TOKENS, Part, Position, part_numbers, part_path, read_part, write_part
+from corpus.stream.parts import ROW_TOKENS, Part, Position, part_path, read_part, write_part
 
 PART = Part(
     number=3,
@@ -42,15 +41,6 @@ def test_a_part_is_read_as_written(tmp_path, words, rows, seed, after) -> None:
     assert (found.number, found.words, found.after) == (seed, tuple(words), after)
     np.testing.assert_array_equal(found.tokens, tokens)
     np.testing.assert_array_equal(found.counts, counts)
-
-
-def test_parts_are_listed_by_number_without_other_files(tmp_path) -> None:
-    assert part_numbers(tmp_path / "absent") == []
-    for number in (10, 9):
-        write_part(tmp_path, replace(PART, number=number))
-    for name in (".part-000000011.npz.partial", "status.json", "part-1.npz"):
-        (tmp_path / name).write_text("")
-    assert part_numbers(tmp_path) == [9, 10]
 
 
 def test_a_part_with_damage_at_any_byte_is_refused(tmp_path) -> None:
@@ -117,14 +107,3 @@ def test_an_archive_that_is_not_a_part_is_refused(tmp_path, harm, wrong) -> None
     harm(part_path(tmp_path, 4))
     with pytest.raises(DataError, match=wrong):
         read_part(part_path(tmp_path, 4))
-
-
-def test_a_position_with_unknown_fields_is_refused(tmp_path, messages) -> None:
-    write_part(tmp_path, PART)
-    path = part_path(tmp_path, 3)
-    with np.load(path) as arrays:
-        head_of = json.loads(arrays["head"].tobytes())
-        head_of["after"]["more"] = 1
-        np.savez(path, **{**arrays, "head": np.frombuffer(json.dumps(head_of).encode(), np.uint8)})
-    with messages.raises(DataError):
-        read_part(path)

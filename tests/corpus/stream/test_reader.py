@@ -96,12 +96,6 @@ def test_a_reader_waits_for_trainers_and_removes_taken_parts(tmp_path: Path, mon
     assert part_numbers(stream / "reader-0") == [24]
 
 
-def test_parts_of_finite_files_remain_for_further_epochs(tmp_path: Path) -> None:
-    stream = begin(tmp_path / "stream", source(tmp_path), ahead=1)
-    (stream / "taken.json").write_text('{"reader-0": 0}')
-    assert read(stream).parts == len(part_numbers(stream / "reader-0")) == 94
-
-
 def test_the_status_of_all_readers_is_their_sum(tmp_path: Path, messages) -> None:
     assert read_status(tmp_path) == Status()
     for number, each in enumerate((Status(lines=1, waiting_seconds=0.5, source="/a"), Status(lines=2, source="/b"))):

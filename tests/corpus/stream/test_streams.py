@@ -27,7 +27,8 @@ def left(stream: Path, name: str) -> Any:
 
 def page(home: str, stream: Path, case: dict[str, Any], messages) -> dict[str, Any]:
     """Run a stream with sources below a folder or bucket, and return its results, or check the error's message."""
-    begin(stream, *(f"{home}/{each}" for each in case["sources"]), **case.get("settings", {}))
+    sources = (each if "://" in each else f"{home}/{each}" for each in case["sources"])
+    begin(stream, *sources, **case.get("settings", {}))
     if "taken" in case:
         (stream / "taken.json").write_text(case["taken"])
     try:

@@ -93,23 +93,6 @@ def test_a_batch_is_sorted_by_length_and_cut_to_the_longest_row(dataset):
     assert pairs == {(tuple(rows.tokens[i, : rows.lengths[i]].tolist()), int(rows.labels[i])) for i in numbers}
 
 
-@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-def test_rows_on_a_device_make_the_same_batches(dtype):
-    generator = np.random.default_rng(0)
-    lengths = generator.integers(1, 8, 50).astype(np.uint16)
-    ids = np.array([2, 9, 32_767, 32_768, 65_535], dtype)
-    tokens = np.where(np.arange(8) < lengths[:, None], ids[generator.integers(0, 5, (50, 8))], 0).astype(dtype)
-    labels = (lengths > 3).astype(np.uint8)
-    rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=4 * labels + 1)
-    numbers, cpu = generator.permutation(50)[:20], CPU
-    how: dict[str, Any]
-    for how in ({}, {"keys": keys(0, 0, numbers), "words": WordDropout(0.4, 8, seed=0)}):
-        one, other = (made.batch(numbers, cpu, **how) for made in (rows, rows.copy_to(cpu)))
-        assert one.tokens.dtype == other.tokens.dtype == torch.int32
-        assert torch.equal(one.tokens, other.tokens)
-        assert int(one.tokens.max()) == 65_535
-
-
 def test_word_dropout_shortens_rows(dataset):
     rows, numbers = load_data(dataset).training, np.arange(100, 160)
     masks, words = keys(0, 7, numbers), WordDropout(0.5, load_data(dataset).row_length, seed=0)
@@ -126,14 +109,6 @@ def test_word_dropout_shortens_rows(dataset):
     assert int(batch.tokens[behind].abs().sum()) == 0
     assert batch.lengths.tolist() == sorted(lengths.tolist(), reverse=True)
     assert batch.tokens.shape[1] == int(batch.lengths[0])
-
-
-def test_the_ids_of_rows_are_those_that_occur_in_them():
-    tokens, none = np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16), np.zeros(3, np.uint8)
-    rows = TextRows(tokens=tokens, lengths=np.array([2, 3, 1], np.uint16), labels=none, ratings=none)
-    for each in (rows, rows.copy_to(CPU)):
-        assert each.ids(np.array([0, 1]), 9).tolist() == [3, 5, 7]
-        assert each.ids(np.array([0, 1]), 6).tolist() == [1, 3, 5]
 
 
 def test_the_balancing_weight_is_the_fourth_root_of_negatives_over_positives(tmp_path):
@@ -157,21 +132,6 @@ def test_datasets_without_enough_rows_or_classes_are_refused(tmp_path, messages)
             with messages.raises(TrainingError):
                 load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
     assert not list((tmp_path / "cache").glob(".*"))
-
-
-def test_rows_on_disk_equal_those_in_memory_and_are_written_once(dataset, tmp_path):
-    in_memory = load_data(dataset)
-    written = set()
-    for _ in range(2):
-        on_disk = load_data(dataset, rows_in="disk", cache=tmp_path)
-        for one, other in ((in_memory.training, on_disk.training), (in_memory.test, on_disk.test)):
-            assert isinstance(other.tokens, np.memmap)
-            for name in ("tokens", "lengths", "labels", "ratings"):
-                assert np.array_equal(getattr(one, name), getattr(other, name))
-        (home,) = (found for found in tmp_path.iterdir() if found.is_dir())
-        assert home.name == in_memory.digest
-        written.add(frozenset((file.name, file.stat().st_ino) for file in home.iterdir()))
-    assert len(written) == 1
 
 
 def test_rows_that_a_killed_run_or_a_cleaner_of_old_files_damaged_are_written_again(dataset, tmp_path):
@@ -265,7 +225,7 @@ def test_rows_with_another_digest_are_not_cached(dataset, tmp_path):
 
 
 def test_the_cache_of_another_user_is_not_used(dataset, tmp_path, folder_of_a_person, monkeypatch, messages):
-    """tests/corpus/test_private.py tests further cases of such a folder."""
+    """tests/common/test_private_folders.py tests further cases of such a folder."""
     nobody = 1_000_000 + os.getpid()
     monkeypatch.setattr("common.private_folders.os.geteuid", lambda: nobody)
     place = Path("/var/tmp" if Path("/var/tmp").is_dir() else gettempdir()) / f"shoal-rows-{nobody}"

@@ -65,20 +65,6 @@ def test_a_missing_rating_has_a_probability_above_zero_and_log_odds_compare_posi
     assert torch.allclose(loss.log_odds(outputs).sigmoid(), outputs.softmax(1)[:, 3:].sum(1))
 
 
-@pytest.mark.parametrize("scale", [STARS, Scale(0, 1, 1), Scale(1, 10, 7)])
-def test_the_mse_loss_is_least_at_the_rating_and_undecided_between_the_classes(scale):
-    loss = Loss(kind=MSE, scale=scale, positive_weight=1.0)
-    for rating in range(scale.low, scale.high + 1):
-        label = torch.tensor([rating >= scale.positive_from])
-        output = torch.zeros(1, 1, requires_grad=True)
-        optimiser = torch.optim.SGD([output], lr=0.5)
-        loss.sum(output, label, torch.tensor([rating], dtype=torch.uint8)).backward()
-        optimiser.step()  # minimises a parabola in one step
-        found = output.detach()
-        assert float(loss.sum(found, label, torch.tensor([rating], dtype=torch.uint8))) == pytest.approx(0.0)
-        assert bool(loss.log_odds(found) > 0) == bool(label)
-
-
 def of_classes(classes: int) -> Loss:
     return Loss(kind=SOFTMAX, scale=Scale(0, 1, 1), positive_weight=1.0, classes=classes)
 
@@ -93,16 +79,6 @@ def test_cross_entropy_of_classes_equals_that_of_torch(classes):
     expected = F.cross_entropy(outputs, labels.long(), reduction="sum")
     assert float(loss.sum(outputs, labels, labels)) == pytest.approx(float(expected))
     assert torch.allclose(loss.probabilities(outputs), outputs.softmax(1))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_probabilities_of_two_classes_follow_from_the_log_odds(kind):
-    loss = Loss(kind=kind, scale=STARS, positive_weight=1.0)
-    outputs, _, _ = rows(3, loss)
-    found = loss.probabilities(outputs)
-    assert torch.allclose(found.sum(1), torch.ones(12).double())
-    assert torch.equal(found[:, 1], loss.log_odds(outputs).sigmoid())
-    assert torch.equal(loss.predictions(outputs), (loss.log_odds(outputs) > 0).long())
 
 
 @given(st.integers(2, 6).flatmap(lambda classes: st.lists(st.integers(0, 2), min_size=classes, max_size=classes)))

@@ -46,18 +46,18 @@ def assert_same(one: TextBatch, other: TextBatch) -> None:
 LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=30)
 
 
-@given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.booleans(), st.data())
-def test_ragged_rows_make_the_same_padded_batches_as_fixed_rows(lengths, dtype, on_device, drop, data):
+@given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.data())
+def test_fixed_and_ragged_rows_make_the_same_padded_batches_from_memory_and_from_a_device(lengths, dtype, drop, data):
     numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
     how: dict[str, Any] = {}
     if drop:
         how = {"keys": keys(0, 7, numbers), "words": WordDropout(0.4, CUT, seed=0)}
-    found = [rows.copy_to(CPU) if on_device else rows for rows in both(lengths, dtype)]
-    fixed, ragged = (rows.batch(numbers, CPU, **how) for rows in found)
-    assert_same(fixed, ragged)
-    fixed_ids, ids = (rows.ids(numbers, 65_536) for rows in found)
-    assert ids.tolist() == fixed_ids.tolist() == both(lengths, dtype)[1].ids(numbers, 65_536).tolist()
-    assert found[1].ids(numbers, 1000).tolist() == sorted({each if each < 1000 else 1 for each in ids.tolist()})
+    fixed, ragged = both(lengths, dtype)
+    ids = sorted({*fixed.tokens[numbers].flatten().tolist()} - {0})
+    for rows in (fixed, ragged, fixed.copy_to(CPU), ragged.copy_to(CPU)):
+        assert_same(rows.batch(numbers, CPU, **how), fixed.batch(numbers, CPU, **how))
+        assert rows.ids(numbers, 65_536).tolist() == ids
+        assert rows.ids(numbers, 1000).tolist() == sorted({each if each < 1000 else 1 for each in ids})
 
 
 @given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.data())
@@ -105,15 +105,19 @@ def assert_same_rows(one: Rows, other: Rows) -> None:
     assert torch.equal(one.whole_batch(numbers, CPU).tokens, other.whole_batch(numbers, CPU).tokens)
 
 
-def test_ragged_rows_on_disk_equal_those_in_memory(tmp_path):
+def test_ragged_rows_on_disk_equal_those_in_memory_and_are_written_once(tmp_path):
     path = write(tmp_path / "d.h5", block(400), block(50, seed=1))
     in_memory = load_data(path)
     assert (len(in_memory.validation), len(in_memory.training), in_memory.row_length) == (20, 380, 400)
+    written = set()
     for _ in range(2):  # written, then found in the cache
         on_disk = load_data(path, rows_in="disk", cache=tmp_path / "cache")
         assert isinstance(on_disk.training.tokens, np.memmap)
         for part in ("training", "validation", "test"):
             assert_same_rows(getattr(in_memory, part), getattr(on_disk, part))
+        files = (tmp_path / "cache" / in_memory.digest).iterdir()
+        written.add(frozenset((file.name, file.stat().st_ino) for file in files))
+    assert len(written) == 1
     assert_same_rows(in_memory.training, place_rows(in_memory.training, CPU, rows_in="device"))
 
 

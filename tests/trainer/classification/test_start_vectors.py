@@ -87,12 +87,7 @@ def test_the_default_size_is_that_of_the_vectors(options, embedding, rate):
 
 def test_a_resumed_run_does_not_read_the_vectors_again(messages):
     started = TrainConfig(**PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02)
-    state = {
-        "config": started.plain(),
-        "digest": "a",
-        "global_batch": 256,
-        "progress": {"epoch": 0, "step": 0},
-    }
+    state = {"config": started.plain(), "digest": "a", "global_batch": 256, "progress": {"epoch": 0, "step": 0}}
     again = configured({**PLACES, "embeddings": "one.bin", "resume": True})
     going, notes = resumed_config(state, again, digest="a")
     assert (going.embedding, going.embeddings, notes) == (100, "one.bin", [])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, TrainingError
 from tests.trainer.classification.made_models import random_model
+from tests.trainer.runs import changed
 from trainer.classification import models
 from trainer.classification.labelling import Labeller
 from trainer.classification.trained_model import build_unfilled, load_weights
@@ -59,15 +60,7 @@ WRONG["a weight beyond floats"] = {"loss.positive_weight": 10**400}
 
 @pytest.mark.parametrize("changes", WRONG.values(), ids=WRONG)
 def test_invalid_model_files_are_refused_in_little_memory(changes, messages):
-    held = content()
-    for place, value in changes.items():
-        inside = held
-        *outer, name = place.split(".")
-        for each in outer:
-            inside = inside[each]
-        inside[name] = value
-        if value is None:
-            del inside[name]
+    held = changed(content(), changes)
     tracemalloc.start()
     with messages.raises(REFUSED):
         build_unfilled(held, NUMBERS)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.trainer.conftest import make_rows
 from tests.waiting import PATIENCE
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
@@ -50,22 +51,16 @@ class Full(torch.nn.Module):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def gradients(rows_of, holds=ROWS, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
+def gradients(holds=ROWS, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
     torch.manual_seed(0)
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**SETTINGS, **shares}).double()  # autocast does not change it
     model.precision = precision
-    timer = StepTimer()
-    made = rows_of(ROWS, seed=3)
-    compute = text_gradients(
-        Full(model, holds, fails_in),
-        TextRows(**made._asdict()),
-        loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
-        device=torch.device("cpu"),
-        words=WordDropout(0.3, made.tokens.shape[1], seed=0),
-        timer=timer,
-        threads=Threads(threads),
-    )
+    timer, rows = StepTimer(), TextRows(**make_rows(ROWS, seed=3)._asdict())
+    words = WordDropout(0.3, rows.tokens.shape[1], seed=0)
+    loss = Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5)
+    how = {"loss": loss, "device": torch.device("cpu"), "words": words, "timer": timer, "threads": Threads(threads)}
+    compute = text_gradients(Full(model, holds, fails_in), rows, **how)
     for step in range(2):
         model.zero_grad()
         timer.begin(ROWS)
@@ -79,17 +74,17 @@ def gradients(rows_of, holds=ROWS, fails_in="forward", precision=torch.float32, 
 
 
 @pytest.fixture(scope="module")
-def whole(rows_of):
+def whole():
     """Gradients that are computed at once."""
-    at_once, pieces = gradients(rows_of)
+    at_once, pieces = gradients()
     assert pieces == 0
     return at_once
 
 
 @pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])
 @pytest.mark.parametrize("fails_in", ["forward", "backward"])
-def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, whole, holds, piece, fails_in):
-    own, fitting = gradients(rows_of, holds, fails_in)
+def test_pieces_add_up_and_are_as_large_as_memory_allows(whole, holds, piece, fails_in):
+    own, fitting = gradients(holds, fails_in)
     torch.testing.assert_close(own, whole, atol=1e-12, rtol=0)
     assert fitting == piece
 
@@ -104,8 +99,8 @@ def test_pieces_add_up_and_are_as_large_as_memory_allows(rows_of, whole, holds, 
     ],
     ids=["two threads", "three threads", "added to existing gradients", "scaled in half precision"],
 )
-def test_gradients_computed_otherwise_are_the_same(rows_of, whole, how):
-    torch.testing.assert_close(gradients(rows_of, **how)[0], whole, atol=1e-12, rtol=0)
+def test_gradients_computed_otherwise_are_the_same(whole, how):
+    torch.testing.assert_close(gradients(**how)[0], whole, atol=1e-12, rtol=0)
 
 
 class Vectors(torch.nn.Module):
@@ -129,15 +124,8 @@ def gradients_of_vectors(*, sparse: bool, full_at: int, parts: tuple[slice, ...]
         vectors = mean_of_rows(model.table, ids.flatten(), ends) if sparse else model.table[ids].mean(1)
         return (vectors * model.factor).square().sum()
 
-    compute = GradientComputer(
-        model,
-        loss_of,
-        rows=12,
-        sparse_tables=[model.table] if sparse else [],
-        precision=precision,
-        device=torch.device("cpu"),
-        timer=StepTimer(),
-    )
+    how = {"sparse_tables": [model.table] if sparse else [], "precision": precision, "device": torch.device("cpu")}
+    compute = GradientComputer(model, loss_of, rows=12, timer=StepTimer(), **how)
     compute.piece_rows = 4
     loss = torch.stack([compute(np.arange(12)[part], 12, 0) for part in parts]).sum()
     if sparse:
@@ -157,9 +145,9 @@ def test_pieces_computed_before_memory_was_full_count_once(sparse, precision, fu
     torch.testing.assert_close(found, expected)
 
 
-def test_memory_for_less_than_one_row_is_an_error(rows_of, messages):
+def test_memory_for_less_than_one_row_is_an_error(messages):
     with messages.raises(RankError):
-        gradients(rows_of, 0)
+        gradients(0)
 
 
 @pytest.mark.parametrize(("device", "before"), [("cpu", []), ("cuda", ["synchronize"])])

@@ -43,13 +43,6 @@ def test_the_gradient_of_unequal_shares_equals_that_of_one_process(deviations, d
     assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
 
 
-class Never:
-    """GPU event that never completes, because the peers are lost."""
-
-    def query(self) -> bool:
-        return False
-
-
 def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(monkeypatch, messages):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
@@ -57,21 +50,13 @@ def test_lost_ranks_are_noticed_while_the_host_waits_for_message_sizes(monkeypat
         table = model.weight
         found = GradientExchange(model, [], timer=timer, sparse_tables=[table])
         found._ranks, found._is_brief = 2, False
-        monkeypatch.setattr(exchange, "_copy_to_host", lambda numbers: (numbers, Never()))
+        monkeypatch.setattr(exchange, "_copy_to_host", lambda numbers: (numbers, SimpleNamespace(query=lambda: False)))
         failing = SimpleNamespace(get_error=lambda: SimpleNamespace(name="TIMEOUT"))
         monkeypatch.setattr(collectives, "backend_of", lambda _device: failing)
         timer.begin(1)
+        computed = {"touched": [], "table_gradients": [zero_gradient(table)], "loss": torch.zeros(()), "rows": 1}
         with messages.raises(LostError):
-            found.reduce(
-                step=7,
-                size=1,
-                touched=[],
-                table_gradients=[zero_gradient(table)],
-                loss=torch.zeros(()),
-                rows=1,
-                stop=False,
-                save=False,
-            )
+            found.reduce(step=7, size=1, **computed, stop=False, save=False)
     finally:
         dist.destroy_process_group()
 
@@ -97,19 +82,9 @@ def test_rows_of_tables_are_sent_alone_if_a_batch_touches_at_most_four_in_five()
 
 def report(shares: list[int], size: int) -> StepReport:
     """Return the report of a step after shares with these rows were sent in float32."""
-    nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)
-    return StepReport(
-        step=0,
-        size=size,
-        loss=0.5,
-        norm=1.0,
-        stop=False,
-        save=False,
-        rows=none,
-        seconds=nothing,
-        pieces=none,
-        computed=np.array(shares, dtype=np.float32).astype(np.int64),
-    )
+    none, computed = np.zeros(len(shares), np.int64), np.array(shares, np.float32).astype(np.int64)
+    of_ranks = {"rows": none, "seconds": np.zeros(len(shares)), "pieces": none, "computed": computed}
+    return StepReport(step=0, size=size, loss=0.5, norm=1.0, stop=False, save=False, **of_ranks)
 
 
 @example(shares=[2**24 + 1] * 3)

@@ -143,25 +143,7 @@ def test_each_step_is_taken_once_within_the_staleness_bound(turns, bound, first)
     assert queue.take_reports() == []
 
 
-@pytest.fixture
-def waiting():
-    """Return the function `waiting(queue, held)`, with which rank 1 requests its next step in a thread. It returns the
-    thread, and a list that will contain the step."""
-    threads: list[threading.Thread] = []
-
-    def request(queue, held):
-        steps: list[int | None] = []
-        threads.append(threading.Thread(target=lambda: steps.append(take_next(queue, 1, held))))
-        threads[-1].start()
-        return threads[-1], steps
-
-    yield request
-    for each in threads:
-        each.join(30)
-        assert not each.is_alive()
-
-
-def test_a_request_too_far_ahead_waits_for_the_oldest_step(waiting):
+def test_a_request_too_far_ahead_waits_for_the_oldest_step():
     looks = threading.Semaphore(0)
 
     def is_due(_):
@@ -173,29 +155,28 @@ def test_a_request_too_far_ahead_waits_for_the_oldest_step(waiting):
     assert [take_next(queue, 1, held) for held in (None, 1)] == [1, 2]
     while looks.acquire(blocking=False):
         pass
-    thread, steps = waiting(queue, 2)
-    for _ in range(3):  # it has polled several times
-        assert looks.acquire(timeout=PATIENCE)
-    assert steps == []
-    assert take_next(queue, 0, 0) in (3, 4)
-    thread.join(30)
-    assert steps in ([3], [4])
+    with ThreadPoolExecutor(1) as threads:
+        request = threads.submit(take_next, queue, 1, 2)
+        for _ in range(3):  # it has polled several times
+            assert looks.acquire(timeout=PATIENCE)
+        assert not request.done()
+        assert {take_next(queue, 0, 0), request.result(PATIENCE)} == {3, 4}
 
 
 @pytest.mark.parametrize("cause", ["stop", "end", "due"])
-def test_closing_the_queue_also_ends_waiting_requests(waiting, cause):
+def test_closing_the_queue_also_ends_waiting_requests(cause):
     due = threading.Event()
     queue = StepQueue(first=0, last=9, bound=1, is_due=lambda _: due.is_set())
     assert [take_next(queue, rank, None) for rank in (0, 1)] == [0, 1]
-    thread, steps = waiting(queue, 1)
-    if cause == "stop":
-        assert queue.take(done(0, 0), stop=True) is None
-    elif cause == "end":
-        queue.close()
-    else:
-        due.set()
-    thread.join(30)
-    assert steps == [None]
+    with ThreadPoolExecutor(1) as threads:
+        request = threads.submit(take_next, queue, 1, 1)
+        if cause == "stop":
+            assert queue.take(done(0, 0), stop=True) is None
+        elif cause == "end":
+            queue.close()
+        else:
+            due.set()
+        assert request.result(PATIENCE) is None
     assert queue.take(None, stop=False) is None
     assert queue.closed
 

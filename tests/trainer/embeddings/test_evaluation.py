@@ -71,11 +71,17 @@ def test_the_mean_similarity_leaves_out_sets_with_too_few_known_pairs(tmp_path):
     assert measures() == {}
 
 
-@pytest.mark.parametrize("content", ["", "a b\n", "a b 1\na b one\n", "a b nan\n"])
-def test_an_invalid_list_of_pairs_is_one_sentence(tmp_path, content, messages):
-    (tmp_path / "pairs").write_text(content)
+@pytest.mark.parametrize(
+    ("read", "content"),
+    [
+        *((read_pairs, content) for content in (b"", b"a b\n", b"a b 1\na b one\n", b"a b nan\n")),
+        *((read_questions, content) for content in (b": one\n", b"a b c\n", b"\xff")),
+    ],
+)
+def test_an_invalid_list_is_one_sentence(tmp_path, read, content, messages):
+    (tmp_path / "list").write_bytes(content)
     with messages.raises(DataError):
-        read_pairs(str(tmp_path / "pairs"))
+        read(str(tmp_path / "list"))
 
 
 def plain_answer(vectors: WordVectors, a: str, b: str, c: str, *, by_product: bool) -> str:
@@ -120,10 +126,3 @@ def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path, mess
     (tmp_path / "set.answers").write_text("JJ_JJR rougher\n")
     with messages.raises(DataError):
         read_questions(str(tmp_path / "set.questions"))
-
-
-@pytest.mark.parametrize("content", [b": one\n", b"a b c\n", b"\xff"])
-def test_an_invalid_list_of_questions_is_one_sentence(tmp_path, content, messages):
-    (tmp_path / "questions").write_bytes(content)
-    with messages.raises(DataError):
-        read_questions(str(tmp_path / "questions"))

@@ -83,7 +83,8 @@ def test_the_pip_loss_equals_that_of_dense_matrices(data, words, size, more):
 
 def test_memory_depends_on_distinct_pairs_and_not_on_the_text():
     generator = np.random.default_rng(0)
-    tokens = np.broadcast_to(_text(generator, 1000), (20, 300, 128)).reshape(-1, 128)
+    text = (generator.zipf(1.3, (300, 128)) % 1002).astype(np.int32)  # low ids are frequent
+    tokens = np.broadcast_to(text, (20, 300, 128)).reshape(-1, 128)
     tracemalloc.start()
     try:
         found = cooccurrences(tokens, words=1000, window=5)
@@ -91,8 +92,3 @@ def test_memory_depends_on_distinct_pairs_and_not_on_the_text():
     finally:
         tracemalloc.stop()
     assert most < 130 * len(found.one) + (64 << 20)
-
-
-def _text(generator: np.random.Generator, words: int) -> np.ndarray:
-    """Return text (300, 128) in lines, in which low ids are frequent."""
-    return (generator.zipf(1.3, (300, 128)) % (words + 2)).astype(np.int32)

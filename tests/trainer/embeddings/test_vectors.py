@@ -35,14 +35,6 @@ def test_vectors_survive_a_round_trip_bit_for_bit(tmp_path_factory, write, words
     assert found.matrix.tolist() == matrix.tolist()
 
 
-@pytest.mark.parametrize("between", [b"", b"\n"])
-def test_newlines_between_words_of_a_binary_file_are_optional(tmp_path, between):
-    path = tmp_path / "vectors.bin"
-    path.write_bytes(b"2 2\na " + A + between + b"b " + B)
-    vectors = read_vectors(str(path))
-    assert (vectors.words, vectors.matrix.tolist()) == (["a", "b"], [[1, 2], [3, 4]])
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -94,17 +86,22 @@ def test_more_words_than_expected_are_read_and_a_damaged_archive_is_one_sentence
         read_vectors(str(packed))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("new york 0.1 -2 3e-05\nthe 1 2 3\n", ["new york", "the"]),
-        ("the\t1\t2\na\t1\t-3.5\n", ["the", "a"]),
-        ("2 2\nthe 1  2\na b 3 4 \n", ["the", "a b"]),
-    ],
-)
-def test_words_may_contain_spaces_and_any_white_space_separates_numbers(tmp_path, text, words):
-    (tmp_path / "v.txt").write_text(text)
-    assert read_vectors(str(tmp_path / "v.txt")).words == words
+_HEADED = b"good 1.5 0.2 0.1\nbad 0.1 1.1 0.2\nking 0.3 0.2 1.7\n"
+FORMS = {
+    "words with spaces": (b"new york 0.1 -2 3e-05\nthe 1 2 3\n", ["new york", "the"]),
+    "tabs": (b"the\t1\t2\na\t1\t-3.5\n", ["the", "a"]),
+    "several spaces": (b"2 2\nthe 1  2\na b 3 4 \n", ["the", "a b"]),
+    "a byte-order mark": (b"\xef\xbb\xbf" + _HEADED, ["good", "bad", "king"]),
+    "a byte-order mark and a head": (b"\xef\xbb\xbf3 3\n" + _HEADED, ["good", "bad", "king"]),
+    "binary": (b"2 2\na " + A + b"b " + B, ["a", "b"]),
+    "binary with newlines": (b"2 2\na " + A + b"\nb " + B, ["a", "b"]),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), FORMS.values(), ids=FORMS)
+def test_words_are_read_from_all_forms_of_the_format(tmp_path, content, words):
+    (tmp_path / "vectors").write_bytes(content)
+    assert read_vectors(str(tmp_path / "vectors")).words == words
 
 
 def test_the_nearest_words_come_first_and_case_is_a_fallback():
@@ -116,18 +113,9 @@ def test_the_nearest_words_come_first_and_case_is_a_fallback():
         vectors.nearest("unknown", 1)
 
 
-_HEADED = b"good 1.5 0.2 0.1\nbad 0.1 1.1 0.2\nking 0.3 0.2 1.7\n"
-
-
 @pytest.mark.parametrize("kind", ["<f8", ">f4"])
 def test_binary_of_other_numbers_than_little_endian_float32_is_refused(tmp_path, kind):
     rows = [f"word{each} ".encode() + np.array([1.5, 0.2, -0.1 * each], kind).tobytes() + b"\n" for each in range(20)]
     (tmp_path / "v.bin").write_bytes(b"20 3\n" + b"".join(rows))
     with pytest.raises(DataError, match="little-endian float32"):
         read_vectors(str(tmp_path / "v.bin"))
-
-
-@pytest.mark.parametrize("head", [b"", b"3 3\n"])
-def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path, head):
-    (tmp_path / "v.vec").write_bytes(b"\xef\xbb\xbf" + head + _HEADED)
-    assert read_vectors(str(tmp_path / "v.vec")).words == ["good", "bad", "king"]

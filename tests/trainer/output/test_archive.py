@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from common.errors import DataError, TrainingError
+from tests.trainer.runs import changed
 from trainer.classification import models
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
@@ -85,33 +87,16 @@ def test_a_checkpoint_of_the_same_model_is_restored():
     assert (restored(state).epoch, restored(state).step) == (1, 2)
 
 
-STATE_HARMS = {
-    **{
-        f"no {name}": lambda state, name=name: state.pop(name)
-        for name in ("config", "digest", "global_batch", "progress", "model", "optimiser")
-    },
-    "another format": lambda state: state.update(format=checkpoint.FORMAT + 1),
-    "a tensor as format": lambda state: state.update(format=torch.zeros(2)),
-    "a batch in letters": lambda state: state.update(global_batch="8"),
-    "a batch of 0": lambda state: state.update(global_batch=0),
-    "an unknown option": lambda state: state["config"].update(colour="red"),
-    "an option in letters": lambda state: state["config"].update(rank_batch="8"),
-    "an epoch in letters": lambda state: state["progress"].update(epoch="1"),
-    "a step below 0": lambda state: state["progress"].update(step=-1),
-    "a distant epoch": lambda state: state["progress"].update(epoch=10**18),
-    "unknown progress": lambda state: state["progress"].update(age=1),
-    "an unnamed measure": lambda state: state["progress"].update(validation=1),
-    "a list as moment": lambda state: state["optimiser"].update({"first.0": []}),
-    "an infinite weight": lambda state: state["model"].update(x=torch.tensor(torch.inf)),
-}
+WRONG = yaml.safe_load(Path(__file__).with_name("wrong_states.yaml").read_text())
+WRONG["another format"] = {"format": checkpoint.FORMAT + 1}
+WRONG["a tensor as format"] = {"format": torch.zeros(2)}
+WRONG["an infinite weight"] = {"model.x": torch.tensor(torch.inf)}
 
 
-@pytest.mark.parametrize("harm", STATE_HARMS.values(), ids=STATE_HARMS)
-def test_an_invalid_state_is_recognised(harm, messages):
-    state = saved()
-    harm(state)
+@pytest.mark.parametrize("changes", WRONG.values(), ids=WRONG)
+def test_an_invalid_state_is_recognised(changes, messages):
     with messages.raises((DamagedError, DataError)):
-        checkpoint.require_state(state)
+        checkpoint.require_state(changed(saved(), changes))
 
 
 FOREIGN = {

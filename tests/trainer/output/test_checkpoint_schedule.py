@@ -57,14 +57,10 @@ def test_a_checkpoint_is_due_after_its_seconds_and_earlier_at_the_end_of_an_epoc
     assert throughput.awaited == 0.4
 
 
-def test_the_last_step_is_saved_once(train, tmp_path):
-    assert not train()["stopped"]
-    assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
-
-
-def test_an_unsaved_last_step_is_saved_at_the_end(train, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 1e9)
-    train("--checkpoint-minutes", "1e9")
+@pytest.mark.parametrize("pause", [0.0, 1e9], ids=["at the end of the epoch", "at the end of the run"])
+def test_the_last_step_is_saved_once(train, tmp_path, monkeypatch, pause):
+    monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", pause)
+    assert not train("--checkpoint-minutes", pause)["stopped"]
     assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
 
 

@@ -44,7 +44,8 @@ def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
     """
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
-    inputs = Inputs(files=tuple(f"{home}/{each}" for each in case["given"]), **addresses)
+    files = tuple(f"{home}/{each}" for each in case.get("given", []))
+    inputs = Inputs(files=files, **addresses, exclude=tuple(case.get("exclude", ())))
     try:
         page: dict[str, Any] = {}
         found = find_files(inputs, leave_out)
@@ -56,12 +57,12 @@ def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
         found = find_files(replace(inputs, exclude=tuple(shlex.split(advice[1]))), leave_out)
     for note in found.warnings:
         messages.check(note)
-    files = {}
+    shown = {}
     for each in found.files:
-        use = "test" if each.test else each.code
         packed = [each.compression, each.plain_size] if each.compression else []
-        files[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *([use] if use is not None else [])]
-    return page | ({"files": files} if files else {})
+        uses = [*(["test"] if each.test else []), *([each.code] if each.code is not None else [])]
+        shown[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *uses]
+    return page | ({"files": shown} if shown else {})
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +114,3 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path) -> None:
     Path(name).write_bytes(b"x")
     with pytest.raises(DataError, match=r"\\xff\.json' is not UTF-8"):
         find_files(Inputs(files=(name,)))
-
-
-def test_a_test_set_can_have_one_folder_per_class(tmp_path, messages) -> None:
-    for name in ("train/good.txt", "train/bad.txt", "test/pos/1.txt", "test/neg/2.txt", "test/other.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("a text\n")
-    given = {"positive": (f"{tmp_path}/train/good.txt",), "negative": (f"{tmp_path}/train/bad.txt",)}
-    found = find_files(Inputs(**given, test=(f"{tmp_path}/test",), exclude=("other.txt",)))
-    assert {(Path(each.address).name, each.code, each.test) for each in found.files} == {
-        *(("good.txt", 1, False), ("bad.txt", 0, False), ("1.txt", 1, True), ("2.txt", 0, True))
-    }
-    with messages.raises(DataError):
-        find_files(Inputs(**given, test=(f"{tmp_path}/test",)))

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,27 +38,6 @@ def test_known_datasets_need_no_options_in_any_spelling(data: st.DataObject, lay
     value = data.draw(spelled(layout.value, prefix))
     fields = dict.fromkeys(data.draw(st.permutations([*names, value, "id", "brand"])), "x")
     assert choose_fields("a.json", fields, NONE, None) == (names, value, layout.labelled, ())
-
-
-def test_unknown_combinations_of_fields_are_reported_as_a_guess(messages) -> None:
-    found = choose_fields("a.json", {"text": "fine", "sentiment": "pos"}, NONE, None)
-    assert found[:3] == (("text",), "sentiment", True)
-    (note,) = found.notes
-    messages.check(note)
-
-
-AMBIGUOUS = ("text rating label", "text review rating", "text Text rating", "a.text b.text a.rating b.rating")
-AMBIGUOUS += (
-    "text rating reviews.text reviews.rating",
-    "text label extended_tweet.full_text",
-    "reviewText text rating",
-)
-
-
-@pytest.mark.parametrize("fields", [*AMBIGUOUS, "text", "rating"])
-def test_ambiguous_fields_are_refused(fields: str, messages) -> None:
-    with messages.raises(DataError):
-        choose_fields("a.csv", dict.fromkeys(fields.split(), "x"), NONE, None)
 
 
 @given(st.lists(st.text(max_size=9) | st.sampled_from(["Text", "reviews.text", "a.b.text", ".text", "."])))
