@@ -172,15 +172,6 @@ def test_a_training_writes_only_to_its_output(s3, run_folder, tmp_path, messages
     assert [path for path in files(tmp_path) if not path.startswith("output/")] == []
 
 
-def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(fetch, tmp_path) -> None:
-    mine = [tmp_path / "output" / "jobs" / "merge.py", tmp_path / "output" / GOOD / "train.py"]
-    for path in mine:
-        path.parent.mkdir(parents=True)
-        path.write_text("mine")
-    fetch(ATTACKED)
-    assert [path.read_text() for path in mine] == ["mine", "mine"]
-
-
 @pytest.mark.parametrize(("bucket", "status"), [(ATTACKED, 1), (BUCKET, 0)])
 def test_refused_objects_are_reported_and_the_exit_status_is_1(s3, tmp_path, messages, bucket, status) -> None:
     done = shoal_here("fetch", "--bucket", bucket, "--output", tmp_path / "output")
