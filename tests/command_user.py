@@ -7,12 +7,13 @@ import sys
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import boto3
-from shoal_local_aws.aws import EmbeddedAws
+from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.local_aws.accounts import keys_of
 
+from bootstrap.aws import cdk
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -42,11 +43,8 @@ def make_repository_with_empty_installs(folder: Path) -> Path:
     return folder
 
 
-def install_from_this_machine(user: "CommandUser", archive: str = "gpu-inputs") -> None:
-    """Make nodes install from the wheels of this machine: the deployed archive only lists the libraries.
-
-    These are nodes that read texts, or those of another `archive`.
-    """
+def install_from_this_machine(user: "CommandUser", archive: str) -> None:
+    """Make the nodes of an archive install from the wheels of this machine: the deployed one only lists libraries."""
     (user.repository / "build").unlink()
     wheels = user.repository / "build" / "wheels"
     wheels.mkdir(parents=True)
@@ -77,6 +75,20 @@ class CommandUser:
         self.aws, self.repository = aws, repository
         make_repository(repository)
         (repository / "topologies").mkdir()
+
+    @classmethod
+    def prepared(cls, aws: EmbeddedAws, folder: Path) -> Self:
+        """Return a user with a repository below a folder, and an account that is prepared for the CDK."""
+        (folder / "repository").mkdir()
+        cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+        return cls(aws, folder / "repository")
+
+    def cdk_deploy(self, topology: str) -> Path:
+        """Deploy a topology by the CDK's command, and return the folder of the assembly."""
+        assembly = self.aws.folder / f"assembly-{topology}"
+        command = ["deploy", "-c", f"topology={topology}", "--require-approval", "never"]
+        cdk.run(command, environment={}, assembly=assembly, log=self.aws.folder / "cdk.log", root=self.repository)
+        return assembly
 
     @property
     def environment(self) -> dict[str, str]:
@@ -127,7 +139,3 @@ class CommandUser:
     def resources(self, deployment: str) -> dict[str, str]:
         found = self.client("cloudformation").describe_stack_resources(StackName=f"Shoal-{deployment}")
         return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found["StackResources"]}
-
-    def group_sizes(self) -> list[int]:
-        found = self.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
-        return sorted(group["MaxSize"] for group in found)

@@ -5,7 +5,6 @@ import itertools
 import json
 import shlex
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,15 +18,6 @@ from infra import topology
 
 BUCKET = "fleet-data"
 _names = (f"fleet-{number}" for number in itertools.count())
-
-
-def pack_code(archive: zipfile.ZipFile, *packages: str) -> None:
-    """Pack the code that a stack deploys to nodes: these packages, or those of GPU nodes."""
-    root = Path(__file__).parents[1]
-    archive.write(root / "bootstrap" / "__init__.py", "bootstrap/__init__.py")
-    for package in packages or ("common", "corpus", "trainer", "bootstrap/agent", "packages/balance/shoal_balance"):
-        for source in sorted(path for path in (root / package).rglob("*.*") if path.parent.name != "__pycache__"):
-            archive.write(source, source.relative_to(root))
 
 
 def report(bucket: str = BUCKET, **said: str) -> str:

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 
 def install(source: Path, environment: Path, dependencies: Iterable[str]) -> Path:
@@ -40,6 +41,13 @@ def empty_environment(environment: Path, dependencies: Iterable[str]) -> Path:
 
 def files_of(requirements: Iterable[str]) -> set[str]:
     """Return the files and folders in site-packages of these distributions and their dependencies."""
+    found = (distribution(name).files or () for name in closure(requirements))
+    return {file.parts[0] for files in found for file in files} - {"..", "__pycache__"}
+
+
+def closure(requirements: Iterable[str]) -> set[str]:
+    """Return the canonical names of these distributions and their dependencies, as far as they are installed here: a
+    library of another build of torch is left out."""
     waiting, seen, names = [*map(Requirement, requirements)], set[str](), set[str]()
     while waiting:
         requirement = waiting.pop()
@@ -47,17 +55,16 @@ def files_of(requirements: Iterable[str]) -> set[str]:
             continue
         seen.add(str(requirement))
         try:
-            found = distribution(requirement.name)
-        except PackageNotFoundError:  # a library of another build of torch; if it is really needed, the example fails
+            needed = map(Requirement, distribution(requirement.name).requires or ())
+        except PackageNotFoundError:
             continue
-        needed = map(Requirement, found.requires or ())
         extras = ("", *requirement.extras)
         waiting += [
             each
             for each in needed
             if not each.marker or any(each.marker.evaluate({"extra": extra}) for extra in extras)
         ]
-        names |= {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}
+        names.add(canonicalize_name(requirement.name))
     return names
 
 

@@ -45,7 +45,8 @@ class SshHosts:
             self._add()
         known = [f"[127.0.0.1]:{port} {self._host_key(port)}" for port in self.servers]
         (self.home / ".ssh" / "known_hosts").write_text("\n".join([*known, ""]))
-        self.write_file()
+        hosts = [f"{Path.home().owner()}@127.0.0.1:{port} gpus=1" for port in self.servers]
+        self.file.write_text("\n".join([f"folder={self.folder}", f"python={sys.executable}", *hosts, ""]))
 
     @property
     def ports(self) -> list[int]:
@@ -63,11 +64,6 @@ class SshHosts:
             **{name: value for name, value in os.environ.items() if name != "SSH_AUTH_SOCK"},
             "HOME": str(self.home),
         }
-
-    def write_file(self, *more: str) -> None:
-        user = Path.home().owner()
-        hosts = [f"{user}@127.0.0.1:{port} gpus=1" for port in self.servers]
-        self.file.write_text("\n".join([f"folder={self.folder}", f"python={sys.executable}", *hosts, *more, ""]))
 
     def agents(self) -> list[int]:
         """Return the processes of these hosts' agents."""

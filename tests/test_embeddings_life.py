@@ -8,9 +8,8 @@ from pathlib import Path
 
 import boto3
 import pytest
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 
-from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
 from tests.command_user import ROOT, CommandUser, replace
 from tests.fleet import boot_agent
@@ -30,11 +29,8 @@ LEARNING = (
 @pytest.fixture(scope="module")
 def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> CommandUser:
     """Return a user with nodes that install nothing: their agents run from this checkout."""
-    folder = tmp_path_factory.mktemp("life")
-    (folder / "repository").mkdir()
-    made = CommandUser(aws, folder / "repository")
+    made = CommandUser.prepared(aws, tmp_path_factory.mktemp("life"))
     replace(made.repository, "bootstrap/nodes/gpu/boot.sh", boot_agent('"$DATA_BUCKET"'))
-    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     return made
 
@@ -46,13 +42,7 @@ def deployed(user: CommandUser) -> Iterator[CommandUser]:
     shipped = (ROOT / "topologies" / "embeddings-4x1gpu-2readers.yaml").read_text()
     assert shipped.count(f"# inputs: [{NEWS}]") == shipped.count("count: 4") == 1
     user.write_topology("words", shipped.replace("# inputs:", "inputs:").replace("count: 4", "count: 2"))
-    cdk.run(
-        ["deploy", "-c", "topology=words", "--require-approval", "never"],
-        environment={},
-        assembly=user.aws.folder / "assembly",
-        log=user.aws.folder / "cdk.log",
-        root=user.repository,
-    )
+    user.cdk_deploy("words")
     yield user
     assert "nothing that costs money is left" in user.run("destroy", "words", "--yes")[0]
     assert left_over(before, inventory()) == {}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import (
     ConcurrentRevocation,
     CreateFails,
@@ -14,7 +14,6 @@ from shoal_local_aws.faults.kinds import (
     Throttled,
 )
 
-from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
 from tests.command_user import CommandUser
 
@@ -34,11 +33,8 @@ GROUP = "AWS::AutoScaling::AutoScalingGroup"
 @pytest.fixture(scope="module")
 def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> CommandUser:
     """Yield a user with an account that is prepared for the CDK. The clients of this process use the same account."""
-    folder = tmp_path_factory.mktemp("faults")
-    (folder / "repository").mkdir()
-    made = CommandUser(aws, folder / "repository")
+    made = CommandUser.prepared(aws, tmp_path_factory.mktemp("faults"))
     made.write_topology("whole", TOPOLOGY)
-    cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
     return made
 
 

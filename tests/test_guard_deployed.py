@@ -13,11 +13,9 @@ from shoal_local_aws.faults.kinds import GuardDutyAgent
 
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
-from corpus.dataset import write_dataset
-from corpus.dataset_settings import Settings
 from infra import topology
 from tests.bootstrap.cli.command import shoal
-from tests.bootstrap.training.on_nodes import rows
+from tests.bootstrap.training.on_nodes import made_dataset
 from tests.command_user import make_repository_with_empty_installs
 from tests.waiting import until
 
@@ -66,13 +64,9 @@ def run_json(*arguments: str | Path) -> dict[str, Any]:
 
 def start_long_run(folder: Path) -> str:
     """Start a long run on the deployment, detached from its command."""
-    vocabulary = [f"word{letter}" for letter in "abcdefghijklmnopqrst"]
-    used = Settings(row_length=10, vocabulary_size=20)
-    write_dataset(folder / "dataset.h5", train=rows(2000), test=rows(200), vocabulary=vocabulary, settings=used)
+    data = made_dataset(folder / "dataset.h5")
     options = ("--model", "lstm", "--epochs", "10000", "--checkpoint-minutes", "0.05", "--output", folder / "out")
-    return str(
-        run_json("train", "--deployment", "guarded", "--data", folder / "dataset.h5", *options, "--detach")["run"]
-    )
+    return str(run_json("train", "--deployment", "guarded", "--data", data, *options, "--detach")["run"])
 
 
 @pytest.fixture(scope="module")

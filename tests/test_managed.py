@@ -9,16 +9,15 @@ from typing import Any
 
 import boto3
 import pytest
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import JobInterrupted
 from tests.local_aws.accounts import refused
 
-from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
 from tests.command_user import ROOT, CommandUser, install_from_this_machine
 from tests.infra.grants import mistaken_grants
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.end_to_end
 
@@ -35,14 +34,11 @@ def user(
     aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[CommandUser]:
     """Yield a user who has deployed the shipped topology. Afterwards nothing of it is left."""
-    folder = tmp_path_factory.mktemp("life")
-    (folder / "repository").mkdir()
-    made = CommandUser(aws, folder / "repository")
+    made = CommandUser.prepared(aws, tmp_path_factory.mktemp("life"))
     install_from_this_machine(made, "gpu")
-    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
     before = inventory()
     made.write_topology("managed", (ROOT / "topologies" / "managed.yaml").read_text())
-    deploys(made, "managed")
+    assembly = made.cdk_deploy("managed")
     yield made
     left = job_names("managed", at_work=True)
     said, *_ = made.run("destroy", "managed", "--yes", "--stop-runs", "--delete-runs")
@@ -53,7 +49,7 @@ def user(
     assert streams() == []
     assert refused(aws) == set()
     if sum(each.path == request.path for each in request.session.items) >= 5:  # only all jobs together need all grants
-        template = json.loads((aws.folder / "assembly-managed" / "Shoal-managed.template.json").read_text())
+        template = json.loads((assembly / "Shoal-managed.template.json").read_text())
         grants = mistaken_grants(template, aws.folder, stack="Shoal-managed", roles={ROLE})
         assert list(grants) == []
 
@@ -88,7 +84,7 @@ def test_a_job_gives_the_same_model_as_this_machine(user: CommandUser, data: Pat
 def pair(user: CommandUser) -> Iterator[CommandUser]:
     """Deploy two hosts, too. Their deployment may have ended by itself; its data bucket is deleted here."""
     user.write_topology("pair", "description: x\nmanaged: {instance_type: ml.g4dn.xlarge, count: 2, market: spot}\n")
-    deploys(user, "pair")
+    user.cdk_deploy("pair")
     yield user
     assert "nothing that costs money is left" in user.run("destroy", "pair", "--yes", "--delete-runs")[0]
 
@@ -126,7 +122,7 @@ def test_a_detached_job_is_followed_stopped_with_a_checkpoint_and_resumed(
     assert following.stderr is not None
     while f"following run {left['run']}" not in (line := following.stderr.readline()):
         assert line, following.communicate()
-    wait_for_checkpoint(left["run"])
+    wait_for_checkpoint(user, left["run"])
     assert "stopped" in user.run("stop", "managed")[0]
     stdout, stderr = following.communicate(timeout=PATIENCE)
     assert following.returncode == 130, stdout + stderr
@@ -148,7 +144,7 @@ def test_at_the_end_of_life_a_job_stops_with_a_checkpoint_before_the_deletion(
 ) -> None:
     command = ("train", "--deployment", "pair", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
     left = json.loads(pair.run(*command, "--detach", "--json")[0])
-    wait_for_checkpoint(left["run"], "pair")
+    wait_for_checkpoint(pair, left["run"], "pair")
     created = pair.stack("pair")["CreationTime"]
     guard_round(pair, created + timedelta(hours=11.6))
     (job,) = job_names("pair", at_work=True)
@@ -165,7 +161,7 @@ def test_at_the_end_of_life_a_job_stops_with_a_checkpoint_before_the_deletion(
 @pytest.mark.slow
 def test_a_running_job_is_stopped_with_its_deployment(user: CommandUser, data: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
-    wait_for_checkpoint(json.loads(user.run(*command, "--detach", "--json")[0])["run"])
+    wait_for_checkpoint(user, json.loads(user.run(*command, "--detach", "--json")[0])["run"])
     assert len(job_names("managed", at_work=True)) == 1  # the fixture `user` checks how it ends
 
 
@@ -176,24 +172,10 @@ def guard_round(user: CommandUser, now: datetime) -> None:
     assert "FunctionError" not in answer, answer["Payload"].read()
 
 
-def deploys(user: CommandUser, topology: str) -> None:
-    cdk.run(
-        ["deploy", "-c", f"topology={topology}", "--require-approval", "never"],
-        environment={},
-        assembly=user.aws.folder / f"assembly-{topology}",
-        log=user.aws.folder / "cdk.log",
-        root=user.repository,
-    )
-
-
-def wait_for_checkpoint(run: str, deployment: str = "managed") -> None:
+def wait_for_checkpoint(user: CommandUser, run: str, deployment: str = "managed") -> None:
     """Wait until the job of a run has left a checkpoint."""
-    (stack,) = boto3.client("cloudformation").describe_stacks(StackName=f"Shoal-{deployment}")["Stacks"]
-    (bucket,) = [each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "DataBucket"]
-    deadline = time.monotonic() + PATIENCE
-    while not boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=f"runs/{run}/checkpoints/").get("Contents"):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    bucket, prefix = user.stack_outputs(deployment)["DataBucket"], f"runs/{run}/checkpoints/"
+    until(lambda: boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents"), every=0.5)
 
 
 def lines(output: Path, kind: str) -> list[dict[str, Any]]:

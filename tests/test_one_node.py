@@ -7,10 +7,9 @@ from pathlib import Path
 
 import boto3
 import pytest
-from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
+from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import refused
 
-from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import open_dataset
@@ -33,24 +32,15 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandUser]:
     """Yield a user who has deployed the shipped topology, in an account with reviews in a bucket. Afterwards nothing is
     left."""
-    folder = tmp_path_factory.mktemp("life")
-    (folder / "repository").mkdir()
-    made = CommandUser(aws, folder / "repository")
-    install_from_this_machine(made)
-    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+    made = CommandUser.prepared(aws, tmp_path_factory.mktemp("life"))
+    install_from_this_machine(made, "gpu-inputs")
     boto3.client("s3").create_bucket(Bucket="my-reviews")
     before = inventory()
     shipped = (ROOT / "topologies" / "one-node.yaml").read_text()
     made.write_topology(
         "one-node", shipped.replace("# inputs: [s3://my-reviews/2024/]", "inputs: [s3://my-reviews/2024/]")
     )
-    cdk.run(
-        ["deploy", "-c", "topology=one-node", "--require-approval", "never"],
-        environment={},
-        assembly=aws.folder / "assembly",
-        log=aws.folder / "cdk.log",
-        root=made.repository,
-    )
+    made.cdk_deploy("one-node")
     yield made
     assert "nothing that costs money is left" in made.run("destroy", "one-node", "--yes")[0]
     assert left_over(before, inventory()) == {}

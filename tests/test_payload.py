@@ -4,7 +4,6 @@ A process tries that. It refuses every other library of this environment, also t
 """
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -12,6 +11,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.installed import closure
 
 ROOT = Path(__file__).resolve().parents[1]
 READS = "corpus.dataset"  # imports of the trainer when it reads a dataset
@@ -34,46 +37,21 @@ print(*sorted(sys.modules))
 """
 
 
-def plain(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()
-
-
-def required(lines: Iterable[str]) -> set[str]:
-    """Return the distributions in lines of requirements, without those of extras and of Windows."""
-    wanted = (line for line in lines if "extra ==" not in line and '"Windows"' not in line)
-    found = (re.match(r"[A-Za-z0-9][\w.-]*", line) for line in wanted)
-    return {plain(name[0]) for name in found if name}
-
-
-def with_what_they_need(distributions: set[str]) -> set[str]:
-    found: set[str] = set()
-    waiting = list(distributions)
-    while waiting:
-        name = waiting.pop()
-        if name in found:
-            continue
-        found.add(name)
-        try:
-            waiting += required(metadata.requires(name) or ())
-        except metadata.PackageNotFoundError:
-            continue  # needed on another platform or Python version
-    return found
-
-
 def listed(kind: str, name: str = "requirements") -> set[str]:
     (path,) = (ROOT / "bootstrap").glob(f"*/{kind}/{name}.txt")
-    return required(path.read_text().splitlines())
+    lines = (line.partition(";")[0].strip() for line in path.read_text().splitlines())
+    return {canonicalize_name(Requirement(line).name) for line in lines if line and not line.startswith(("#", "-"))}
 
 
 def refused(libraries: set[str], packages: set[str]) -> set[str]:
     """Return the top-level modules of libraries that are not allowed, and of our other packages."""
-    allowed = with_what_they_need(libraries)
+    allowed = closure(libraries)
     found = [path.parent.name for where in ("*", "packages/*/*") for path in ROOT.glob(f"{where}/__init__.py")]
     ours = set(found) - packages
     return ours | {
         module
         for module, owners in metadata.packages_distributions().items()
-        if not allowed & {plain(owner) for owner in owners} and module not in packages
+        if not allowed & {canonicalize_name(owner) for owner in owners} and module not in packages
     }
 
 
@@ -123,7 +101,7 @@ def test_a_node_needs_only_its_downloads_its_image_and_torch_only_for_training(n
     assert ("torch" in found) is (node == "a GPU node")
     assert ("h5py" in found) is (node != "its agent")
     if lists == READING:
-        assert with_what_they_need(libraries) == libraries  # pip installs these without dependencies
+        assert closure(libraries) <= libraries  # pip installs these without dependencies
 
 
 # Unpacks the files for a host into the given folder.

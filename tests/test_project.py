@@ -1,4 +1,4 @@
-"""The project's files agree with each other."""
+"""The project's files agree with each other, and the forge and the commit hooks run the tools of the project."""
 
 import json
 import os
@@ -10,7 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.messages import NAME
+from tests.test_lock import PYTHONS
 from tools.site import PAGES
 
 ROOT = Path(__file__).parents[1]
@@ -19,39 +22,36 @@ OF_NODES = ("bootstrap/preprocessing/emr", "bootstrap/nodes/gpu")
 OF_BROWSER = ("tests/browser/package-lock.json", "tests/browser/unpack.mjs")
 
 
-def pins(name: str) -> dict[str, str]:
-    lines = (line.split(";")[0].strip() for line in (ROOT / name).read_text().splitlines())
-    return dict(re.split(r"\[.*\]==|==", line) for line in lines if line and not line.startswith(("#", "-r")))
+def test_the_forge_runs_the_checks_of_every_change() -> None:
+    (job,) = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert tuple(job["strategy"]["matrix"]["python"]) == PYTHONS
+    actions = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert [each for each in actions if not re.search(r"@[0-9a-f]{40}$", each)] == []  # a tag can be moved
 
 
-@pytest.mark.parametrize(
-    "nodes", ["bootstrap/preprocessing/emr/requirements.txt", "bootstrap/nodes/gpu/requirements.txt"]
-)
-def test_nodes_run_the_versions_that_are_tested_here(nodes: str) -> None:
-    locked = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "locks" / "shoal.txt").read_text(), re.MULTILINE))
-    ours = {**locked, **pins("requirements.txt")}
-    assert {name: ours.get(name) for name in pins(nodes)} == pins(nodes)
+def test_commit_hooks_run_the_tools_of_the_project() -> None:
+    repositories = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert {each["repo"] for each in repositories} == {"local"}
+    hooks = [hook for each in repositories for hook in each["hooks"]]
+    assert [hook["id"] for hook in hooks if ".venv/bin/" not in hook["entry"] or hook["language"] != "system"] == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "requirements.txt",
-        "requirements-dev.txt",
-        "requirements-bench.txt",
-        "requirements-checkov.txt",
-        "bootstrap/preprocessing/emr/installer.txt",
-    ],
-)
-def test_every_requirement_is_pinned(name: str) -> None:
-    for line in (ROOT / name).read_text().splitlines():
-        assert re.match(r"#|-r |$|[\w.-]+(\[[\w,-]+\])?==[\w.]+(; .*)?$", line), line
+def test_python_files_have_at_most_400_lines() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = [path for path in listed.stdout.splitlines() if (ROOT / path).exists()]
+    assert paths
+    assert [path for path in paths if len((ROOT / path).read_bytes().splitlines()) > 400] == []
 
 
-def test_help_lists_the_targets_of_make() -> None:
-    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    targets = "setup inputs demo test test-slow soak test-all lint format hooks lock bench gpu prices"
-    assert [each for each in targets.split() if f"make {each} " not in listed] == []
+def test_each_entry_of_a_golden_file_belongs_to_a_test() -> None:
+    golden_files = [*ROOT.glob(f"tests/**/{NAME}"), *ROOT.glob(f"packages/*/tests/{NAME}")]
+    assert golden_files
+    for path in golden_files:
+        for file, entries in json.loads(path.read_text("utf-8")).items():
+            text = (path.parent / file).read_text("utf-8")
+            gone = [test for test in entries if f"def {test.partition('[')[0]}(" not in text]
+            assert gone == [], f"{path}: remove these entries with `make messages`"
 
 
 def copy_what_setup_reads(to: Path) -> None:
@@ -81,22 +81,6 @@ def test_wheels_for_readers_are_fetched_on_request_and_then_updated(tmp_path: Pa
     (tmp_path / only_on_request).touch()
     os.utime(tmp_path / only_on_request, (0, 0))
     assert fetched("setup") == {*always, only_on_request}
-
-
-def test_setup_prints_one_short_line_per_step(tmp_path: Path) -> None:
-    copy_what_setup_reads(tmp_path)
-    only_says = tmp_path / "sh"
-    only_says.write_text('#!/bin/sh\ncase "$2" in echo*) exec /bin/sh -c "$2";; esac\n')
-    only_says.chmod(0o755)
-    goals = ("setup", "inputs", ".venv/.ready-dev", ".venv/.ready-bench", ".venv/checkov/.ready")
-    typed = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    made = subprocess.run(
-        ["make", f"SHELL={only_says}", *goals], cwd=tmp_path, capture_output=True, text=True, check=True, env=typed
-    )
-    lines = [line for line in made.stdout.splitlines() if not line.startswith("make: ")]
-    assert len(lines) >= len(goals)
-    assert [line for line in lines if not line.startswith("setup: ") or len(line) > 80] == []
-    assert made.stderr == ""
 
 
 def test_setup_and_cdk_never_execute_the_name_of_the_folder(tmp_path: Path) -> None:

@@ -4,15 +4,12 @@ import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shoal_guard.handlers.guard import parameters
-from shoal_guard.handlers.guard.rules import GuardState, SentNotice
 
 from bootstrap.agent.documents import JsonDocument, RequestDocument, token_in
 from bootstrap.nodes import boot_report
@@ -41,8 +38,6 @@ from tests.trainer.output.test_checkpoint import state
 from trainer.classification.model_folder import read_model_folder
 from trainer.distributed import failures
 from trainer.output import checkpoint
-
-NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -115,7 +110,6 @@ KEPT = stored.StoredExperiment(name="losses", experiment=load("losses").experime
 PREPARING = stored.StoredExperiment(name="preprocessing", experiment=load("preprocessing").experiment, cores=2)
 REPORTED = progress.Status(lines=3, words=9, parts=2, source="/a")
 FAILED = failures.Failure(kind=failures.FailureKind.CAUSE, time=5.0, what="it broke", where="in step 3")
-GUARD = GuardState(spent=3.5, as_of=NOW, rate=0.5, notices={"end": SentNotice(value="12", at=NOW)})
 MERGED = MergeResult(
     dataset="out/dataset.h5",
     counts={
@@ -204,13 +198,6 @@ DOCUMENTS = {
         lambda found: json.dumps(asdict(found)),
     ),
     "a rank's failure": Stored(FAILED.line(), lambda text, _: failures.parse(text), (), failures.Failure.line),
-    "hours that were added": Stored("12.0", lambda text, _: parameters.read_extension(text), ValueError, str),
-    "the guard's account": Stored(
-        parameters.write_account(GUARD),
-        lambda text, _: parameters.read_account(text, NOW),
-        ValueError,
-        parameters.write_account,
-    ),
 }
 
 

@@ -13,10 +13,10 @@ import yaml
 
 from tests import first_boot
 from tests.first_boot import REGION, Node
-from tests.fleet import pack_code
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3600
+OF_GPU_NODES = ("common", "corpus", "trainer", "bootstrap/agent", "packages/balance/shoal_balance")
 
 pytestmark = [
     pytest.mark.soak,
@@ -29,9 +29,13 @@ def wheels(kind):
 
 
 def packed(*packages):
+    """Pack the code that a stack deploys to nodes: these packages."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
-        pack_code(archive, *packages)
+        archive.write(ROOT / "bootstrap" / "__init__.py", "bootstrap/__init__.py")
+        for package in packages:
+            for source in sorted(path for path in (ROOT / package).rglob("*.*") if path.parent.name != "__pycache__"):
+                archive.write(source, source.relative_to(ROOT))
     return made.getvalue()
 
 
@@ -62,7 +66,7 @@ def boot(node, *, gpus=0, share="none"):
         "DATA_BUCKET": "data",
         "SHARE_KIND": share,
         "SHARE_ID": "fs-1",
-        "CODE_URL": node.upload("cdk", "code.zip", packed()),
+        "CODE_URL": node.upload("cdk", "code.zip", packed(*OF_GPU_NODES)),
         "WHEELS_URL": node.upload("cdk", "wheels.zip", wheels("gpu")),
         "AWS_DEFAULT_REGION": REGION,
         "GPUS": str(gpus),

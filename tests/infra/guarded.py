@@ -1,9 +1,7 @@
 """Small stacks with a guard in the embedded AWS, and methods that read their state."""
 
-import io
 import itertools
 import json
-import zipfile
 from datetime import UTC, timedelta
 
 import pytest
@@ -13,17 +11,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
-from shoal_guard.cleanup import Cleanup
 from shoal_guard.handlers.guard import main
 
 from infra import parts, topology
 from infra.guard import Guard, prices
-from infra.network import Network
 from infra.storage import Buckets
+from tests.infra.assemblies import publish
 from tests.infra.variants import SHIPPED
 from tests.waiting import until
 
-_ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
 names = (f"g{number}" for number in itertools.count(1))
 
 
@@ -82,13 +78,6 @@ class Sharing(Guarded):
         ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
 
 
-class Networked(Guarded):
-    def __init__(self, scope, deployment, spec):
-        super().__init__(scope, deployment, spec)
-        Network(self, "Network", spec=spec).node.add_dependency(self.guard)
-        Cleanup.of(self).allow_revoke_group_rules(topology.TAG_DEPLOYMENT, deployment)
-
-
 class Deployed:
     """Stack with a guard in the embedded AWS. `kind` names its class."""
 
@@ -140,14 +129,7 @@ class Deployed:
         app = App(outdir=str(self._out), analytics_reporting=False, builtin_cloud_formation_validation=False)
         self._kind(app, self.name, self.spec)
         app.synth()
-        self.client("s3").create_bucket(Bucket=_ASSETS)
-        for folder in self._out.glob("asset.*"):
-            body = io.BytesIO()
-            with zipfile.ZipFile(body, "w") as archive:
-                for path in folder.rglob("*.py"):
-                    archive.write(path, path.relative_to(folder))
-            key = f"{folder.name.removeprefix('asset.')}.zip"
-            self.client("s3").put_object(Bucket=_ASSETS, Key=key, Body=body.getvalue())
+        publish(self._out, self.stack_name)
         return (self._out / f"{self.stack_name}.template.json").read_text()
 
     def _resources(self):

@@ -31,23 +31,32 @@ def read_policies(folder):
 
 
 def is_allowed(check, policies):
-    parsed = [[identity.statement(**each) for each in policy] for policy in policies]
-    return bool(identity.evaluate(request_of(check), parsed).decision == "Allow")
+    return _allow([_parsed(policy) for policy in policies], request_of(check))
 
 
 def unneeded(checks, policies):
     """Yield the grants without which the policies would still allow all checks."""
-    every = {(each.action, each.resource, repr(each.context)): each for each in checks}
-    asked = [each for each in every.values() if is_allowed(each, policies)]
+    parsed = [_parsed(policy) for policy in policies]
+    every = {(each.action, each.resource, repr(each.context)): request_of(each) for each in checks}
+    asked = [each for each in every.values() if _allow(parsed, each)]
     for number, policy in enumerate(policies):
-        for statement in policy:
+        for place, statement in enumerate(policy):
             if statement["effect"] != "Allow":
                 continue
+            concerned = [each for each in asked if _allow([[parsed[number][place]]], each)]
             for part in ("actions", "resources"):
                 for value in statement[part]:
                     rest = [each for each in statement[part] if each != value]
-                    less = [each for each in policy if each is not statement]
-                    less += [{**statement, part: rest}] if rest else []
-                    others = [less if place == number else each for place, each in enumerate(policies)]
-                    if all(is_allowed(each, others) for each in asked):
+                    less = [each for each in parsed[number] if each is not parsed[number][place]]
+                    less += [identity.statement(**{**statement, part: rest})] if rest else []
+                    others = [*parsed[:number], less, *parsed[number + 1 :]]
+                    if all(_allow(others, each) for each in concerned):
                         yield Grant(statement, part, value)
+
+
+def _parsed(policy):
+    return [identity.statement(**each) for each in policy]
+
+
+def _allow(parsed, request):
+    return bool(identity.evaluate(request, parsed).decision == "Allow")

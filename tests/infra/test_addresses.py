@@ -33,20 +33,6 @@ def test_an_input_contains_nothing_of_another_bucket(named, key):
     assert not addresses.contains(named, f"s3://bucke/{key}")
 
 
-@pytest.mark.parametrize(
-    ("named", "within", "outside"),
-    [
-        ("s3://b00/abc", ["abc", "abc/", "abc/x", "abc/*.gz"], ["", "ab", "abcd", "abcd/x", "abc*", "x/abc"]),
-        ("s3://b00/abc/", ["abc/", "abc/x", "abc/x/y", "abc/*.gz"], ["", "abc", "abcd", "abcd/x", "abc*", "x/abc/"]),
-        ("s3://b00/abc.csv", ["abc.csv"], ["abc-csv", "abcxcsv", "abc.csv.gz", "ABC.csv"]),
-        ("s3://b00", ["", "abc", "abc/x", "*"], []),
-        ("s3://b00/", ["", "abc", "abc/x", "*"], []),
-    ],
-)
-def test_a_longer_name_is_not_below_a_shorter_one(named, within, outside):
-    assert [key for key in (*within, *outside) if addresses.contains(named, f"s3://b00/{key}")] == within
-
-
 @given(NAMED)
 def test_the_narrowest_input_of_a_valid_address_is_itself(address):
     assert addresses.narrowest(address) == address

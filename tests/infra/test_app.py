@@ -105,13 +105,14 @@ def test_aws_is_emulated_if_its_endpoint_is_on_this_machine(endpoint, emulated):
     [
         ("https://ec2.us-east-1.amazonaws.com", {}, 2),
         ("https://ec2.us-east-1.amazonaws.com", {"retired": "yes"}, 0),
+        ("https://ec2.us-east-1.amazonaws.com", {"topology": "demo"}, 0),
         ("http://127.0.0.1:4566", {}, 0),
     ],
-    ids=["AWS", "AWS, template", "this machine"],
+    ids=["AWS", "AWS, template", "AWS, current types", "this machine"],
 )
 def test_retired_types_end_a_synthesis_for_aws_unless_the_context_accepts_them(
     tmp_path, endpoint, context, refusals, monkeypatch
 ):
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    sentences = annotations(built(tmp_path, topology="reference-3g3-1p2", **context))
+    sentences = annotations(built(tmp_path, **{"topology": "reference-3g3-1p2", **context}))
     assert len([each for each in sentences if "AWS retired" in each]) == len(sentences) == refusals

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import catalog, parts
-from infra.managed_spec import PREFIX
 from infra.topology_error import TopologyError
 from tests.infra.variants import SHIPPED
 
@@ -24,15 +23,6 @@ def gpu(name):
     return catalog.find(name).gpu
 
 
-def named(node):
-    if isinstance(node, dict):
-        for key, value in node.items():
-            yield from [value] if key == "instance_type" else named(value)  # also SageMaker's, ml.NAME
-    elif isinstance(node, list):
-        for item in node:
-            yield from named(item)
-
-
 @pytest.mark.parametrize(
     ("name", "vcpu", "memory", "gpus", "kind", "dollars"), GPU_TYPES, ids=[row[0] for row in GPU_TYPES]
 )
@@ -40,17 +30,6 @@ def test_gpu_types_are_those_of_aws(name, vcpu, memory, gpus, kind, dollars):
     found = catalog.find(name)
     assert (found.vcpu, found.memory, gpu(name).count, gpu(name).name) == (vcpu, memory, gpus, kind)
     assert catalog.prices("us-east-1").hourly(name) == dollars
-
-
-@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_type_of_a_shipped_topology_is_in_the_catalogue_and_has_a_price(path):
-    content = yaml.safe_load(path.read_text())
-    prices = catalog.prices(content.get("region", "us-east-1"))
-    names = list(named(content))
-    assert names
-    for name in names:
-        hourly = prices.managed_hourly if name.startswith(PREFIX) else prices.hourly
-        assert hourly(name.removeprefix(PREFIX)) > 0
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from infra import cost, topology
 from tests.infra.variants import SHIPPED, of
-
-GPU_VOLUME = 150 * 0.08 / 730
 
 BY_HAND = {"p2.xlarge": 0.90, "g3.4xlarge": 1.14, "g3.16xlarge": 4.56}
 
@@ -48,11 +44,3 @@ def test_the_rows_of_the_reference_have_its_published_costs(name, nodes, seconds
     # The totals are hours, rounded to a hundredth, times the rate; this row counts one machine of two.
     counted = hourly / 2 if name == "two g3.16xlarge with 2 GPU only" else hourly
     assert round(seconds / 3600, 2) * counted == pytest.approx(total, abs=0.006)
-
-
-@given(st.integers(1, 500), st.integers(1, 500))
-def test_each_additional_node_costs_the_same(few, more):
-    def price(count):
-        return cost.hourly(of(training=[{"instance_type": "g6.xlarge", "count": count}]))
-
-    assert price(few + more) - price(few) == pytest.approx(more * (0.8048 + GPU_VOLUME))

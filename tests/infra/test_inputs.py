@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import addresses, parts
-from tests.infra import reach
 from tests.infra.invariants import as_list, of_type, the
 from tests.infra.pages import demo
 
@@ -60,13 +59,6 @@ def test_an_address_is_accepted_if_the_role_may_list_and_read_it(role, resources
         assert may_list(statements, bucket, key) is accepted
 
     agree()
-
-
-def test_the_gateway_allows_reading_but_not_writing_inputs_of_another_account(resources):
-    for action in ("GetObject", "ListBucket"):
-        assert reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
-    for action in ("PutObject", "DeleteObject"):
-        assert not reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
 
 
 def test_the_maximum_of_inputs_fits_into_a_roles_policy(templates):

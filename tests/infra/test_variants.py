@@ -1,38 +1,17 @@
-"""Tests of stacks with refused topologies, missing libraries, and names of node groups."""
+"""Tests of stacks with missing libraries, names of node groups, other regions and existing networks."""
 
 import shutil
 
 import pytest
 
 from infra import libraries, parts, topology
-from tests.infra import invariants, reach
+from tests.infra import reach
 from tests.infra.conftest import fill
+from tests.infra.handled import Handled
+from tests.infra.invariants import of_type
 from tests.infra.pages import DEMO, demo
 from tests.infra.templates import annotations
 from tests.infra.variants import SHIPPED, of
-
-
-def test_with_a_shell_nodes_write_into_no_foreign_bucket(templates):
-    resources = templates.resources(demo(network={"shell": True}))
-    assert reach.wrong(resources, "us-east-1") == []
-
-
-def test_tags_of_a_topology_are_on_everything(templates):
-    resources = templates.resources(DEMO.model_copy(update={"tags": {"project": "reviews"}}))
-    assert invariants.untagged(resources, {"project": "reviews", topology.TAG_OWNER: "ada"}) == []
-
-
-def test_retired_types_are_refused_on_aws_with_current_equivalents(synthesise, tmp_path, messages):
-    stack = synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path, emulated=False)
-    retired = sorted(each for each in annotations(stack) if "AWS retired" in each)
-    assert len(retired) == 2
-    for each in retired:
-        messages.check(each)
-
-
-@pytest.mark.parametrize(("name", "emulated"), [("reference-3g3-1p2", True), ("demo", False)])
-def test_retired_types_deploy_to_the_emulator_and_current_ones_to_aws(name, emulated, synthesise, tmp_path):
-    assert not annotations(synthesise(topology.load(name, SHIPPED), tmp_path, emulated=emulated))
 
 
 @pytest.mark.parametrize(("inputs", "archive"), [((), "gpu"), (("s3://theirs",), "gpu-inputs")], ids=["own", "foreign"])
@@ -64,23 +43,24 @@ def test_nodes_get_the_whole_code_of_an_installed_shoal(synthesise, tmp_path, me
     messages.check(error)
 
 
-def test_only_libraries_of_the_topologys_nodes_count_as_missing(tmp_path):
-    both = DEMO
-    reads = both.model_copy(update={"preprocessing": None, "inputs": ("s3://theirs",)})
-    assert [path.name for path in libraries.missing(both, tmp_path)] == ["emr-x86_64.zip", "gpu.zip"]
-    assert [path.name for path in libraries.missing(reads, tmp_path)] == ["gpu-inputs.zip"]
+NONE = {"training": (), "preprocessing": None}
+
+
+@pytest.mark.parametrize(
+    ("spec", "there", "missing"),
+    [
+        (DEMO, "", ["emr-x86_64.zip", "gpu.zip"]),
+        (DEMO.model_copy(update={"preprocessing": None, "inputs": ("s3://theirs",)}), "", ["gpu-inputs.zip"]),
+        (topology.load("embeddings-4x1gpu-2readers", SHIPPED), "gpu-inputs.zip", []),
+        (topology.load("one-node", SHIPPED), "gpu.zip", ["gpu-inputs.zip"]),
+        (DEMO.model_copy(update=NONE), "", []),
+    ],
+    ids=["cluster", "inputs", "readers", "one node", "no nodes"],
+)
+def test_only_libraries_of_the_topologys_nodes_count_as_missing(spec, there, missing, tmp_path):
     (tmp_path / "build" / "wheels").mkdir(parents=True)
-    (tmp_path / "build" / "wheels" / "gpu-inputs.zip").touch()
-    assert list(libraries.missing(reads, tmp_path)) == []
-    assert list(libraries.missing(both.model_copy(update={"training": (), "preprocessing": None}), tmp_path)) == []
-    assert libraries.of_gpu_nodes(topology.load("embeddings-4x1gpu-2readers", SHIPPED)).name == "gpu-inputs.zip"
-
-
-def test_a_node_that_preprocesses_needs_the_libraries_for_texts(tmp_path):
-    one = topology.load("one-node", SHIPPED)
-    assert [path.name for path in libraries.missing(one, tmp_path)] == ["gpu-inputs.zip"]
-    assert one.preprocesses_on_node
-    assert not topology.load("fasttext", SHIPPED).preprocesses_on_node
+    (tmp_path / "build" / "wheels" / (there or "other.zip")).touch()
+    assert [path.name for path in libraries.missing(spec, tmp_path)] == missing
 
 
 def test_a_group_may_have_every_unreserved_name(synthesise, tmp_path):
@@ -100,7 +80,24 @@ def test_a_reserved_name_is_refused(name):
         of(training=groups)
 
 
-def test_start_deploy_causes_no_warning(synthesise, tmp_path):
-    stack = synthesise(of(training=[{"instance_type": "g5.xlarge", "count": 1, "start": "deploy"}]), tmp_path)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        of(training=[{"instance_type": "g5.xlarge", "count": 1, "start": "deploy"}]),
+        demo(network={"vpc": "vpc-0123456789abcdef0", "subnet": "subnet-0123456789abcdef0"}, zone="us-east-1b"),
+    ],
+    ids=["start with the deployment", "existing network"],
+)
+def test_a_usual_choice_causes_no_warning(spec, synthesise, tmp_path):
+    stack = synthesise(spec, tmp_path)
     stack.node.root.synth()
     assert annotations(stack, "warning") == set()
+
+
+def test_a_region_with_two_zones_gets_two_subnets(templates):
+    assert len(of_type(templates.resources(demo(region="us-west-1")), "AWS::EC2::Subnet")) == 2
+
+
+def test_in_every_region_the_gateway_allows_exactly_what_nodes_need(templates):
+    spec = demo(region="eu-west-1")
+    assert reach.wrong(Handled(spec, templates(spec)), spec.region) == []

@@ -76,12 +76,6 @@ def test_any_value_is_accepted_or_refused_in_one_sentence(line, value):
     assert len(said.splitlines()) == 1
 
 
-def test_more_tags_than_aws_allows_are_refused(tmp_path, messages):
-    tags = ", ".join(f"t{number}: x" for number in range(31))
-    with messages.raises(TopologyError):
-        topology.load("mine", write(tmp_path, RIGHT.replace("project: reviews", tags)))
-
-
 @pytest.mark.parametrize("name", ["mien", "qqqq", "../mine"], ids=["similar", "different", "above"])
 def test_an_unknown_topology_names_the_nearest_or_all_and_does_not_leave_the_folder(name, tmp_path, messages):
     with messages.raises(TopologyError) as refusal:

@@ -9,9 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.agent import documents
 from bootstrap.agent.documents import JsonDocument
-from bootstrap.agent.node_documents import Attempt
 from tests.bootstrap.agent.world import FIRST, RUN, SECOND, World, request
 
 TABLE = yaml.safe_load(Path(__file__).with_name("attempts.yaml").read_text())
@@ -73,15 +71,13 @@ def play_on_node(world, verb, instance, *words):
 
 def outcome(world):
     """Return the state of a run, without empty values."""
-    keys = world.channel.list(documents.attempts_prefix(RUN))
-    attempts = [Attempt.from_json(world.channel.read(key).text) for key in keys]
     numbers = {instance: int(instance[-1]) for instance in world.programs}
     end = world.end()
     statuses = {numbers[each]: status for each in numbers if (status := world.status(each))}
     values = {
         "attempts": [
             f"{' '.join(str(numbers[each]) for each in made.instances)}: {made.why}".removesuffix(": ")
-            for made in attempts
+            for made in world.attempts()
         ],
         "phases": world.phases(),
         "run": {numbers[each]: named(programs.running()) for each, programs in world.programs.items()},

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bootstrap.agent import documents
-from bootstrap.agent.node_documents import Attempt, RunEnd
+from bootstrap.agent.node_documents import RunEnd
 from bootstrap.agent.stage import stage
 from tests.bootstrap.agent.world import RUN, World, request
 
@@ -58,7 +58,7 @@ class Training:
 
     def learn(self, count):
         """Make `count` steps with all ranks that have met; ranks fail if one of them is gone."""
-        for attempt in self.attempts():
+        for attempt in self.world.attempts():
             programs = [self.world.programs[each].states.get(f"{attempt.name}/train") for each in attempt.instances]
             if not any(state == "running" for state in programs):
                 continue
@@ -76,7 +76,7 @@ class Training:
 
     def stop(self):
         """Stop the attempts in which a rank was asked to stop, with a checkpoint if the ranks have met."""
-        for attempt in self.attempts():
+        for attempt in self.world.attempts():
             name = f"{attempt.name}/train"
             of = {each: self.world.programs[each] for each in attempt.instances}
             if not any(name in each.stopped and each.states.get(name) == "running" for each in of.values()):
@@ -89,10 +89,6 @@ class Training:
             for instance, programs in of.items():
                 if name in programs.stopped:
                     self.end(attempt, instance, 143)
-
-    def attempts(self):
-        keys = self.world.channel.list(documents.attempts_prefix(RUN))
-        return [Attempt.from_json(self.world.channel.read(key).text) for key in keys]
 
     def summary(self):
         """Return the steps of a finished run."""

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from bootstrap.agent.folder import Folder
+from tests.bootstrap.agent.stores import check_store
 
 
 def test_a_writer_that_lost_its_lock_writes_nothing(tmp_path):
@@ -28,17 +29,8 @@ def test_a_writer_that_lost_its_lock_writes_nothing(tmp_path):
 
 
 def test_a_document_is_replaced_only_while_it_is_as_it_was_read(tmp_path):
-    folder = Folder(tmp_path)
-    assert folder.write_if("a.json", "1", None)
-    known = folder.read("a.json")
-    assert not folder.write_if("a.json", "2", None)
-    assert folder.write_if("a.json", "3", known)
-    assert not folder.write_if("a.json", "4", known)
-    assert folder.read("a.json").text == "3"
-    known = folder.read("a.json")
-    folder.remove("a.json")
-    assert not folder.write_if("a.json", "5", known)
-    assert [*tmp_path.iterdir()] == []
+    check_store(Folder(tmp_path / "store"), Folder(tmp_path / "store"), tmp_path / "file")
+    assert [path.name for path in (tmp_path / "store").rglob("*") if path.is_file()] == ["x"]
 
 
 def test_pipes_and_links_are_neither_listed_nor_read(tmp_path):

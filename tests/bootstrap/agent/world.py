@@ -204,6 +204,10 @@ class World:
         for name in self.programs[instance].running():
             self.programs[instance].states[name] = "lost"
 
+    def attempts(self) -> list[Attempt]:
+        keys = self.channel.list(documents.attempts_prefix(RUN))
+        return [Attempt.from_json(self.channel.read(key).text) for key in keys]
+
     @property
     def latest(self) -> Attempt | None:
         """Latest attempt."""

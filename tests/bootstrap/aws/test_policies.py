@@ -1,7 +1,6 @@
 """Shoal's policies in an account are created once, and updated if they are from another version."""
 
 import json
-from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -41,22 +40,17 @@ def test_policies_are_created_once_and_the_boundary_is_found(account):
         assert versions(policies.arn(account, name)) == [("v1", True, document(name))]
 
 
-def test_a_policy_of_another_version_is_updated_even_with_five_versions(account):
+@pytest.mark.parametrize(("default", "removed"), [("v1", "v2"), ("v5", "v1")])
+def test_a_new_version_of_a_policy_replaces_the_oldest_of_five_that_is_not_the_default(account, default, removed):
     policies.provide(account)
     iam, arn = account.client("iam"), policies.arn(account, EXECUTION[0])
-    for number in range(4):
-        statement = {"Effect": "Allow", "Action": f"s3:Get{number}", "Resource": "*"}
-        body = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        iam.create_policy_version(PolicyArn=arn, PolicyDocument=body, SetAsDefault=True)
+    iam.delete_policy(PolicyArn=arn)
+    statements = ({"Effect": "Allow", "Action": f"s3:Get{number}", "Resource": "*"} for number in range(5))
+    first, *later = (json.dumps({"Version": "2012-10-17", "Statement": [each]}) for each in statements)
+    iam.create_policy(PolicyName=EXECUTION[0], PolicyDocument=first)
+    for number, body in enumerate(later, 2):
+        iam.create_policy_version(PolicyArn=arn, PolicyDocument=body, SetAsDefault=default == f"v{number}")
     policies.provide(account)
     found = versions(arn)
-    assert len(found) == 5
+    assert {name for name, _, _ in found} == {*(f"v{number}" for number in range(1, 7))} - {removed}
     assert [each for _, default, each in found if default] == [document(EXECUTION[0])]
-    assert "v1" not in {name for name, _, _ in found}
-
-
-def test_the_oldest_of_five_versions_makes_room_unless_it_is_the_default():
-    versions = [{"VersionId": f"v{day}", "CreateDate": day, "IsDefaultVersion": day == 1} for day in (3, 1, 2, 5, 4)]
-    account = Mock(**{"items.return_value": versions})
-    policies._update(account, "arn", {})
-    account.client().delete_policy_version.assert_called_once_with(PolicyArn="arn", VersionId="v2")

@@ -14,6 +14,7 @@ import pytest
 
 from bootstrap.cli.commands import COMMANDS
 from tests.bootstrap.cli.command import ACCOUNT, shoal_here
+from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 from tests.waiting import PATIENCE, until
 
 HEAVY = {"torch", "aws_cdk", "mrjob", "numba", "boto3", "botocore", "pydantic", "h5py"}
@@ -87,11 +88,6 @@ def test_missing_network_or_credentials_are_reported(command, account, tmp_path,
     messages.check(done.stderr.rstrip())
 
 
-def can_mount() -> bool:
-    command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
-    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
-
-
 @pytest.mark.parametrize("name", ["x" * 300, "loop/x"], ids=["long", "loop"])
 @pytest.mark.parametrize(
     "command",
@@ -111,23 +107,10 @@ def test_a_path_that_the_system_refuses_is_one_message(command, name, tmp_path, 
     assert name in done.stderr
 
 
-@pytest.mark.skipif(
-    not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
-)
+@NEEDS_A_SMALL_DISK
 def test_a_full_disk_is_reported_and_leaves_no_file(reviews, tmp_path) -> None:
-    mount = tmp_path / "small"
-    mount.mkdir()
-    script = (
-        f"mount -t tmpfs -o size=200k none {mount} && "
-        f"shoal preprocess --local --input {reviews} --output {mount}/out; echo status $?; ls -A {mount}/out"
-    )
-    done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    command = f"shoal preprocess --local --input {reviews} --output small/out; echo status $?; ls -A small/out"
+    done = run_on_small_disk(tmp_path, 200, command)
     assert done.stdout == "status 1\n", done.stderr
     assert "free some space" in done.stderr
 

@@ -121,10 +121,6 @@ def test_click_and_argparse_parse_a_described_option_alike(line) -> None:
     assert "100% two (default: 1 5)" in parser.format_help()
 
 
-def test_click_and_argparse_refuse_a_value_with_the_same_message() -> None:
-    assert error_of("--even", "5") == "5 is not even"
-
-
 def test_help_leaves_out_advanced_options_and_names_help_all(capsys) -> None:
     values_of("--help")
     usual = capsys.readouterr().out

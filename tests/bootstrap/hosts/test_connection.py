@@ -13,6 +13,7 @@ from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.hosts.payload import CodePayload
 from bootstrap.training.places.hosts import store_of
 from common.errors import ShoalError
+from tests.bootstrap.agent.stores import check_store
 from tests.ssh_hosts import ssh_hosts
 
 
@@ -52,18 +53,10 @@ def test_unknown_hosts_and_rejected_keys_are_reported(hosts):
         key.with_suffix(".away").rename(key)
 
 
-def test_concurrent_changes_of_a_document_succeed_once(hosts):
+def test_concurrent_changes_of_a_document_succeed_once(hosts, tmp_path):
     file = read_hosts(hosts.file)
     with HostGroup(file) as one, HostGroup(file) as other:
-        first, second = store_of(one), store_of(other)
-        assert first.write_if("requests/a.json", "1", None)
-        assert not second.write_if("requests/a.json", "2", None)
-        found = second.read("requests/a.json")
-        assert first.write_if("requests/a.json", "3", first.read("requests/a.json"))
-        assert not second.write_if("requests/a.json", "4", found)
-        assert list(first.list("requests/a")) == ["requests/a.json"]
-        first.remove("requests/a.json")
-        assert second.read("requests/a.json") is None
+        check_store(store_of(one), store_of(other), tmp_path / "file")
 
 
 def test_the_code_is_sent_once_and_again_after_its_deletion(hosts):

@@ -15,6 +15,7 @@ from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.training.places.hosts import store_of
+from tests.bootstrap.agent.stores import check_store
 from tests.bootstrap.hosts.on_hosts import LONG, Training
 from tests.bootstrap.training.on_nodes import made_dataset
 from tests.secrets import places_of
@@ -90,21 +91,8 @@ def test_hosts_train_with_a_bucket_instead_of_a_folder(hosts, bucket, aws, datas
 
 
 def test_a_bucket_works_as_a_store(bucket, aws, tmp_path):
-    store, path = store_at(bucket), tmp_path / "file"
-    assert (store.name, store.read("requests/a.json"), store.size("runs/a/x")) == (bucket, None, None)
-    assert store.read_from("runs/a/x", 0, 99) == b""
-    assert store.write_if("requests/a.json", "1", None)
-    assert not store.write_if("requests/a.json", "2", None)
-    known = store.read("requests/a.json")
-    assert store.write_if("requests/a.json", "3", known)
-    assert not store.write_if("requests/a.json", "4", known)
-    path.write_bytes(b"0123456789")
-    store.put(path, "runs/a/x")
-    store.write("runs/b/y", "y")
-    assert (store.size("runs/a/x"), store.read_from("runs/a/x", 8, 99)) == (10, b"89")
-    assert list(store.list("requests/a")) == ["requests/a.json"]
-    store.get("runs/a/x", tmp_path / "below" / "copy")
-    assert (tmp_path / "below" / "copy").read_bytes() == b"0123456789"
+    assert store_at(bucket).name == bucket
+    check_store(store_at(bucket), store_at(bucket), tmp_path / "file")
 
 
 def test_an_unusable_bucket_is_reported(bucket, aws, tmp_path, monkeypatch, messages):

@@ -15,6 +15,7 @@ from bootstrap.lifecycle.fetch import FetchResult, fetch_runs
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
 from common.errors import ShoalError
+from corpus.reading.s3 import S3Path
 from tests.bootstrap.cli.command import shoal_here
 
 BUCKET = "data"
@@ -129,6 +130,7 @@ def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(
     assert fetched.unfetched(s3, "noted") == []
     for name in ("attempts/000001.json", "ended.json"):  # files that nobody needs
         s3.put_object(Bucket="noted", Key=f"runs/{ONE}/{name}", Body=b"{}")
+    fetched.put(s3, S3Path("noted", f"runs/{ONE}/record.jsonl"), ONE, "of the command", pytest.fail)
     assert fetched.unfetched(s3, "noted") == []
     s3.put_object(Bucket="noted", Key=f"runs/{ONE}/model/config.json", Body=b"y")
     assert fetched.unfetched(s3, "noted") == [ONE]
@@ -168,15 +170,6 @@ def test_a_training_writes_only_to_its_output(s3, run_folder, tmp_path, messages
         copy_results(Bucket(ATTACKED, s3), GOOD, run_folder).summary  # noqa: B018
     assert files(run_folder) >= {"record.jsonl", "summary.json"}
     assert [path for path in files(tmp_path) if not path.startswith("output/")] == []
-
-
-def test_a_file_of_the_user_is_not_replaced_by_an_unknown_object(fetch, tmp_path) -> None:
-    mine = [tmp_path / "output" / "jobs" / "merge.py", tmp_path / "output" / GOOD / "train.py"]
-    for path in mine:
-        path.parent.mkdir(parents=True)
-        path.write_text("mine")
-    fetch(ATTACKED)
-    assert [path.read_text() for path in mine] == ["mine", "mine"]
 
 
 @pytest.mark.parametrize(("bucket", "status"), [(ATTACKED, 1), (BUCKET, 0)])

@@ -1,5 +1,6 @@
 """Groups are scaled to zero despite any interrupt."""
 
+import os
 import signal
 
 from bootstrap.aws.deployment import Deployment
@@ -22,8 +23,9 @@ class Interrupting:
         self.at_zero.append(AutoScalingGroupName)
 
 
-def test_an_interrupt_at_the_start_leaves_no_group_scaled_up():
+def test_an_interrupt_at_the_start_or_during_a_call_leaves_no_group_scaled_up():
     session = Interrupting()
     group = GpuGroup(name="a", scaling_group="Shoal-a", size=1, desired=1, gpus=1, spot=False, stays=False)
-    fleet.scale_to_zero(Deployment(name="mine", topology="x", session=session, outputs={}), [group])
+    deployment = Deployment(name="mine", topology="x", session=session, outputs={})
+    fleet.scale_to_zero(deployment, [group], unless=lambda: bool(os.kill(os.getpid(), signal.SIGINT)))
     assert session.at_zero == ["Shoal-a"]

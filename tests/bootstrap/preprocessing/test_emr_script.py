@@ -1,81 +1,78 @@
-"""Files that bootstrap/preprocessing/emr/install.sh leaves on a node, with stubs for the real programs."""
+"""Scripts that bootstrap/preprocessing/emr/install.sh leaves on a node, with fake programs: they execute no name."""
 
-import os
 import shutil
-import signal
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.waiting import PATIENCE
+from tests.bash import Bash
+from tests.bootstrap.test_shell import HOSTILE
 
-SCRIPT = Path(__file__).parents[3] / "bootstrap" / "preprocessing" / "emr" / "install.sh"
-# Creates a virtual environment with a `python` that prints its arguments and works until the file $AWAITED exists.
+ROOT = Path(__file__).parents[3]
+SCRIPTS = Path("bootstrap", "preprocessing", "emr")
+# Creates a virtual environment with a `python` that prints its environment and works until the file $AWAITED exists.
 PYTHON = r"""
 [ "$2" = venv ] || exit 0
 home=${!#}
 mkdir -p "$home/bin"
 cat >"$home/bin/python" <<'RUN'
 #!/bin/bash
-env
-for moment in $(seq ${MOMENTS:-0}); do [ -e "$AWAITED" ] || sleep 0.05; done
+env -0
+for moment in $(seq ${MOMENTS:-0}); do [ -e "$AWAITED" ] || /bin/sleep 0.05; done
 RUN
 chmod +x "$home/bin/python"
 """
 
 
 class Node:
-    """Node without a configured region; `fetching` is the environment of the AWS CLI during the installation."""
+    """Node below a folder of this name, which is also its region and the addresses of its code and libraries.
 
-    def __init__(self, folder):
-        self.root, self._folder, commands = folder / "node", folder, folder / "commands"
-        commands.mkdir()
-        for name, body in {"aws": f"env >>{folder}/aws", "python3.11": PYTHON}.items():
-            (commands / name).write_text(f"#!/bin/bash\n{body}\n")
-            (commands / name).chmod(0o755)
-        code = self.root / "opt" / "shoal" / "code" / SCRIPT.parent.relative_to(SCRIPT.parents[3])
+    `fetching` is the environment of the AWS CLI during the installation.
+    """
+
+    def __init__(self, folder, name):
+        self.bash, self.name, self.root = Bash(folder), name, folder / name
+        self.bash.add("aws", f"env -0 >>{folder}/fetching")
+        self.bash.add("python3.11", PYTHON)
+        self.bash.add("sleep", "exec /bin/sleep 0.05")
+        code = self.root / "opt" / "shoal" / "code" / SCRIPTS
         code.mkdir(parents=True)
-        shutil.copy(SCRIPT.with_name("preprocess.sh"), code)
-        environment = {"PATH": f"{commands}:{os.environ['PATH']}", "NODE_ROOT": str(self.root)}
-        command = ["bash", SCRIPT, "s3://cdk/code.zip", "s3://cdk/wheels.zip", "eu-west-1"]
-        subprocess.run(command, env=environment, check=True, capture_output=True)
-        self.fetching = _variables((folder / "aws").read_text())
+        shutil.copy(ROOT / SCRIPTS / "preprocess.sh", code)
+        self._run(ROOT / SCRIPTS / "install.sh", name, name, name)
+        self.fetching = _variables((folder / "fetching").read_text())
 
-    def python(self, name="shoal-python", **environment):
+    def python(self, command="shoal-python", *words, **environment):
         """Run Shoal's Python by one of its commands, and return the environment that it had."""
-        command = [self.root / "usr" / "local" / "bin" / name]
-        environment |= {"PATH": os.environ["PATH"]}
-        process = subprocess.Popen(
-            command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        printed, _ = process.communicate(timeout=PATIENCE)  # background processes hold none of its pipes
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        assert process.returncode == 0
-        return _variables(printed)
+        self._run(self.root / "usr" / "local" / "bin" / command, *words, **environment)
+        return _variables(self.bash.ended.stdout)
+
+    def _run(self, script, *words, **environment):
+        self.bash.run(str(script), *words, **{"NODE_ROOT": str(self.root), **environment})
+        assert self.bash.ended.returncode == 0, self.bash.ended.stderr
 
 
 def _variables(text):
-    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
 
 
-@pytest.fixture
-def node(tmp_path):
-    return Node(tmp_path)
+@pytest.fixture(params=["eu-west-1", *HOSTILE])
+def node(request, tmp_path):
+    made = Node(tmp_path, request.param)
+    yield made
+    assert not made.bash.injected()
 
 
 def test_each_script_that_calls_aws_has_the_region(node):
-    for environment in (node.fetching, node.python(), node.python("shoal-step")):
-        assert (environment.get("AWS_REGION"), environment.get("AWS_DEFAULT_REGION")) == ("eu-west-1", "eu-west-1")
+    for environment in (node.fetching, node.python(), node.python("shoal-step", node.name)):
+        assert (environment.get("AWS_REGION"), environment.get("AWS_DEFAULT_REGION")) == (node.name, node.name)
+    assert node.bash.recorded_words().count(node.name) == 2  # the addresses that the AWS CLI got
 
 
 def test_only_work_outside_of_yarn_reports_to_emr_that_the_cluster_is_busy(node):
     busy = node.root / "emr" / "metricscollector" / "isbusy"
     busy.parent.mkdir(parents=True)
-    node.python(CONTAINER_ID="container_1", MOMENTS="10", AWAITED=str(busy))
-    node.python("shoal-step", MOMENTS="10", AWAITED=str(busy))
+    node.python(CONTAINER_ID="container_1", MOMENTS="4", AWAITED=str(busy))
+    node.python("shoal-step", MOMENTS="4", AWAITED=str(busy))
     assert not busy.exists()
     node.python(MOMENTS="1000", AWAITED=str(busy))
     assert busy.exists()

@@ -3,15 +3,11 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
-import pytest
-from botocore.exceptions import ClientError
 
-from bootstrap.cli.commands import shoal
 from infra import topology
 from infra.managed_spec import aws_image
 
@@ -90,19 +86,30 @@ def make_bucket(name: str, deployment: str, keep: str = "", region: str = "us-ea
     return s3
 
 
-def make_stack(name: str, resources: dict[str, Any], region: str = "us-east-1", **more: Any) -> dict[str, str]:
+TOPIC = {"Topic": {"Type": "AWS::SNS::Topic"}}
+
+
+def make_stack(
+    name: str,
+    resources: dict[str, Any],
+    region: str = "us-east-1",
+    outputs: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, str]:
     """Create a stack, and return its resources by logical id."""
     cloudformation: Any = boto3.client("cloudformation", region_name=region)
-    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}), **more)
+    template = {"Resources": resources, "Outputs": outputs or {}}
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template), **more)
     cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
     made = cloudformation.describe_stack_resources(StackName=name)["StackResources"]
     return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in made}
 
 
-def command(*arguments: str) -> int:
-    """Run `shoal` in this process without `main()`, which would end the process's children, such as the emulator."""
-    with shoal.make_context("shoal", list(arguments), obj=list(arguments)) as ctx:
-        return int(shoal.invoke(ctx))
+def delete_stack(name: str, **more: Any) -> None:
+    """Delete a stack, and wait for its end."""
+    boto3.client("cloudformation").delete_stack(StackName=name, **more)
+    waiter = boto3.client("cloudformation").get_waiter("stack_delete_complete")
+    waiter.wait(StackName=name, WaiterConfig={"Delay": 1})
 
 
 def bucket(p: Planter) -> None:
@@ -113,21 +120,6 @@ def bucket(p: Planter) -> None:
     for body in (b"first", b"second"):
         s3.put_object(Bucket=p.lower, Key="key", Body=body)
     s3.create_multipart_upload(Bucket=p.lower, Key="unfinished")
-
-
-def oddly_named(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Create a bucket with old versions and unfinished uploads, some with names that XML cannot represent."""
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # botocore cannot parse the answer to the start of such an upload
-    s3 = boto3.client("s3")
-    s3.create_bucket(Bucket=name)
-    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
-    for key in ("nodes/\x01a", "nodes/b\uffff", "nodes/\r\n", "plain", "a + b%41&amp;<c>"):
-        for _ in range(2):
-            s3.put_object(Bucket=name, Key=key, Body=b"x")
-        with suppress(ClientError):
-            s3.create_multipart_upload(Bucket=name, Key=key)
-    s3.delete_object(Bucket=name, Key="nodes/\x01a")
-    return s3
 
 
 def function(p: Planter) -> None:
@@ -190,10 +182,6 @@ def gateway(p: Planter) -> None:
     made = p.ec2("create_internet_gateway", "internet-gateway")
     identifier = made["InternetGateway"]["InternetGatewayId"]
     p.client("ec2").attach_internet_gateway(VpcId=p.vpc(), InternetGatewayId=identifier)
-
-
-def instance(p: Planter) -> None:
-    p.ec2("run_instances", "instance", ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=p.subnet())
 
 
 def endpoint(p: Planter) -> None:

@@ -1,9 +1,7 @@
 """Stacks in every state are deleted, with their leftovers."""
 
-import io
 import json
 import secrets
-import sys
 
 import boto3
 import pytest
@@ -20,7 +18,8 @@ from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from infra import policies, topology
 from tests import slow
-from tests.bootstrap.removal.plants import command
+from tests.bootstrap.cli.command import shoal_here
+from tests.bootstrap.removal.plants import delete_stack
 from tests.waiting import until
 
 RUN = "keeping.20260102T030405-0a1b"
@@ -44,13 +43,6 @@ def nothing_is_left(account):
     before = inventory()
     yield
     assert left_over(before, inventory()) == {}
-
-
-class Terminal(io.StringIO):
-    """Terminal with this answer."""
-
-    def isatty(self):
-        return True
 
 
 class Made:
@@ -128,14 +120,13 @@ def test_a_change_set_that_was_never_executed_is_deleted():
     assert destroy("reviewed")[0].stack == "deleted"
 
 
-def test_a_terminal_is_asked_for_confirmation(monkeypatch, capsys):
+def test_a_terminal_is_asked_for_confirmation():
     made = Made("asked", {"Vpc": VPC})
     made.settled()
-    for answer, status in (("\n", 1), ("y\n", 0)):
-        monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    for answer, status in ((b"\n", 1), (b"y\n", 0)):
         assert made.status() == "CREATE_COMPLETE"
-        assert command("destroy", "asked") == status
-    assert "Destroy it? [y/N]" in capsys.readouterr().err
+        done = shoal_here("destroy", "asked", stdin=answer, terminal=True)
+        assert (done.returncode, "Destroy it? [y/N]" in done.stderr) == (status, True)
 
 
 def with_a_run(deployment):
@@ -156,44 +147,42 @@ def buckets():
     return {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
-def test_unfetched_runs_are_deleted_only_with_an_option_or_confirmation(capsys):
+def test_unfetched_runs_are_deleted_only_with_an_option_or_confirmation():
     bucket = with_a_run("given-up")
-    assert command("destroy", "given-up", "--yes", "--delete-runs") == 0
-    assert f"runs that would be lost: {RUN} (s3://{bucket}/runs/)" in " ".join(capsys.readouterr().err.split())
+    done = shoal_here("destroy", "given-up", "--yes", "--delete-runs")
+    assert done.returncode == 0
+    assert f"runs that would be lost: {RUN} (s3://{bucket}/runs/)" in done.stderr
     assert bucket not in buckets()
 
 
-def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(tmp_path, capsys, aws, messages):
+def test_unfetched_runs_stay_and_their_price_is_shown_until_they_are_fetched(tmp_path, aws, messages):
+    def shoal(verb, *options, status=0):
+        done = shoal_here(verb, "forgotten", *options)
+        assert done.returncode == status, done.stderr
+        return json.loads(done.stdout) if "--json" in options else done.stdout + done.stderr
+
     bucket = with_a_run("forgotten")
-    assert command("destroy", "forgotten", "--yes", "--json") == 0
-    said = json.loads(capsys.readouterr().out)
+    said = shoal("destroy", "--yes", "--json")
     assert (said["destroyed"], said["stack"], said["unfetched"]) == (True, "deleted", [RUN])
     (kept,) = said["kept"]
     assert (kept["bucket"], kept["objects"], kept["bytes"]) == (bucket, 1, 7)
     assert 0 < kept["monthly"] < 0.01
-    assert command("costs", "forgotten", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["kept"] == [kept]
-    assert command("status", "forgotten") == 0
-    line = (
+    assert shoal("costs", "--json")["kept"] == [kept]
+    priced = (
         f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (these runs were not fetched completely: {RUN};"
     )
-    assert line in " ".join(capsys.readouterr().out.split())
+    assert priced in shoal("status")
     with aws.faults.during(Denied(service="s3", operation="ListObjectVersions")):
-        assert command("status", "forgotten", "--json") == 0
-        (unseen,) = json.loads(capsys.readouterr().out)["kept"]
+        (unseen,) = shoal("status", "--json")["kept"]
         assert (unseen["bucket"], unseen["objects"], unseen["bytes"], unseen["monthly"]) == (bucket, None, None, None)
-        assert command("status", "forgotten") == 0
-        assert f"s3://{bucket}, of unknown size and price (" in " ".join(capsys.readouterr().out.split())
+        assert f"s3://{bucket}, of unknown size and price (" in shoal("status")
     with aws.faults.during(Denied(service="s3", operation="ListBuckets"), Denied(service="tagging")):
-        assert command("status", "forgotten") == 1
-        printed = " ".join(capsys.readouterr().out.split())
-        assert "cannot tell whether a bucket is kept: AWS" in printed
-    assert command("destroy", "forgotten", "--yes") == 0
-    printed = capsys.readouterr()
-    messages.check(printed.out)
-    assert f"kept: s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (" in printed.err
-    assert command("fetch", "forgotten", "--output", str(tmp_path)) == 0
-    assert command("destroy", "forgotten", "--yes") == 0
+        assert "cannot tell whether a bucket is kept: AWS" in shoal("status", status=1)
+    again = shoal_here("destroy", "forgotten", "--yes")
+    messages.check(again.stdout)
+    assert f"kept: s3://{bucket}, 1 object, 7 bytes, less than $0.01 per month (" in again.stderr
+    shoal("fetch", "--output", tmp_path)
+    shoal("destroy", "--yes")
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert bucket not in buckets()
 
@@ -249,10 +238,7 @@ def test_resources_that_a_deletion_by_hand_left_are_found():
     bucket = made.physical("Bucket")
     made.cloudformation.delete_stack(StackName=made.name)
     assert made.settled() == "DELETE_FAILED"
-    made.cloudformation.delete_stack(StackName=made.name, RetainResources=["Bucket"])
-    boto3.client("cloudformation").get_waiter("stack_delete_complete").wait(
-        StackName=made.name, WaiterConfig={"Delay": 1}
-    )
+    delete_stack(made.name, RetainResources=["Bucket"])
     done, _ = destroy("by-hand")
     assert done.stack == "was not there"
     assert [(each.kind, each.identifier, each.outcome) for each in done.things] == [("s3 bucket", bucket, DELETED)]

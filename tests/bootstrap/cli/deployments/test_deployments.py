@@ -18,7 +18,7 @@ from bootstrap.lifecycle.bill import Bill
 from common.errors import ShoalError
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
-from tests.bootstrap.removal.plants import make_stack
+from tests.bootstrap.removal.plants import TOPIC, delete_stack, make_stack
 
 TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "starter"}]
 
@@ -27,10 +27,8 @@ TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLO
 def deployments(shared_clients) -> None:
     """Deployments: `starter`, `far` in another region, and `gone`, which is deleted."""
     for name, region in {"starter": "us-east-1", "far": "eu-west-1", "gone": "us-east-1"}.items():
-        make_stack(topology.stack_name(name), {"Topic": {"Type": "AWS::SNS::Topic"}}, region, Tags=TAGS)
-    cloudformation, stack = boto3.client("cloudformation"), topology.stack_name("gone")
-    cloudformation.delete_stack(StackName=stack)
-    cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+        make_stack(topology.stack_name(name), TOPIC, region, Tags=TAGS)
+    delete_stack(topology.stack_name("gone"))
 
 
 @pytest.mark.parametrize(
@@ -66,14 +64,8 @@ def test_destroy_reports_a_deleted_deployment_and_one_in_another_region(messages
 
 def test_status_of_a_deleted_deployment_says_when_it_was_deleted_and_the_list_if_its_guard_did_it(aws) -> None:
     by_guard = "ended"
-    make_stack(topology.stack_name(by_guard), {"Topic": {"Type": "AWS::SNS::Topic"}}, "us-east-1", Tags=TAGS)
-    cloudformation = boto3.client("cloudformation")
-    cloudformation.delete_stack(
-        StackName=topology.stack_name(by_guard), ClientRequestToken="guard-budget-0-50-0a1b2c3d"
-    )
-    cloudformation.get_waiter("stack_delete_complete").wait(
-        StackName=topology.stack_name(by_guard), WaiterConfig={"Delay": 1}
-    )
+    make_stack(topology.stack_name(by_guard), TOPIC, Tags=TAGS)
+    delete_stack(topology.stack_name(by_guard), ClientRequestToken="guard-budget-0-50-0a1b2c3d")
     assert shoal_here("status", by_guard).stdout.startswith("deletion    its guard deleted it at ")
     assert "it was deleted at" in shoal_here("status", "gone").stdout
     listed = shoal_here("status")
@@ -106,14 +98,10 @@ class Busy:
 
     def __init__(self, name: str) -> None:
         self.name, self.run = name, f"{name}.20260102T030405-0a1b"
-        cloudformation, stack = boto3.client("cloudformation"), topology.stack_name(name)
         own = {"Key": topology.TAG_DEPLOYMENT, "Value": name}
         outputs = {topology.OUTPUT_DATA_BUCKET: {"Value": {"Ref": "Data"}}}
-        template = {"Resources": {"Data": {"Type": "AWS::S3::Bucket"}}, "Outputs": outputs}
-        cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template), Tags=[*TAGS, own])
-        cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-        (made,) = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
-        self.bucket = made["PhysicalResourceId"]
+        data = {"Data": {"Type": "AWS::S3::Bucket"}}
+        self.bucket = make_stack(topology.stack_name(name), data, outputs=outputs, Tags=[*TAGS, own])["Data"]
         dataset = f"datasets/{'0' * 32}/dataset.h5"
         self.wanted = RunRequest(run=self.run, token="0000000a", trainers=1, share=None, options={}, dataset=dataset)
         self.put(RequestDocument(runs=(self.wanted,)).to_json())

@@ -8,16 +8,15 @@ from unittest.mock import Mock
 
 import boto3
 import pytest
-from shoal_local_aws.aws import ACCOUNT, REGION
+from shoal_local_aws.aws import REGION
 
-from bootstrap.aws import cdk
 from bootstrap.lifecycle import destroy_preview
 from bootstrap.lifecycle.kept import KeptBucket
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
-from tests.command_user import make_repository_with_empty_installs
+from tests.infra.assemblies import deploy
 from tests.waiting import until
 
 pytestmark = pytest.mark.end_to_end
@@ -40,16 +39,10 @@ def json_of(*arguments: str | Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def before(aws, shared_clients) -> dict[str, set[str]]:
     """The inventory of the account before the deployment `mine` of the demo's topology."""
-    folder = aws.folder
-    run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
-    cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
-    resources = inventory()
     # An extension left by an earlier deployment with this name must not apply to this one.
     boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
-    context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
-    repository = make_repository_with_empty_installs(folder / "repository")
-    cdk.run(["deploy", *context, "--require-approval", "never"], root=repository, **run)
-    return resources
+    before = deploy("demo", NAME, aws.folder, {"bootstrap/preprocessing/emr/install.sh": "exit 0"})
+    return {kind: found - {topology.extension_parameter(NAME)} for kind, found in before.items()}
 
 
 @pytest.fixture(scope="module")

@@ -59,12 +59,6 @@ def test_a_dataset_on_s3_is_shown_and_checked(dataset, messages) -> None:
     messages.check(missing.stderr.rstrip())
 
 
-def test_help_shows_every_way_to_give_input() -> None:
-    examples = shoal_here("preprocess", "--help").stdout.partition("Examples:")[2]
-    for option in ("--test-input", "--classes", "--text-field", "--dry-run", "s3://", "--deployment", "--local"):
-        assert option in examples
-
-
 @pytest.mark.usefixtures("aws")
 def test_input_and_results_may_be_on_s3() -> None:
     client = boto3.client("s3")

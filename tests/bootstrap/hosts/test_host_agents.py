@@ -1,7 +1,10 @@
-"""Agents of hosts without heartbeats are restarted."""
+"""Answers of a host's agent are validated, and agents without heartbeats are restarted."""
 
+import json
 from itertools import pairwise
 from types import SimpleNamespace
+
+import pytest
 
 from bootstrap.agent import documents
 from bootstrap.training.places import hosts
@@ -37,3 +40,20 @@ def test_a_silent_agent_is_restarted_after_pauses_that_double_up_to_five_minutes
     tags.append("second")
     assert pauses_within(30) == [8, 16]
     assert len(notes) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"missing": ["torch"]}, {"missing": 5}, {"missing": {"torch": 1}}, {"works": 1}, {"unable": 7}],
+    ids=json.dumps,
+)
+def test_a_malformed_answer_of_an_agent_is_reported(answer, messages):
+    host = SimpleNamespace(label="host a", gpus=0, python="/python", instance="a")
+    connection = SimpleNamespace(host=host, address="10.0.0.1", run=lambda _: (0, json.dumps(answer), ""))
+    run = SimpleNamespace(
+        store=SimpleNamespace(name="the-store"),
+        _code=SimpleNamespace(install=lambda _: "/code"),
+        _place=SimpleNamespace(file=SimpleNamespace(path="hosts")),
+    )
+    with messages.raises(ShoalError):
+        hosts.HostsRun._call_agent(run, "", connection)
