@@ -18,8 +18,8 @@ from corpus.text import digests
 from corpus.token_dictionary import dictionary_of
 from jobs.records import Arrays
 
-# About 100 MB of raw reviews, with 4 bytes per id. The extra ids are space for the last batch.
-_MAX_IDS = 7 << 20
+# About 60 MB of raw reviews, with 4 bytes per id. The extra ids are space for the last batch.
+_MAX_IDS = 4 << 20
 _EXTRA_IDS = 1 << 20
 _MAX_TEXTS = 1 << 18
 # In a larger dictionary, most words would never occur again.

@@ -4,7 +4,7 @@ A part file does not contain the vocabulary, because a full vocabulary has milli
 of parts. The name of a part file depends only on its digest prefix, and the bytes of the file depend only on its rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from jobs.records import Arrays, part_url, texts_url, unpack_arrays
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 20
+_BLOCK_WORDS = 1 << 16
 # Number of words outside the vocabulary that the dictionary keeps before they are cleared.
 _MAX_OTHER_WORDS = 1 << 18
 
@@ -33,7 +34,7 @@ class Encoder:
 
     def __init__(self, plan: Plan, choice: VocabularyChoice) -> None:
         self._plan, self._positive_from = plan, choice.positive_from
-        self._ids = VocabularyIds(" ".join(choice.words).encode())
+        self._ids = VocabularyIds(choice.words)
 
     def part(self, texts: Arrays) -> "EncodedPart":
         """Return the rows of a part's distinct texts."""
@@ -57,20 +58,24 @@ class Encoder:
 
 
 class VocabularyIds:
-    """Looks up the vocabulary's ids of words. The vocabulary is given as its words in order, separated by spaces."""
+    """Looks up the vocabulary's ids of words."""
 
-    def __init__(self, vocabulary: bytes) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._vocabulary, self._size = vocabulary, len(vocabulary)
         self._dictionary = Dictionary()
-        self._size = len(self._dictionary.add(vocabulary))
+        self._add_vocabulary()
 
     def __call__(self, words: bytes) -> npt.NDArray[np.int64]:
         """Return the ids of `words`, which are separated by spaces."""
         if len(self._dictionary) > self._size + _MAX_OTHER_WORDS:
             self._dictionary.clear()
-            self._dictionary.add(self._vocabulary)
+            self._add_vocabulary()
         ranks = self._dictionary.add(words).astype(np.int64)
         return np.where(ranks < self._size, ranks + FIRST_WORD, UNKNOWN)
+
+    def _add_vocabulary(self) -> None:
+        for start in range(0, self._size, _BLOCK_WORDS):
+            self._dictionary.add(" ".join(self._vocabulary[start : start + _BLOCK_WORDS]).encode())
 
 
 class EncodedPart:

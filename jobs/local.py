@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from ctypes import CDLL
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -124,21 +125,27 @@ class _Steps:
         """Run all steps."""
         with ThreadPoolExecutor(self._threads, "step") as pool:
             texts, counts = _Spool(self._work / "texts"), _Spool(self._work / "counts")
-            self._progress.stage("deduplicate", prepared.plain_bytes)
+            self._stage("deduplicate", prepared.plain_bytes)
             tasks = cut_into_tasks(prepared.sources, self._threads)
             self._finish([pool.submit(self._read, task, texts) for task in tasks])
             _require_unchanged(prepared.sources)
-            self._progress.stage("count words", texts.bytes)
+            self._stage("count words", texts.bytes)
             rows = self._work / "rows"
             rows.mkdir()
             self._finish([pool.submit(self._unite, part, texts, counts, rows) for part in texts.numbers])
-            self._progress.stage("choose vocabulary", 0)
+            self._stage("choose vocabulary")
             words = WordCounts(self._plan.settings.vocabulary_size)
             for bucket in counts.numbers:
                 words.add(counts.take(bucket))
             choice = choose_vocabulary(words.candidates, self._plan, self._tally)
             del words
             return self._encode(choice, sorted(rows.iterdir()))
+
+    def _stage(self, name: str, total: int = 0) -> None:
+        """Start a stage. The C library first returns the freed memory of threads, which it would otherwise keep."""
+        with suppress(AttributeError):  # not glibc
+            CDLL(None).malloc_trim(0)
+        self._progress.stage(name, total)
 
     def _read(self, task: Iterable[Range], texts: "_Spool") -> None:
         """Read the reviews of a task."""
@@ -163,7 +170,7 @@ class _Steps:
 
     def _encode(self, choice: VocabularyChoice, parts: Sequence[Path]) -> MergeResult:
         """Write the rows of all parts to the dataset."""
-        self._progress.stage("encode", sum(part.stat().st_size for part in parts))
+        self._stage("encode", sum(part.stat().st_size for part in parts))
         encoder = Encoder(self._plan, choice)
 
         def append(writer: DatasetWriter) -> None:

@@ -35,7 +35,7 @@ def side(texts: list[list[int]], copies: list[tuple[int, int, int]]) -> Arrays:
 
 
 def blocks(texts: list[list[int]], copies: list[tuple[int, int, int]], settings: Settings) -> dict[str, list[RowBlock]]:
-    part = EncodedPart(side(texts, copies), VocabularyIds(b"shines lamp"), 1, settings)
+    part = EncodedPart(side(texts, copies), VocabularyIds(["shines", "lamp"]), 1, settings)
     return {split: list(part.blocks(split)) for split in SPLITS}
 
 
@@ -88,6 +88,6 @@ def test_only_parts_on_s3_are_compressed(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_vocabulary_forgets_the_words_of_the_parts_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "_MAX_OTHER_WORDS", 1)
-    ids = VocabularyIds(b"lamp bulb")
+    ids = VocabularyIds(["lamp", "bulb"])
     for words, numbers in ((b"a b lamp", [1, 1, 2]), (b"bulb c", [3, 1]), (b"lamp a bulb", [2, 1, 3])):
         assert ids(words).tolist() == numbers
