@@ -4,7 +4,7 @@ The handlers of added types run on their own threads, because they call the serv
 A template with an unknown type is refused before any resource is created.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -43,30 +43,20 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
-class _AllPropertiesExcept(Container[str]):
-    """Set of all properties except those that can change in place. A change of a property in the set replaces the
-    resource."""
-
-    def __init__(self, *kept: str) -> None:
-        self._kept = kept
-
-    def __contains__(self, name: object) -> bool:
-        return name not in self._kept
-
-
 def install() -> None:
     """Add the resource types to ministack's tables."""
     for name, kind in TYPES.items():
-        cloudformation.add_type(name, _handlers(kind), _AllPropertiesExcept(*kind.changeable))
+        cloudformation.add_type(name, _handlers(kind))
         if kind.tagged:
             cloudformation.tag_type(name, TAGS)
     blocks, replacing = cloudformation.runs_on_thread.now, cloudformation.replaces.now
     cloudformation.runs_on_thread.put(lambda name: name in TYPES or blocks(name))
 
     def replaces(name: str, old: Record, new: Record) -> bool:
-        kind = TYPES.get(name)
-        also = kind is not None and kind.replaces is not None and kind.replaces(old, new)
-        return also or replacing(name, old, new)
+        if (kind := TYPES.get(name)) is None:
+            return replacing(name, old, new)
+        changed = {each for each in {*old, *new} if old.get(each) != new.get(each)}
+        return not changed <= {*kind.changeable} or (kind.replaces is not None and kind.replaces(old, new))
 
     cloudformation.replaces.put(replaces)
     cloudformation.check_template.wrap(_naming_itself)

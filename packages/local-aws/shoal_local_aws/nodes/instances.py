@@ -22,7 +22,7 @@ from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
 from shoal_local_aws.nodes import guardduty, launch_templates
 from shoal_local_aws.nodes.machine import Machine, Machines
 from shoal_local_aws.seams import ec2, requests
-from shoal_local_aws.service import Record, RefusedError, parameter
+from shoal_local_aws.service import Record, RefusedError, answering, parameter
 
 _LOOK_SECONDS = 0.1
 _MOST_INSTANCES = 1000
@@ -171,11 +171,8 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
-        try:
-            image = _checked_image(parameters, faults)
-            nodes.require_quota(parameters)
-        except RefusedError as refusal:
-            return ec2.error(refusal.code, str(refusal), 412 if refusal.code == "DryRunOperation" else 400)
+        image = _checked_image(parameters, faults)
+        nodes.require_quota(parameters)
         before = set(ec2.instances)
         answer = run({**parameters, "ImageId": [image]})
         for identifier in set(ec2.instances) - before:
@@ -191,13 +188,13 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
 
     def refuse(parameters: Record) -> Any:
         action = parameter(parameters, "Action")
-        return ec2.error("UnsupportedOperation", f"The embedded AWS does not support {action}.", 400)
+        return ec2.error("UnsupportedOperation", f"The embedded AWS does not support {action}.")
 
     def console_output(parameters: Record) -> Any:
         identifier = parameter(parameters, "InstanceId")
         if identifier not in ec2.instances:
             # Rule: Requests for an unknown instance are refused. Source: "Error codes for the Amazon EC2 API".
-            return ec2.error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
+            return ec2.error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist")
         path = nodes.console(identifier)
         # Belief: EC2 keeps the last 64 KB of the console output. No check: it takes an instance.
         text = path.read_bytes()[-65536:] if path.exists() else b""
@@ -208,7 +205,7 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
 
     ec2.instance_xml.wrap(_described)
     ec2.operations.put(
-        RunInstances=run_instances,
+        RunInstances=answering(ec2.error, run_instances),
         TerminateInstances=terminate_instances,
         GetConsoleOutput=console_output,
         StopInstances=refuse,

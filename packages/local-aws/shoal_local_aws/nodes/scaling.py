@@ -13,7 +13,7 @@ from shoal_local_aws.nodes.groups import AutoScalingGroups, subnets_of, zone_of
 from shoal_local_aws.nodes.instances import InstanceRunner
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import autoscaling, cloudformation
-from shoal_local_aws.service import Record, RefusedError, parameter
+from shoal_local_aws.service import Record, RefusedError, answering, parameter
 
 _TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
 # Rule: The default is on demand, by priority. Source: botocore autoscaling CreateAutoScalingGroup.
@@ -26,21 +26,8 @@ _DISTRIBUTION = {
 _SIZES = {"MinSize", "MaxSize", "DesiredCapacity"}
 _NUMBERS = ("MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown", "HealthCheckGracePeriod")
 _DESCRIBED = (
-    "AutoScalingGroupName",
-    "AutoScalingGroupARN",
-    "MinSize",
-    "MaxSize",
-    "DesiredCapacity",
-    "DefaultCooldown",
-    "AvailabilityZones",
-    "HealthCheckType",
-    "HealthCheckGracePeriod",
-    "CreatedTime",
-    "VPCZoneIdentifier",
-    "TerminationPolicies",
-    "NewInstancesProtectedFromScaleIn",
-    "Tags",
-    "Instances",
+    *("AutoScalingGroupName", "AutoScalingGroupARN", "AvailabilityZones", "VPCZoneIdentifier", "HealthCheckType"),
+    *("CreatedTime", "TerminationPolicies", "NewInstancesProtectedFromScaleIn", "Tags", "Instances", *_NUMBERS),
 )
 
 
@@ -142,21 +129,13 @@ def _install_operations(scaling_groups: AutoScalingGroups, faults: Faults) -> No
         "TerminateInstanceInAutoScalingGroup": _refuse,
         "DescribeScalingActivities": activities.describe,
     }
-    autoscaling.operations.put(**{name: _answering(operation) for name, operation in operations.items()})
+    autoscaling.operations.put(
+        **{name: answering(autoscaling.error, operation) for name, operation in operations.items()}
+    )
 
 
 def _refuse(parameters: Record) -> Any:
     raise RefusedError("UnsupportedOperation", f"The embedded AWS does not support {parameter(parameters, 'Action')}.")
-
-
-def _answering(operation: Any) -> Any:
-    def answer(parameters: Record) -> Any:
-        try:
-            return operation(parameters)
-        except RefusedError as refusal:
-            return autoscaling.error(refusal.code, str(refusal))
-
-    return answer
 
 
 def _named(parameters: Record) -> Record:

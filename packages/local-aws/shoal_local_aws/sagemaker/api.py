@@ -62,12 +62,8 @@ def _find(name: str) -> EmulatedJob:
 
 def _list(request: Record) -> Record:
     shown = (
-        "TrainingJobName",
-        "TrainingJobArn",
-        "CreationTime",
-        "TrainingEndTime",
-        "TrainingJobStatus",
-        "SecondaryStatus",
+        *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime"),
+        *("TrainingJobStatus", "SecondaryStatus"),
     )
     found = [
         {name: job.record[name] for name in shown if name in job.record}

@@ -44,8 +44,7 @@ _SHOWN = (
     *("EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"),
 )
 _AWS_IMAGE = re.compile(
-    r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/(pytorch:\d+\.\d+\.\d+-(cu\d+|cpu)-amzn2023-sagemaker|"
-    r"pytorch-training:\d+\.\d+\.\d+-(gpu-py\d+-cu\d+|cpu-py\d+)-ubuntu\d+\.\d+-sagemaker)"
+    r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/pytorch:\d+\.\d+\.\d+-(cu\d+|cpu)-amzn2023-sagemaker"
 )
 """Addresses of AWS's images (github.com/aws/deep-learning-containers, docs/src/data, read on 2026-11-30)."""
 _RESOLVER = Path(__file__).with_name("container")
