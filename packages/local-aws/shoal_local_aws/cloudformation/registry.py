@@ -149,47 +149,36 @@ def _make_types_stricter() -> None:
     _complete("AWS::S3::Bucket", _keep_tags)
     cloudformation.tag_type("AWS::S3::Bucket", TAGS)
     cloudformation.handlers_of("AWS::S3::Bucket")["delete"] = _delete_bucket
-    _name_log_groups(cloudformation.handlers_of("AWS::Logs::LogGroup"))
+    # Belief: Names of log groups have the stack and the logical id. No check: the acceptance run deploys such groups.
+    _complete("AWS::Logs::LogGroup", name_property="LogGroupName")
 
 
 def _complete(
     kind: str,
-    after: Callable[[str, Record], dict[str, str]],
+    after: Callable[[str, Record], dict[str, str]] = lambda _name, _properties: {},
     before: Callable[[Record], None] = lambda _properties: None,
+    name_property: str = "",
 ) -> None:
     """Extend the creation and update of a resource type.
 
     `before` is called first, with the resource's properties. `after` is called last, with the resource's name and
-    properties, and returns additional attributes.
+    properties, and returns additional attributes. `name_property` is the property that has a generated name by default.
     """
     handlers = cloudformation.handlers_of(kind)
     create, update = handlers["create"], handlers["update"]
 
+    def named(name: str, properties: Record) -> Record:
+        return {name_property: name, **properties} if name_property else properties
+
     def created(logical: str, properties: Record, stack: str) -> Created:
         before(properties)
-        name, attributes = create(logical, properties, stack)
+        name, attributes = create(logical, named(cloudformation.generated_name(stack, logical), properties), stack)
         return name, {**attributes, **after(name, properties)}
 
     def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
         before(new)
-        name, attributes = update(identifier, old, new, *rest)
+        name, attributes = update(identifier, named(identifier, old), named(identifier, new), *rest)
         return name, {**attributes, **after(name, new)}
-
-    handlers.update(create=created, update=updated)
-
-
-def _name_log_groups(handlers: Record) -> None:
-    """Make log groups without a name get a name from the stack and the logical id, as on AWS."""
-    # Belief: Names of log groups have the stack and the logical id. No check: the acceptance run deploys such groups.
-    create: Callable[..., Created] = handlers["create"]
-    update: Callable[..., Created] = handlers["update"]
-
-    def created(logical: str, properties: Record, stack: str) -> Created:
-        return create(logical, {"LogGroupName": cloudformation.generated_name(stack, logical), **properties}, stack)
-
-    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
-        named = {"LogGroupName": identifier}
-        return update(identifier, {**named, **old}, {**named, **new}, *rest)
 
     handlers.update(create=created, update=updated)
 

@@ -151,20 +151,12 @@ class StreamingRun:
         return outputs(self._attempts.run_until_success(task, kind, once))
 
     def _commit(self, results: list[Path]) -> None:
-        """Move the output files to the output folder, and write `_SUCCESS` last. If the commit fails, remove all
-        files."""
+        """Move the output files to the output folder, and write `_SUCCESS` last."""
         success = self._scratch / "_SUCCESS"
         success.touch()
-        placed = []
-        try:
-            for number, result in enumerate(results):
-                placed.append(f"{self._output}/part-{number:05d}")
-                self._files.put(result, placed[-1])
-            self._files.put(success, f"{self._output}/_SUCCESS")
-        except BaseException:
-            for path in placed:
-                self._files.remove(path)
-            raise
+        for number, result in enumerate(results):
+            self._files.put(result, f"{self._output}/part-{number:05d}")
+        self._files.put(success, f"{self._output}/_SUCCESS")
 
 
 def _all(futures: list["Future[Any]"], report: Callable[[float], None]) -> list[Any]:

@@ -191,17 +191,16 @@ class EmulatedJob:
 
     def _download(self, address: str, folder: Path) -> int:
         """Download all objects with the prefix `address` to a folder. Return the number of objects."""
-        place = urlsplit(address)
-        prefix = place.path.lstrip("/")
+        bucket, prefix = _object(address)
         folder.mkdir(parents=True, exist_ok=True)
         number = 0
         try:
-            for page in client("s3").get_paginator("list_objects_v2").paginate(Bucket=place.netloc, Prefix=prefix):
+            for page in client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
                 for each in page.get("Contents", ()):
                     name = each["Key"][len(prefix) :].lstrip("/") or each["Key"].rpartition("/")[2]
                     path = folder / name
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    client("s3").download_file(place.netloc, each["Key"], str(path))
+                    client("s3").download_file(bucket, each["Key"], str(path))
                     number += 1
         except ClientError as error:
             # Belief: A refused download fails the job. No check: it costs a training job.
@@ -277,15 +276,14 @@ class EmulatedJob:
                 self._upload_changed(each, each.base / _local(checkpoints), checkpoints["S3Uri"].rstrip("/"))
 
     def _upload_changed(self, container: Container, folder: Path, address: str) -> None:
-        place = urlsplit(address)
+        bucket, prefix = _object(address)
         for path in _files(folder):
             name = path.relative_to(folder).as_posix()
             with suppress(FileNotFoundError):  # the program may have deleted the file
                 state = path.stat()
                 known = f"{container.host}/{name}"
                 if self._uploaded.get(known) != (state.st_mtime_ns, state.st_size):
-                    key = f"{place.path.lstrip('/')}/{name}"
-                    client("s3").put_object(Bucket=place.netloc, Key=key, Body=path.read_bytes())
+                    client("s3").put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=path.read_bytes())
                     self._uploaded[known] = (state.st_mtime_ns, state.st_size)
 
     def _log(self, container: Container) -> None:
@@ -328,8 +326,8 @@ class EmulatedJob:
         for name, folder in (("model", "model"), ("output", "output/data")):
             folders = [each.base / folder for each in containers]
             if any(folder.iterdir() for folder in folders if any(folder.iterdir())) or name == "model":
-                place = urlsplit(f"{output}/{name}.tar.gz")
-                client("s3").put_object(Bucket=place.netloc, Key=place.path.lstrip("/"), Body=_packed(folders))
+                bucket, key = _object(f"{output}/{name}.tar.gz")
+                client("s3").put_object(Bucket=bucket, Key=key, Body=_packed(folders))
         self.record["ModelArtifacts"] = {"S3ModelArtifacts": f"{output}/model.tar.gz"}
         if not self._was_asked:
             self._end("Completed", "Completed")
@@ -383,6 +381,12 @@ def _status(container: Container) -> int | None:
 def _local(checkpoints: Record) -> Path:
     """Return the container's folder for checkpoints, relative to the base folder."""
     return Path(checkpoints.get("LocalPath", f"{_BASE}/checkpoints")).relative_to(_BASE)
+
+
+def _object(address: str) -> tuple[str, str]:
+    """Return the bucket and the key of an S3 address."""
+    place = urlsplit(address)
+    return place.netloc, place.path.lstrip("/")
 
 
 def _files(folder: Path) -> list[Path]:
