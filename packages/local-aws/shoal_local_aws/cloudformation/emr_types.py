@@ -27,8 +27,6 @@ def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
 def _job_flow(properties: Record) -> Record:
     """Return the RunJobFlow request for a cluster with a template's properties."""
     instances = dict(properties["Instances"])
-    if fleets := [name for name in instances if "InstanceFleet" in name]:
-        raise ValueError(f"Instance fleets ({fleets[0]}) are not emulated.")
     groups = [
         {**nodes, "InstanceRole": role}
         for role, field in (("MASTER", "MasterInstanceGroup"), ("CORE", "CoreInstanceGroup"))

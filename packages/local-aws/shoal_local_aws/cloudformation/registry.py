@@ -61,7 +61,6 @@ def install() -> None:
     cloudformation.replaces.put(replaces)
     cloudformation.check_template.wrap(_naming_itself)
     _make_types_stricter()
-    _name_zones()
     cloudformation.conditions.wrap(_joining)
 
 
@@ -80,21 +79,6 @@ def _naming_itself(check: Callable[..., None]) -> Callable[..., None]:
             raise
 
     return checked
-
-
-def _name_zones() -> None:
-    """Make `Fn::GetAZs` return the zones that have a default subnet, or all zones if there is no default subnet."""
-    resolve = cloudformation.resolve.now
-
-    def resolved(value: Any, *rest: Any) -> Any:
-        answer = resolve(value, *rest)
-        if not isinstance(value, dict) or "Fn::GetAZs" not in value:
-            return answer
-        # Rule: Zones without default subnet are left out. Source: "Fn::GetAZs", CloudFormation's user guide.
-        zones = {subnet["AvailabilityZone"] for subnet in ec2.subnets.values() if subnet.get("DefaultForAz")}
-        return [zone for zone in answer if zone in zones] or answer
-
-    cloudformation.resolve.put(resolved)
 
 
 def _joining(evaluate: Callable[[Record, Record], dict[str, bool]]) -> Callable[[Record, Record], dict[str, bool]]:

@@ -34,11 +34,6 @@ _KNOWN: Mapping[str, str] = {
     "DescribeSubnets": "vpc-id availability-zone subnet-id cidr-block default-for-az",
     "DescribeVpcs": "vpc-id cidr state owner-id is-default",
 }
-_ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
-    "instance-lifecycle": lambda record: record.get("InstanceLifecycle"),
-    "availability-zone": lambda record: (record.get("Placement") or record).get("AvailabilityZone"),
-    "placement-group-name": lambda record: (record.get("Placement") or {}).get("GroupName"),
-}
 
 
 def install() -> None:
@@ -98,11 +93,7 @@ def _is_tag_filter(name: str) -> bool:
 
 
 def _values(record: Record, name: str) -> set[str]:
-    """Return a record's values for the filter `name`: its VpcId for `vpc-id`, the ids of its groups for `group-id`."""
-    if name in ("group-id", "instance.group-id"):
-        return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
-    if name in _ABSENT_IN_SOME:
-        return {str(value)} if (value := _ABSENT_IN_SOME[name](record)) is not None else set()
+    """Return a record's values for the filter `name`, such as its VpcId for `vpc-id`."""
     key = "".join(part.title() for part in name.split("-"))
     for held in (record.get(key), record.get(f"{key}s")):
         if held is not None:

@@ -186,10 +186,6 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
                 terminate_instance(identifier)
         return answer
 
-    def refuse(parameters: Record) -> Any:
-        action = parameter(parameters, "Action")
-        return ec2.error("UnsupportedOperation", f"The embedded AWS does not support {action}.")
-
     def console_output(parameters: Record) -> Any:
         identifier = parameter(parameters, "InstanceId")
         if identifier not in ec2.instances:
@@ -208,10 +204,6 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
         RunInstances=answering(ec2.error, run_instances),
         TerminateInstances=terminate_instances,
         GetConsoleOutput=console_output,
-        StopInstances=refuse,
-        StartInstances=refuse,
-        RebootInstances=refuse,
-        DescribeInstanceTypes=refuse,
     )
 
 

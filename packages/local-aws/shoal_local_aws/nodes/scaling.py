@@ -43,7 +43,6 @@ def install(machines: Machines, faults: Faults) -> None:
         "SetDesiredCapacity": scaling.set_desired,
         "DescribeAutoScalingGroups": _describe,
         "DeleteAutoScalingGroup": scaling.delete_group,
-        "TerminateInstanceInAutoScalingGroup": _refuse,
         "DescribeScalingActivities": activities.describe,
     }
     autoscaling.operations.put(
@@ -151,10 +150,6 @@ class _Scaling:
     def _complete(self, name: str, properties: Record) -> None:
         complete_record(autoscaling.groups[name], _policy(properties))
         self.groups.reconcile(autoscaling.groups[name])
-
-
-def _refuse(parameters: Record) -> Any:
-    raise RefusedError("UnsupportedOperation", f"The embedded AWS does not support {parameter(parameters, 'Action')}.")
 
 
 def _named(parameters: Record) -> Record:

@@ -40,9 +40,6 @@ needed_by: Callable[[Iterable[str], Record, set[str]], set[str]] = _stacks.take(
 """Returns the logical ids of resources and of all their dependencies. Arguments: logical ids, the template's resources,
 existing resources."""
 
-resolve: PatchPoint[Callable[..., Any]] = PatchPoint("_resolve_refs", _engine)
-"""Returns a part of a template with the values of all references in it."""
-
 conditions: PatchPoint[Callable[[Record, Record], dict[str, bool]]] = PatchPoint(
     "_evaluate_conditions", _engine, _handlers, _changesets, _stacks
 )

@@ -35,6 +35,7 @@ _handlers: dict[str, Handler] = _app.take("SERVICE_HANDLERS")
 
 _S3_OPERATIONS = {
     "GET ListAllMyBuckets": "ListBuckets",
+    "GET ListBucket": "ListObjectsV2",
     "GET ListBucketVersions": "ListObjectVersions",
     "HEAD GetObject": "HeadObject",
     "HEAD ListBucket": "HeadBucket",
@@ -55,7 +56,9 @@ def refusal(
 ) -> Answer:
     """Return an error response in the format of the service's protocol. Without a code, it is a denial."""
     caller, action = f"arn:aws:iam::{_account()}:user/test", f"{service}:{operation}"
-    message = message or f"User: {caller} is not authorized to perform: {action}"
+    if not message:
+        denied = f"User: {caller} is not authorized to perform: {action}"
+        message = "You are not authorized to perform this operation." if service == "ec2" else denied
     found, more, body = _refused(service, action, caller, "", error_code=code, message=message, headers=headers)
     return status or found, more, body
 

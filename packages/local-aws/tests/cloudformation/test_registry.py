@@ -114,9 +114,8 @@ TASKS = [{"InstanceType": "m5.xlarge", "InstanceCount": 1, "Market": "SPOT"}]
     [
         {"ManagedScalingPolicy": {"ScalingStrategy": "DEFAULT"}},
         {"Instances": {**ONE_NODE, "TaskInstanceGroups": TASKS}},
-        {"Instances": {"MasterInstanceFleet": {"TargetOnDemandCapacity": 1}}},
     ],
-    ids=["scaling", "task", "fleet"],
+    ids=["scaling", "task"],
 )
 def test_a_cluster_that_emr_would_refuse_fails_its_stack(properties, stacks, messages):
     assert stacks.create("wrong", {"Cluster": cluster(**properties)}) == "ROLLBACK_COMPLETE"

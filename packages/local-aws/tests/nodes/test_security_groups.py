@@ -1,8 +1,5 @@
-import boto3
 import pytest
-from tests.local_aws.accounts import keys_of
 from tests.local_aws.resources import GROUP, ONE_NODE, SUBNET, VPC, cluster
-from tests.local_aws.stacks import Stacks
 
 
 def test_a_rule_with_two_sources_becomes_two_separate_rules(client):
@@ -73,24 +70,3 @@ def test_rules_added_by_emr_block_the_deletion_of_its_groups(stacks, client):
         ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
         ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
     assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
-
-
-def test_get_azs_returns_zones_with_a_default_subnet_or_all(aws):
-    session = boto3.Session(**keys_of(aws), region_name="eu-west-1")
-    stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint))
-    ec2 = stacks.client("ec2")
-
-    def third_zone_after_deletion(*letters):
-        for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
-            if subnet["AvailabilityZone"][-1] in letters:
-                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
-        third = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::Select": [2, {"Fn::GetAZs": ""}]}}}
-        name = f"zones-without-{''.join(letters)}"
-        if stacks.create(name, {"Topic": third}) != "CREATE_COMPLETE":
-            return stacks.reasons(name)
-        topic = stacks.client("sns").get_topic_attributes(TopicArn=stacks.physical(name, "Topic"))
-        return str(topic["Attributes"]["DisplayName"])
-
-    assert third_zone_after_deletion() == "eu-west-1c"
-    assert "cannot select nonexistent value at index 2" in third_zone_after_deletion("a")
-    assert third_zone_after_deletion("b", "c") == "eu-west-1c"
