@@ -146,13 +146,13 @@ def _add_steps(request: Record) -> Record:
 def _list_steps(request: Record) -> Record:
     """Return the steps of a cluster, the newest first."""
     cluster_of(request["ClusterId"])
-    states, asked = request.get("StepStates"), request.get("StepIds")
+    states = request.get("StepStates")
     return {
         "Steps": [
             step
             # Rule: ListSteps begins with the newest step. Source: botocore emr ListSteps.
             for step in reversed(emr.steps[request["ClusterId"]])
-            if (not states or step["Status"]["State"] in states) and (not asked or step["Id"] in asked)
+            if not states or step["Status"]["State"] in states
         ]
     }
 
@@ -184,7 +184,7 @@ def _list_instances(request: Record) -> Record:
     if state not in (request.get("InstanceStates") or [state]):
         return {"Instances": []}
     count = "RequestedInstanceCount" if state == "TERMINATED" else "RunningInstanceCount"
-    roles, group_id = request.get("InstanceGroupTypes"), request.get("InstanceGroupId")
+    roles = request.get("InstanceGroupTypes")
     return {
         "Instances": [
             {
@@ -197,7 +197,7 @@ def _list_instances(request: Record) -> Record:
                 "Status": {"State": state, "Timeline": cluster.record["Status"]["Timeline"]},
             }
             for place, group in enumerate(cluster.record["InstanceGroups"])
-            if (not roles or group["InstanceGroupType"] in roles) and group_id in (None, group["Id"])
+            if not roles or group["InstanceGroupType"] in roles
             for number in range(group[count])
         ]
     }

@@ -50,19 +50,15 @@ class AttemptControl:
         """Set the process of the attempt, which must be the leader of a process group."""
         with self._lock:
             self._process = process
-            if self.killed_event.is_set():
-                self._kill(process)
+        if self.killed_event.is_set():
+            self.kill()
 
     def kill(self) -> None:
         with self._lock:
             self.killed_event.set()
-            if self._process is not None:
-                self._kill(self._process)
-
-    def _kill(self, process: "subprocess.Popen[bytes]") -> None:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            if self._process is not None and self._process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,18 +61,13 @@ exit 1"""
 
 # Print `name: value` like the command of Amazon Linux. The values are in the environment of the instance.
 _METADATA = """\
-label=yes
-case "$1" in --quiet|-q) label=; shift;; esac
 case "$1" in
   -i|--instance-id) name=instance-id value=$EC2_INSTANCE_ID ;;
-  -t|--instance-type) name=instance-type value=$EC2_INSTANCE_TYPE ;;
   -o|--local-ipv4) name=local-ipv4 value=$EC2_LOCAL_IPV4 ;;
-  -z|--availability-zone) name=placement value=$EC2_AVAILABILITY_ZONE ;;
-  -R|--region) name=region value=$AWS_REGION ;;
   *) echo "ec2-metadata: the embedded AWS does not support option $1" >&2; exit 1 ;;
 esac
 if [ -z "$value" ]; then echo "ec2-metadata: this machine is not an EC2 instance" >&2; exit 1; fi
-echo "${label:+$name: }$value\""""
+echo "$name: $value\""""
 
 # `mount -t efs [-o OPTIONS] FSID:/ DIR` needs a mount target, like a real mount. `mount -t nfs4 [-o OPTIONS]
 # ADDRESS:PATH DIR` needs a machine at ADDRESS that serves NFS and exports PATH, or a folder above it, to this machine.

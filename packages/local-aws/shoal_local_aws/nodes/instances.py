@@ -25,7 +25,6 @@ from shoal_local_aws.seams import ec2, requests
 from shoal_local_aws.service import Record, RefusedError, answering, parameter
 
 _LOOK_SECONDS = 0.1
-_MOST_INSTANCES = 1000
 _machines_of: dict[str, Machine] = {}
 
 
@@ -77,9 +76,7 @@ class InstanceRunner:
             identifier,
             {
                 "EC2_INSTANCE_ID": identifier,
-                "EC2_INSTANCE_TYPE": record["InstanceType"],
                 "EC2_LOCAL_IPV4": address,
-                "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
                 "GLOO_SOCKET_IFNAME": "lo",
                 # NCCL allows each GPU only once in a process group. So nodes on one computer must not share a GPU, and
                 # use CPU cores instead.
@@ -231,12 +228,6 @@ def _checked_image(parameters: Record, faults: Faults) -> str:
     # Rule: A launch needs a zone that offers the type. Source: ned1313/Getting-Started-Terraform#44.
     if zone and kind and (message := zones.refusal(faults, [zone], [kind])):
         raise RefusedError("Unsupported", message)
-    counts = parameter(parameters, "MinCount"), parameter(parameters, "MaxCount")
-    # Rule: One request starts at most 1,000 instances. Source: "Error codes for the Amazon EC2 API".
-    if any(each.isdecimal() and int(each) > _MOST_INSTANCES for each in counts):
-        raise RefusedError(
-            "InstanceLimitExceeded", f"You have requested more than {_MOST_INSTANCES} instances in one request."
-        )
     # Rule: A dry run that would succeed ends with an error. Source: "Error codes for the Amazon EC2 API".
     if parameter(parameters, "DryRun") == "true":
         raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")

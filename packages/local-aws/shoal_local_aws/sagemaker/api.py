@@ -102,7 +102,3 @@ def _check(request: Record) -> None:
             "ValidationException",
             "Invalid MaxWaitTimeInSeconds. It requires spot instances, and must be at least MaxRuntimeInSeconds.",
         )
-    channels = [each["ChannelName"] for each in request.get("InputDataConfig") or ()]
-    # Rule: A job has at most 20 channels. Source: botocore sagemaker CreateTrainingJob.
-    if len(set(channels)) < len(channels) or len(channels) > 20:
-        raise RefusedError("ValidationException", "Channel names must be unique, and at most 20.")

@@ -9,8 +9,6 @@ from tests.local_aws.scaling import Group
 pytestmark = pytest.mark.usefixtures("raised_quotas")
 
 USER_DATA = """#!/bin/bash
-echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
-echo scratch $(mktemp)
 setsid sleep 1000 &
 echo ready > $NODE_ROOT/ready
 """

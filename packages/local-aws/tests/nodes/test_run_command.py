@@ -47,10 +47,10 @@ def result(ssm, node, command):
 
 
 def test_a_script_runs_on_the_instance_and_its_output_is_returned(ssm, node, aws):
-    done = result(ssm, node, send(ssm, node, "cd", "ec2-metadata --quiet --instance-id", "pwd", "echo no >&2"))
+    done = result(ssm, node, send(ssm, node, "cd", "ec2-metadata --instance-id", "pwd", "echo no >&2"))
     home = aws.folder / "nodes" / node / "root"
     assert (done["Status"], done["ResponseCode"]) == ("Success", 0)
-    assert (done["StandardOutputContent"], done["StandardErrorContent"]) == (f"{node}\n{home}\n", "no\n")
+    assert (done["StandardOutputContent"], done["StandardErrorContent"]) == (f"instance-id: {node}\n{home}\n", "no\n")
     assert done["ExecutionEndDateTime"] >= done["ExecutionStartDateTime"] > ""
 
 
