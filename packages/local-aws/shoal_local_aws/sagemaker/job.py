@@ -292,7 +292,7 @@ class EmulatedJob:
             output.seek(container.logged)
             whole, newline, _ = output.read().rpartition(b"\n")
         lines = [line for line in whole.decode("utf-8", "replace").splitlines() if line]
-        stream = f"{self.record['TrainingJobName']}/{container.host}-{self._number}"
+        stream = f"{self.record['TrainingJobName']}/{container.host}-{int(self.record['CreationTime'])}"
         logs = client("logs")
         if lines:
             with suppress(logs.exceptions.ResourceAlreadyExistsException):
@@ -302,10 +302,6 @@ class EmulatedJob:
             events = [{"timestamp": int(time.time() * 1000), "message": line} for line in lines]
             logs.put_log_events(logGroupName=LOG_GROUP, logStreamName=stream, logEvents=events)
         container.logged += len(whole) + len(newline)
-
-    @property
-    def _number(self) -> int:
-        return int(self.record["CreationTime"])
 
     # The end
 
@@ -320,9 +316,8 @@ class EmulatedJob:
         self._to(None, "Uploading")
         self._sync(containers)
         self._measure(containers)
-        output = (
-            f"{self.record['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{self.record['TrainingJobName']}/output"
-        )
+        place = self.record["OutputDataConfig"]["S3OutputPath"].rstrip("/")
+        output = f"{place}/{self.record['TrainingJobName']}/output"
         for name, folder in (("model", "model"), ("output", "output/data")):
             folders = [each.base / folder for each in containers]
             if any(folder.iterdir() for folder in folders if any(folder.iterdir())) or name == "model":
@@ -339,17 +334,15 @@ class EmulatedJob:
     def _measure(self, containers: Sequence[Container]) -> None:
         """Record the last value of each metric that the request defines by a regular expression, and send it to
         CloudWatch."""
-        found = {}
         printed = "\n".join(each.output.read_text("utf-8", "replace") for each in containers)
-        for each in self.record["AlgorithmSpecification"].get("MetricDefinitions") or ():
-            if values := re.findall(each["Regex"], printed):
-                found[each["Name"]] = float(values[-1])
-        if found:
-            data: Any = [{"MetricName": name, "Value": value} for name, value in found.items()]
-            client("cloudwatch").put_metric_data(Namespace=LOG_GROUP, MetricData=data)
-        self.record["FinalMetricDataList"] = [
-            {"MetricName": name, "Value": value, "Timestamp": time.time()} for name, value in found.items()
+        data: list[Record] = [
+            {"MetricName": each["Name"], "Value": float(values[-1])}
+            for each in self.record["AlgorithmSpecification"].get("MetricDefinitions") or ()
+            if (values := re.findall(each["Regex"], printed))
         ]
+        if data:
+            client("cloudwatch").put_metric_data(Namespace=LOG_GROUP, MetricData=data)
+        self.record["FinalMetricDataList"] = [{**each, "Timestamp": time.time()} for each in data]
 
     def _end(self, status: str, secondary: str) -> None:
         now = time.time()
