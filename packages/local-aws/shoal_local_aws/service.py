@@ -141,13 +141,12 @@ def json_operation(function: Callable[[Record], Record]) -> Operation:
     return answering(requests.json_error, lambda request: requests.json_answer(function(request)))
 
 
-def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
+def json_service(operations: Mapping[str, Operation]) -> Any:
     async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
         del method, path, query
         asked = target_operation(headers)
         if asked not in operations:
-            message = f"The embedded AWS does not support {asked} of {name}."
-            return requests.json_error("UnknownOperationException", message)
+            return requests.json_error("UnknownOperationException", f"The embedded AWS does not support {asked}.")
         try:
             fields = json.loads(body or b"{}")
         except ValueError:

@@ -71,7 +71,7 @@ def install(faults: Faults) -> None:
         "ListServiceQuotas": json_operation(list_all),
         "RequestServiceQuotaIncrease": json_operation(raise_quota),
     }
-    routing.add_service("servicequotas", "ServiceQuotasV20190624", json_service("Service Quotas", operations))
+    routing.add_service("servicequotas", "ServiceQuotasV20190624", json_service(operations))
 
 
 def require_vcpus(

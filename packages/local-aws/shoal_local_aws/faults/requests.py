@@ -72,7 +72,7 @@ def install(faults: Faults) -> None:
     for direction in ("Ingress", "Egress"):
         ec2.operations.wrap(f"RevokeSecurityGroup{direction}", partial(_after_another, faults))
     for service, prefix in _UNSUPPORTED.items():
-        routing.add_service(service, prefix, json_service(service, {}))
+        routing.add_service(service, prefix, json_service({}))
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:

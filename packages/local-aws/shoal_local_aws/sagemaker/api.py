@@ -40,7 +40,7 @@ def install(machines: Machines, faults: Faults) -> None:
         "ListTags": lambda request: {"Tags": _find(request["ResourceArn"].rpartition("/")[2]).tags},
     }
     named = {name: json_operation(operation) for name, operation in operations.items()}
-    routing.add_service("sagemaker", "SageMaker", json_service("SageMaker", named))
+    routing.add_service("sagemaker", "SageMaker", json_service(named))
 
 
 def jobs() -> Iterator[EmulatedJob]:
