@@ -21,13 +21,7 @@ COMMANDS = {
         ("python -m torch.distributed.run --standalone --nproc-per-node=2 test_example.py", "rows of each rank: [")
     ],
     "guard": [("python test_example.py", "")],
-    "local-aws": [
-        ("python -m pytest -q -p no:cacheprovider test_example.py", "1 passed"),
-        (
-            "shoal-local-aws -- python -m mrjob.examples.mr_word_freq_count -r emr --no-read-logs infra.py",
-            '"raise"\t1\n',
-        ),
-    ],
+    "local-aws": [("python -m pytest -q -p no:cacheprovider test_example.py", "1 passed")],
 }
 """For each package, the commands of its example with a part of their output.
 

@@ -22,9 +22,6 @@ class CountWords(MRJob):
         for word in line.split():
             yield word, 1
 
-    def combiner(self, word, counts):
-        yield word, sum(counts)
-
     def reducer(self, word, counts):
         yield word, sum(counts)
 

@@ -1,53 +1,22 @@
-"""`shoal-local-aws`: run the emulator in the foreground, for one command or for a different shell.
+"""Runs a command against the emulator, or the emulator in the foreground for a different shell.
 
 Ctrl-C must not stop the emulator while a command uses it. The command also receives the signal, and may
 need the emulator until the command exits.
 """
 
-import argparse
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.emulator_error import EmulatorError
 
 _POLL_SECONDS = 0.5
 _END_SECONDS = 10.0
-_DESCRIPTION = """\
-Start an AWS emulator on this machine's loopback interface. With a command, run the command with the emulator in place
-of AWS, and exit with the command's exit status. Without a command, print the environment variables for another shell,
-and run until Ctrl-C. All resources are lost when the emulator exits. The emulator has no passwords. While it runs,
-every user of this machine can use it, and their commands run with your user account. It refuses web pages.
-"""
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    own = list(sys.argv[1:] if arguments is None else arguments)
-    end = own.index("--") if "--" in own else len(own)
-    parser = argparse.ArgumentParser("shoal-local-aws", "shoal-local-aws [--port P] [-- COMMAND...]", _DESCRIPTION)
-    parser.add_argument("--port", type=int, metavar="P", help="port of the emulator (default: a free port)")
-    port, words = parser.parse_args(own[:end]).port, own[end + 1 :]
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup makes the process ignore SIGHUP; keep that
-            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
-    try:
-        with tempfile.TemporaryDirectory(prefix="shoal-local-aws-") as folder:
-            aws = EmbeddedAws(Path(folder), port)
-            require_command(words, aws)
-            with aws:
-                return serve(words, aws)
-    except EmulatorError as error:
-        print(f"shoal-local-aws: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130 if words else 0
 
 
 def require_command(words: Sequence[str], aws: EmbeddedAws) -> None:
@@ -100,9 +69,7 @@ def _started(words: Sequence[str], aws: EmbeddedAws) -> "subprocess.Popen[bytes]
     try:
         return subprocess.Popen(words, env={**os.environ, **aws.environment})
     except OSError as error:
-        raise EmulatorError(
-            f"shoal-local-aws cannot run {words[0]} ({error.strerror}); check the command after --"
-        ) from None
+        raise EmulatorError(f"cannot run {words[0]} ({error.strerror}); check the command after --") from None
 
 
 def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
@@ -118,7 +85,3 @@ def _ended_message(aws: EmbeddedAws) -> str:
         f"the emulator on port {aws.port} exited unexpectedly, and its resources are lost; start it again. Its log "
         f"ends with:\n{aws.log_tail()}"
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

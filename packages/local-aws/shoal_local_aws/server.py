@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from shoal_local_aws import nesting, origin_check
+from shoal_local_aws import origin_check
 from shoal_local_aws.cloudformation import dependencies, registry, resources, stacks
 from shoal_local_aws.emr import api, metrics
 from shoal_local_aws.faults import account, quotas, requests, zones
@@ -31,7 +31,6 @@ def main() -> None:
     identities.add_user(folder / USER_FILE)
     identities.add_managed_policies()
     service_roles.install()
-    nesting.install()
     checks.install(folder)
     faults = Faults(folder)
     requests.install(faults)

@@ -29,6 +29,7 @@ __all__ = [
     "RefusedError",
     "acting",
     "acting_as",
+    "answering",
     "client",
     "json_operation",
     "json_service",
@@ -123,25 +124,29 @@ def upload_log(bucket: str, key: str, body: bytes) -> None:
         _logger.warning("log %s of bucket %s is lost: %s", key, bucket, error)
 
 
+def answering(refuse: Callable[[str, str], Answer], operation: Callable[[Record], Any]) -> Callable[[Record], Any]:
+    """Return an operation that answers a RefusedError of `operation` with `refuse(code, message)`."""
+
+    def answered(request: Record) -> Any:
+        try:
+            return operation(request)
+        except RefusedError as refusal:
+            return refuse(refusal.code, str(refusal))
+
+    return answered
+
+
 def json_operation(function: Callable[[Record], Record]) -> Operation:
     """Return the operation of a JSON service that calls `function` with the request and returns its result."""
-
-    def operation(request: Record) -> Answer:
-        try:
-            return requests.json_answer(function(request))
-        except RefusedError as refusal:
-            return requests.json_error(refusal.code, str(refusal))
-
-    return operation
+    return answering(requests.json_error, lambda request: requests.json_answer(function(request)))
 
 
-def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
+def json_service(operations: Mapping[str, Operation]) -> Any:
     async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
         del method, path, query
         asked = target_operation(headers)
         if asked not in operations:
-            message = f"The embedded AWS does not support {asked} of {name}."
-            return requests.json_error("UnknownOperationException", message)
+            return requests.json_error("UnknownOperationException", f"The embedded AWS does not support {asked}.")
         try:
             fields = json.loads(body or b"{}")
         except ValueError:

@@ -21,29 +21,7 @@ def test_the_examples_tests_pass_in_another_folder(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_emr_steps.py"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, check=False)
-    assert re.search(r"\b2 passed\b", done.stdout), done.stdout + done.stderr
-
-
-@pytest.mark.soak
-def test_mrjobs_examples_run_unchanged(tmp_path, shoal_aws):
-    (tmp_path / "text.txt").write_text("the cat sat on the mat\nunder the dog\n")
-    commands = (
-        *("wc", "word_freq_count", "words_containing_u_freq_count", "count_lines_right", "grep -e cat"),
-        *("most_used_word --add-steps-in-batch", "spark_wordcount", "spark_wordcount_script", "spark_most_used_word"),
-    )
-    for name, *options in map(str.split, commands):
-        printed = {}
-        for runner in ("emr", "local"):
-            words = (sys.executable, "-m", f"mrjob.examples.mr_{name}", "-r", runner, *options, "text.txt")
-            # Hadoop adds a tab to a line without a value.
-            printed[runner] = sorted(line.rstrip("\t") for line in _printed(tmp_path, words).splitlines())
-        assert printed["emr"] == printed["local"] != []
-
-
-def _printed(folder, words):
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert re.search(r"\b1 passed\b", done.stdout), done.stdout + done.stderr
 
 
 def test_the_environment_is_restored(tmp_path, monkeypatch):

@@ -45,7 +45,7 @@ def _unless(
 ) -> Callable[[Record], Any]:
     def checked(parameters: Record) -> Any:
         message = refusal(parameter(parameters, name))
-        return ec2.error(code, message, 400) if message else operation(parameters)
+        return ec2.error(code, message) if message else operation(parameters)
 
     return checked
 

@@ -9,13 +9,8 @@ from shoal_local_aws.service import Record, client
 
 _SOURCES = {  # property of a rule in a template: path in EC2's format
     "CidrIp": ("IpRanges", "CidrIp"),
-    "CidrIpv6": ("Ipv6Ranges", "CidrIpv6"),
-    "SourcePrefixListId": ("PrefixListIds", "PrefixListId"),
-    "DestinationPrefixListId": ("PrefixListIds", "PrefixListId"),
     "SourceSecurityGroupId": ("UserIdGroupPairs", "GroupId"),
     "DestinationSecurityGroupId": ("UserIdGroupPairs", "GroupId"),
-    "SourceSecurityGroupName": ("UserIdGroupPairs", "GroupName"),
-    "SourceSecurityGroupOwnerId": ("UserIdGroupPairs", "UserId"),
 }
 _QUICK = {"Delay": 1, "MaxAttempts": 300}
 """Pause in seconds, and number of requests, while an instance starts or terminates."""
@@ -112,20 +107,12 @@ def _change_address_tags(identifier: str, old: Record, new: Record) -> None:
     _change_ec2_tags(allocation, old, new)
 
 
-def _created_by(operation: str, answer: str, identifier: str, kind: str) -> Callable[[str, Record, str], Created]:
-    """Return a handler that calls an operation with the unchanged properties of the resource.
-
-    `answer` is the key of the new record in the response, or empty. `identifier` is the key of the id in this record.
-    """
-
-    def create(logical: str, properties: Record, stack: str) -> Created:
-        del logical, stack
-        values = {name: value for name, value in properties.items() if name != TAGS}
-        made = call_service("ec2", operation, {**values, **_tagged(properties, kind)})
-        found = made[answer][identifier] if answer else made[identifier]
-        return found, {identifier: found}
-
-    return create
+def _create_nat_gateway(logical: str, properties: Record, stack: str) -> Created:
+    del logical, stack
+    values = {name: value for name, value in properties.items() if name != TAGS}
+    answer = call_service("ec2", "create_nat_gateway", {**values, **_tagged(properties, "natgateway")})
+    identifier = answer["NatGateway"]["NatGatewayId"]
+    return identifier, {"NatGatewayId": identifier}
 
 
 def _create_instance(logical: str, properties: Record, stack: str) -> Created:
@@ -142,10 +129,7 @@ def _create_instance(logical: str, properties: Record, stack: str) -> Created:
     )
     identifier = answer["Instances"][0]["InstanceId"]
     client("ec2").get_waiter("instance_running").wait(InstanceIds=[identifier], WaiterConfig=_QUICK)
-    (reservation,) = client("ec2").describe_instances(InstanceIds=[identifier])["Reservations"]
-    made = reservation["Instances"][0]
-    attributes = {"InstanceId": identifier, "PrivateIp": made["PrivateIpAddress"]}
-    return identifier, {**attributes, "PrivateDnsName": made["PrivateDnsName"]}
+    return identifier, {"InstanceId": identifier}
 
 
 def _delete_instance(identifier: str, properties: Record) -> None:
@@ -184,23 +168,9 @@ TYPES: Mapping[str, ResourceType] = {
         create=_create_address, delete=_delete_address, change=_change_address_tags, changeable=(TAGS,)
     ),
     "AWS::EC2::NatGateway": ResourceType(
-        create=_created_by("create_nat_gateway", "NatGateway", "NatGatewayId", "natgateway"),
+        create=_create_nat_gateway,
         delete=lambda identifier, _: client("ec2").delete_nat_gateway(NatGatewayId=identifier),
         gone=("NatGatewayNotFound",),
-        change=_change_ec2_tags,
-        changeable=(TAGS,),
-    ),
-    "AWS::EC2::NetworkInterface": ResourceType(
-        create=_created_by("create_network_interface", "NetworkInterface", "NetworkInterfaceId", "network-interface"),
-        delete=lambda identifier, _: client("ec2").delete_network_interface(NetworkInterfaceId=identifier),
-        gone=("InvalidNetworkInterfaceID.NotFound",),
-        change=_change_ec2_tags,
-        changeable=(TAGS,),
-    ),
-    "AWS::EC2::Volume": ResourceType(
-        create=_created_by("create_volume", "", "VolumeId", "volume"),
-        delete=lambda identifier, _: client("ec2").delete_volume(VolumeId=identifier),
-        gone=("InvalidVolume.NotFound",),
         change=_change_ec2_tags,
         changeable=(TAGS,),
     ),

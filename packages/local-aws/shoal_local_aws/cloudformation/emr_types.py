@@ -27,8 +27,6 @@ def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
 def _job_flow(properties: Record) -> Record:
     """Return the RunJobFlow request for a cluster with a template's properties."""
     instances = dict(properties["Instances"])
-    if fleets := [name for name in instances if "InstanceFleet" in name]:
-        raise ValueError(f"Instance fleets ({fleets[0]}) are not emulated.")
     groups = [
         {**nodes, "InstanceRole": role}
         for role, field in (("MASTER", "MasterInstanceGroup"), ("CORE", "CoreInstanceGroup"))
@@ -56,39 +54,9 @@ def _delete_cluster(identifier: str, properties: Record) -> None:
     cluster_of(identifier).wait_until_terminated()
 
 
-def _change_cluster(identifier: str, old: Record, new: Record) -> None:
-    if old.get(TAGS) != new.get(TAGS):
-        _change_tags(identifier, old.get(TAGS) or [], new.get(TAGS) or [])
-    if "StepConcurrencyLevel" in new:
-        call_service(
-            "emr", "modify_cluster", {"ClusterId": identifier, "StepConcurrencyLevel": new["StepConcurrencyLevel"]}
-        )
-    _resize(identifier, new)
-    if policy := new.get("AutoTerminationPolicy"):
-        call_service("emr", "put_auto_termination_policy", {"ClusterId": identifier, "AutoTerminationPolicy": policy})
-    elif old.get("AutoTerminationPolicy"):
-        call_service("emr", "remove_auto_termination_policy", {"ClusterId": identifier})
-
-
-def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
-    emr = client("emr")
-    gone = {tag["Key"] for tag in old} - {tag["Key"] for tag in new}
-    emr.remove_tags(ResourceId=identifier, TagKeys=sorted(gone))
-    emr.add_tags(ResourceId=identifier, Tags=new)
-
-
-def _resize(identifier: str, new: Record) -> None:
-    """Resize the core and task groups to the numbers of nodes in the new properties."""
-    groups = client("emr").list_instance_groups(ClusterId=identifier)["InstanceGroups"]
-    for role, requested in (
-        ("CORE", [new["Instances"]["CoreInstanceGroup"]] if "CoreInstanceGroup" in new["Instances"] else []),
-        ("TASK", new["Instances"].get("TaskInstanceGroups") or []),
-    ):
-        held = [group for group in groups if group["InstanceGroupType"] == role]
-        for group, change in zip(held, requested, strict=False):
-            if group["RequestedInstanceCount"] != int(change["InstanceCount"]):
-                resized = {"InstanceGroupId": group["Id"], "InstanceCount": change["InstanceCount"]}
-                call_service("emr", "modify_instance_groups", {"ClusterId": identifier, "InstanceGroups": [resized]})
+def _refuse_change(identifier: str, old: Record, new: Record) -> None:
+    del old, new
+    raise ValueError(f"The embedded AWS does not change tags, sizes and policies of a cluster ({identifier}).")
 
 
 def _replaces(old: Record, new: Record) -> bool:
@@ -118,7 +86,7 @@ def _create_security_configuration(logical: str, properties: Record, stack: str)
 
 TYPES: Mapping[str, ResourceType] = {
     "AWS::EMR::Cluster": ResourceType(
-        create=_create_cluster, delete=_delete_cluster, change=_change_cluster, changeable=_IN_PLACE, replaces=_replaces
+        create=_create_cluster, delete=_delete_cluster, change=_refuse_change, changeable=_IN_PLACE, replaces=_replaces
     ),
     "AWS::EMR::SecurityConfiguration": ResourceType(
         create=_create_security_configuration,

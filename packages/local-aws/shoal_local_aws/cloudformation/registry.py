@@ -4,7 +4,7 @@ The handlers of added types run on their own threads, because they call the serv
 A template with an unknown type is refused before any resource is created.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -43,35 +43,24 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
-class _AllPropertiesExcept(Container[str]):
-    """Set of all properties except those that can change in place. A change of a property in the set replaces the
-    resource."""
-
-    def __init__(self, *kept: str) -> None:
-        self._kept = kept
-
-    def __contains__(self, name: object) -> bool:
-        return name not in self._kept
-
-
 def install() -> None:
     """Add the resource types to ministack's tables."""
     for name, kind in TYPES.items():
-        cloudformation.add_type(name, _handlers(kind), _AllPropertiesExcept(*kind.changeable))
+        cloudformation.add_type(name, _handlers(kind))
         if kind.tagged:
             cloudformation.tag_type(name, TAGS)
     blocks, replacing = cloudformation.runs_on_thread.now, cloudformation.replaces.now
     cloudformation.runs_on_thread.put(lambda name: name in TYPES or blocks(name))
 
     def replaces(name: str, old: Record, new: Record) -> bool:
-        kind = TYPES.get(name)
-        also = kind is not None and kind.replaces is not None and kind.replaces(old, new)
-        return also or replacing(name, old, new)
+        if (kind := TYPES.get(name)) is None:
+            return replacing(name, old, new)
+        changed = {each for each in {*old, *new} if old.get(each) != new.get(each)}
+        return not changed <= {*kind.changeable} or (kind.replaces is not None and kind.replaces(old, new))
 
     cloudformation.replaces.put(replaces)
     cloudformation.check_template.wrap(_naming_itself)
     _make_types_stricter()
-    _name_zones()
     cloudformation.conditions.wrap(_joining)
 
 
@@ -90,21 +79,6 @@ def _naming_itself(check: Callable[..., None]) -> Callable[..., None]:
             raise
 
     return checked
-
-
-def _name_zones() -> None:
-    """Make `Fn::GetAZs` return the zones that have a default subnet, or all zones if there is no default subnet."""
-    resolve = cloudformation.resolve.now
-
-    def resolved(value: Any, *rest: Any) -> Any:
-        answer = resolve(value, *rest)
-        if not isinstance(value, dict) or "Fn::GetAZs" not in value:
-            return answer
-        # Rule: Zones without default subnet are left out. Source: "Fn::GetAZs", CloudFormation's user guide.
-        zones = {subnet["AvailabilityZone"] for subnet in ec2.subnets.values() if subnet.get("DefaultForAz")}
-        return [zone for zone in answer if zone in zones] or answer
-
-    cloudformation.resolve.put(resolved)
 
 
 def _joining(evaluate: Callable[[Record, Record], dict[str, bool]]) -> Callable[[Record, Record], dict[str, bool]]:
@@ -159,47 +133,36 @@ def _make_types_stricter() -> None:
     _complete("AWS::S3::Bucket", _keep_tags)
     cloudformation.tag_type("AWS::S3::Bucket", TAGS)
     cloudformation.handlers_of("AWS::S3::Bucket")["delete"] = _delete_bucket
-    _name_log_groups(cloudformation.handlers_of("AWS::Logs::LogGroup"))
+    # Belief: Names of log groups have the stack and the logical id. No check: the acceptance run deploys such groups.
+    _complete("AWS::Logs::LogGroup", name_property="LogGroupName")
 
 
 def _complete(
     kind: str,
-    after: Callable[[str, Record], dict[str, str]],
+    after: Callable[[str, Record], dict[str, str]] = lambda _name, _properties: {},
     before: Callable[[Record], None] = lambda _properties: None,
+    name_property: str = "",
 ) -> None:
     """Extend the creation and update of a resource type.
 
     `before` is called first, with the resource's properties. `after` is called last, with the resource's name and
-    properties, and returns additional attributes.
+    properties, and returns additional attributes. `name_property` is the property that has a generated name by default.
     """
     handlers = cloudformation.handlers_of(kind)
     create, update = handlers["create"], handlers["update"]
 
+    def named(name: str, properties: Record) -> Record:
+        return {name_property: name, **properties} if name_property else properties
+
     def created(logical: str, properties: Record, stack: str) -> Created:
         before(properties)
-        name, attributes = create(logical, properties, stack)
+        name, attributes = create(logical, named(cloudformation.generated_name(stack, logical), properties), stack)
         return name, {**attributes, **after(name, properties)}
 
     def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
         before(new)
-        name, attributes = update(identifier, old, new, *rest)
+        name, attributes = update(identifier, named(identifier, old), named(identifier, new), *rest)
         return name, {**attributes, **after(name, new)}
-
-    handlers.update(create=created, update=updated)
-
-
-def _name_log_groups(handlers: Record) -> None:
-    """Make log groups without a name get a name from the stack and the logical id, as on AWS."""
-    # Belief: Names of log groups have the stack and the logical id. No check: the acceptance run deploys such groups.
-    create: Callable[..., Created] = handlers["create"]
-    update: Callable[..., Created] = handlers["update"]
-
-    def created(logical: str, properties: Record, stack: str) -> Created:
-        return create(logical, {"LogGroupName": cloudformation.generated_name(stack, logical), **properties}, stack)
-
-    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
-        named = {"LogGroupName": identifier}
-        return update(identifier, {**named, **old}, {**named, **new}, *rest)
 
     handlers.update(create=created, update=updated)
 

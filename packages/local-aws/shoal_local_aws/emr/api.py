@@ -14,7 +14,7 @@ from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import ec2, emr, requests
-from shoal_local_aws.service import Record, RefusedError, json_operation
+from shoal_local_aws.service import Record, RefusedError, answering, json_operation
 
 # Rule: The idle time is between a minute and a week. Source: botocore emr PutAutoTerminationPolicy.
 _IDLE_SECONDS = range(60, 604_801)
@@ -64,9 +64,7 @@ def install(machines: Machines, faults: Faults) -> None:
         return step
 
     def run(request: Record) -> Any:
-        refused = json_operation(_check)(request)
-        if refused[0] >= 300:
-            return refused
+        _check(request)
         known = set(emr.clusters)
         answer = run_job_flow(request)
         for identifier in set(emr.clusters) - known:
@@ -90,7 +88,10 @@ def install(machines: Machines, faults: Faults) -> None:
 
     emr.make_step.put(pending)
     operations = {**_OPERATIONS, **_ON_SECURITY_CONFIGURATIONS}
-    emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
+    emr.operations.put(
+        RunJobFlow=answering(requests.json_error, run),
+        **{name: json_operation(operation) for name, operation in operations.items()},
+    )
 
 
 def _start_error(record: Record, faults: Faults) -> str:
@@ -145,13 +146,13 @@ def _add_steps(request: Record) -> Record:
 def _list_steps(request: Record) -> Record:
     """Return the steps of a cluster, the newest first."""
     cluster_of(request["ClusterId"])
-    states, asked = request.get("StepStates"), request.get("StepIds")
+    states = request.get("StepStates")
     return {
         "Steps": [
             step
             # Rule: ListSteps begins with the newest step. Source: botocore emr ListSteps.
             for step in reversed(emr.steps[request["ClusterId"]])
-            if (not states or step["Status"]["State"] in states) and (not asked or step["Id"] in asked)
+            if not states or step["Status"]["State"] in states
         ]
     }
 
@@ -183,7 +184,7 @@ def _list_instances(request: Record) -> Record:
     if state not in (request.get("InstanceStates") or [state]):
         return {"Instances": []}
     count = "RequestedInstanceCount" if state == "TERMINATED" else "RunningInstanceCount"
-    roles, group_id = request.get("InstanceGroupTypes"), request.get("InstanceGroupId")
+    roles = request.get("InstanceGroupTypes")
     return {
         "Instances": [
             {
@@ -196,7 +197,7 @@ def _list_instances(request: Record) -> Record:
                 "Status": {"State": state, "Timeline": cluster.record["Status"]["Timeline"]},
             }
             for place, group in enumerate(cluster.record["InstanceGroups"])
-            if (not roles or group["InstanceGroupType"] in roles) and group_id in (None, group["Id"])
+            if not roles or group["InstanceGroupType"] in roles
             for number in range(group[count])
         ]
     }
@@ -207,7 +208,10 @@ def _check(request: Record) -> Record:
     # Belief: An unknown release label is refused. Check: unknown-release.
     if (label := request.get("ReleaseLabel", "")) not in _RELEASES:
         raise RefusedError("ValidationException", f"The supplied release label is invalid: {label}.")
-    _check_auto_termination(request)
+    seconds = (request.get("AutoTerminationPolicy") or {}).get("IdleTimeout", _IDLE_SECONDS.start)
+    # Belief: An idle time outside of the limits is a validation error. Check: idle-time.
+    if seconds not in _IDLE_SECONDS:
+        raise RefusedError("ValidationException", f"IdleTimeout {seconds} is not between 60 and 604800 seconds.")
     if request.get("ManagedScalingPolicy"):
         raise RefusedError("ValidationException", "Managed scaling is not emulated.")
     if (request.get("Instances") or {}).get("InstanceFleets"):
@@ -219,40 +223,12 @@ def _check(request: Record) -> Record:
     return {}
 
 
-def _check_auto_termination(request: Record) -> None:
-    seconds = (request.get("AutoTerminationPolicy") or {}).get("IdleTimeout", _IDLE_SECONDS.start)
-    # Belief: An idle time outside of the limits is a validation error. Check: idle-time.
-    if seconds not in _IDLE_SECONDS:
-        raise RefusedError("ValidationException", f"IdleTimeout {seconds} is not between 60 and 604800 seconds.")
-
-
-def _put_auto_termination(request: Record) -> Record:
-    _check_auto_termination(request)
-    policy = request.get("AutoTerminationPolicy") or {}
-    # Belief: The default idle time is an hour. No check: it takes a cluster.
-    cluster_of(request["ClusterId"]).idle_seconds = policy.get("IdleTimeout", 3600)
-    return {}
-
-
-def _get_auto_termination(request: Record) -> Record:
-    seconds = cluster_of(request["ClusterId"]).idle_seconds
-    return {} if seconds is None else {"AutoTerminationPolicy": {"IdleTimeout": seconds}}
-
-
-def _remove_auto_termination(request: Record) -> Record:
-    cluster_of(request["ClusterId"]).idle_seconds = None
-    return {}
-
-
 _OPERATIONS = {
     "AddJobFlowSteps": _add_steps,
     "CancelSteps": _cancel_steps,
     "ListSteps": _list_steps,
     "TerminateJobFlows": _terminate,
     "ListInstances": _list_instances,
-    "PutAutoTerminationPolicy": _put_auto_termination,
-    "GetAutoTerminationPolicy": _get_auto_termination,
-    "RemoveAutoTerminationPolicy": _remove_auto_termination,
 }
 
 

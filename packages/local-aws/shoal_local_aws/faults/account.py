@@ -26,5 +26,5 @@ def install(faults: Faults) -> None:
         return ec2.answer(200, "GetEbsDefaultKmsKeyIdResponse", body)
 
     operations = {"GetAccountPlanState": json_operation(plan)}
-    routing.add_service("freetier", "AWSFreeTierService", json_service("Free Tier", operations))
+    routing.add_service("freetier", "AWSFreeTierService", json_service(operations))
     ec2.operations.put(GetEbsDefaultKmsKeyId=key)

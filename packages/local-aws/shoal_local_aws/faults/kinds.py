@@ -47,13 +47,6 @@ class SpotInterruption(Fault):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RebalanceAdvice(Fault):
-    """The metadata of a spot node announce a higher risk of interruption."""
-
-    instance: str = "*"
-
-
-@dataclass(frozen=True, kw_only=True)
 class JobInterrupted(Fault):
     """SageMaker interrupts a spot training job after its first checkpoint, and starts it again."""
 

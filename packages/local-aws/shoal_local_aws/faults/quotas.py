@@ -52,16 +52,9 @@ def install(faults: Faults) -> None:
     def get(request: Record) -> Record:
         return {"Quota": _described(*_named(request), faults)}
 
-    def get_default(request: Record) -> Record:
-        return {"Quota": _described(*_named(request), None)}
-
     def list_all(request: Record) -> Record:
         service = request["ServiceCode"]
         return {"Quotas": [_described(service, code, faults) for code in _SERVICES.get(service, ("", {}))[1]]}
-
-    def list_defaults(request: Record) -> Record:
-        service = request["ServiceCode"]
-        return {"Quotas": [_described(service, code, None) for code in _SERVICES.get(service, ("", {}))[1]]}
 
     def raise_quota(request: Record) -> Record:
         service, code = _named(request)
@@ -74,13 +67,11 @@ def install(faults: Faults) -> None:
         return {"RequestedQuota": {**_described(service, code, faults), **asked, "Created": time.time()}}
 
     operations = {
-        "ListAWSDefaultServiceQuotas": json_operation(list_defaults),
         "GetServiceQuota": json_operation(get),
-        "GetAWSDefaultServiceQuota": json_operation(get_default),
         "ListServiceQuotas": json_operation(list_all),
         "RequestServiceQuotaIncrease": json_operation(raise_quota),
     }
-    routing.add_service("servicequotas", "ServiceQuotasV20190624", json_service("Service Quotas", operations))
+    routing.add_service("servicequotas", "ServiceQuotasV20190624", json_service(operations))
 
 
 def require_vcpus(
@@ -169,17 +160,16 @@ def _value(faults: Faults, code: str) -> float:
     return fault.value if fault else _approved.get(_key(code), {**_EC2, **_SAGEMAKER}[code][1])
 
 
-def _described(service: str, code: str, faults: Faults | None) -> Record:
-    """Return a quota as AWS describes it. Without `faults`, its value is AWS's default."""
+def _described(service: str, code: str, faults: Faults) -> Record:
+    """Return a quota as AWS describes it."""
     title, codes = _SERVICES[service]
-    name, default = codes[code]
     return {
         "ServiceCode": service,
         "ServiceName": title,
         "QuotaArn": f"arn:aws:servicequotas:{requests.region()}:{requests.account()}:{service}/{code}",
         "QuotaCode": code,
-        "QuotaName": name,
-        "Value": _value(faults, code) if faults else default,
+        "QuotaName": codes[code][0],
+        "Value": _value(faults, code),
         "Unit": "None",
         "Adjustable": True,
         "GlobalQuota": False,

@@ -5,14 +5,14 @@ The environment variable FIRST_ZONE contains the id of the first zone, such as t
 
 import os
 import string
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import NotOffered
 from shoal_local_aws.seams import ec2, requests
-from shoal_local_aws.service import Answer, Record, RefusedError, parameter
+from shoal_local_aws.service import Answer, Record, RefusedError, answering, parameter
 
 FIRST_ZONE = "SHOAL_LOCAL_AWS_FIRST_ZONE"
 # Rule: A name means different zones in different accounts, and an id the same zone. Source: "AZ IDs".
@@ -88,7 +88,7 @@ def install(faults: Faults) -> None:
     )
     for subnet in ec2.subnets.values():
         subnet["AvailabilityZoneId"] = ids()[subnet["AvailabilityZone"]]
-    ec2.operations.wrap("CreateSubnet", _answering)
+    ec2.operations.wrap("CreateSubnet", partial(answering, ec2.error))
     ec2.operations.put(
         DescribeAvailabilityZones=lambda _: _describe_zones(),
         DescribeInstanceTypeOfferings=lambda parameters: _describe_offerings(parameters, faults),
@@ -105,16 +105,6 @@ def _known(zone: str, zones: Mapping[str, str], field: str) -> str:
         )
         raise RefusedError("InvalidParameterValue", message)
     return zones[zone]
-
-
-def _answering(create: Callable[[Record], Any]) -> Callable[[Record], Any]:
-    def answer(parameters: Record) -> Any:
-        try:
-            return create(parameters)
-        except RefusedError as refused:
-            return ec2.error(refused.code, str(refused), 400)
-
-    return answer
 
 
 def _describe_zones() -> Answer:
@@ -135,7 +125,7 @@ def _describe_offerings(parameters: Record, faults: Faults) -> Answer:
     types = filters.pop("instance-type", [])
     if not types or filters:
         message = "The embedded AWS describes the offerings only of instance types in the filter instance-type."
-        return ec2.error("UnsupportedOperation", message, 400)
+        return ec2.error("UnsupportedOperation", message)
     items = ""
     for each in types:
         names = offering(each, faults)

@@ -1,1 +1,1 @@
-"""Hadoop Streaming and YARN as EMR runs them: splits, tasks, attempts and output."""
+"""Hadoop Streaming and YARN as EMR runs them: tasks, attempts and output."""

@@ -2,18 +2,15 @@
 
 A path names an S3 object (`s3://BUCKET/KEY`), a file of the primary node (`file:///PATH`), or a file of HDFS
 (`hdfs:///PATH`, or a path without a scheme). The files of HDFS are in a folder of the primary node. `Files` downloads
-an object when it is first read, and again after `Files` has written or removed it. It never reads a whole object into
-memory.
+an object to a temporary file for each reader, and never reads a whole object into memory.
 """
 
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Lock
+from tempfile import TemporaryFile
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
@@ -43,22 +40,8 @@ class Entry:
         return self.path.rstrip("/").rpartition("/")[2]
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """Local copy of an S3 object. The file exists only when the download is complete. The lock is held until then."""
-
-    file: Path
-    lock: Lock = field(default_factory=Lock)
-
-
 class Files:
     """Finds, reads, writes and removes files by their Hadoop paths."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._folder = TemporaryDirectory()
-        self._numbers = count()
-        self._copies: dict[str, _Copy] = {}
 
     @cached_property
     def _s3(self) -> Any:
@@ -103,31 +86,20 @@ class Files:
             ]
         return sorted(found, key=lambda entry: entry.path)
 
-    def open(self, path: str, offset: int = 0) -> IO[bytes]:
-        stream = (_local(path) or self._copy(path)).open("rb")
-        stream.seek(offset)
-        return stream
-
-    def _copy(self, path: str) -> Path:
-        with self._lock:
-            copy = self._copies.setdefault(path, _Copy(Path(self._folder.name) / str(next(self._numbers))))
-        with copy.lock:
-            if not copy.file.exists():  # boto3 creates the file only when the download is complete
-                bucket, key = _object(path)
-                tries = TransferConfig(num_download_attempts=_TRIES)
-                self._s3.download_file(bucket, key, str(copy.file), Config=tries)
-        return copy.file
-
-    def _forget(self, path: str) -> None:
-        with self._lock:
-            self._copies.pop(path, None)
+    def open(self, path: str) -> IO[bytes]:
+        if local := _local(path):
+            return local.open("rb")
+        bucket, key = _object(path)
+        copy = TemporaryFile()  # noqa: SIM115 -- the caller closes it
+        self._s3.download_fileobj(bucket, key, copy, Config=TransferConfig(num_download_attempts=_TRIES))
+        copy.seek(0)
+        return copy
 
     def put(self, source: Path, path: str) -> None:
         local = _local(path)
         if local is None:
             bucket, key = _object(path)
             self._s3.upload_file(str(source), bucket, key)
-            self._forget(path)
         else:
             local.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, local)
@@ -137,7 +109,6 @@ class Files:
         if local is None:
             bucket, key = _object(path)
             self._s3.delete_object(Bucket=bucket, Key=key)
-            self._forget(path)
         else:
             local.unlink(missing_ok=True)
 

@@ -1,6 +1,6 @@
 """Emulates Hadoop Streaming: `python -m shoal_local_aws.hadoop.streaming` with the options of `hadoop-streaming`.
 
-A task runs under the same conditions as on a real cluster. It reads the lines of its split, Hadoop sorts and partitions
+A task runs under the same conditions as on a real cluster. It reads the lines of its file, Hadoop sorts and partitions
 the keys, and failed attempts are repeated. The output appears only after the whole job has succeeded. The rules are
 those of Hadoop's `PipeMapRed`, `HashPartitioner` and `TextOutputFormat`. Four of these rules are unexpected:
 
@@ -13,7 +13,6 @@ those of Hadoop's `PipeMapRed`, `HashPartitioner` and `TextOutputFormat`. Four o
 import json
 import os
 import random
-import re
 import shutil
 import sys
 import tempfile
@@ -26,11 +25,16 @@ from typing import Any
 
 from shoal_local_aws.emulator_error import EmulatorError
 from shoal_local_aws.faults.kinds import AttemptFaults
-from shoal_local_aws.hadoop.attempts import Attempts
-from shoal_local_aws.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
-from shoal_local_aws.hadoop.job_options import DELIMITER, StreamingJob, parse_options
+from shoal_local_aws.hadoop.attempts import (
+    AttemptControl,
+    Attempts,
+    HadoopTask,
+    TaskError,
+    merge_sorted,
+    run_attempt,
+)
+from shoal_local_aws.hadoop.job import StreamingJob, input_files, parse_options, read_lines
 from shoal_local_aws.hadoop.paths import Files
-from shoal_local_aws.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
 from shoal_local_aws.hadoop.yarn import LOGS, MARK
 
 _FAULTS_VARIABLE = "HADOOP_ATTEMPT_FAULTS"
@@ -65,13 +69,13 @@ class StreamingRun:
         job = self._job
         if self._files.find(self._output) is not None:
             raise EmulatorError(f"Output directory {self._output} already exists")
-        cut = compute_splits([entry for path in job.inputs for entry in input_files(self._files, path)], job.properties)
+        sources = [source for path in job.inputs for source in input_files(self._files, path)]
         self._ship()
-        _log(f"Running job: job_{self._number}\nnumber of splits:{len(cut)}")
+        _log(f"Running job: job_{self._number}\nnumber of splits:{len(sources)}")
         try:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
                 try:
-                    results = self._tasks(cut, pool)
+                    results = self._tasks(sources, pool)
                 except BaseException:
                     self._attempts.abandon()
                     raise
@@ -80,10 +84,10 @@ class StreamingRun:
         self._commit(results)
         _log(f"Job job_{self._number} completed successfully\nOutput directory: {self._output}")
 
-    def _tasks(self, cut: list[FileSplit], pool: ThreadPoolExecutor) -> list[Path]:
+    def _tasks(self, sources: list[str], pool: ThreadPoolExecutor) -> list[Path]:
         """Run all tasks, and return the output files of the job in order."""
         self._map_outputs = _all(
-            [pool.submit(self._map, split, number) for number, split in enumerate(cut)],
+            [pool.submit(self._map, source, number) for number, source in enumerate(sources)],
             lambda share: _log(f" map {share:.0%} reduce 0%"),
         )
         if not self._job.reduces:
@@ -104,26 +108,12 @@ class StreamingRun:
             target.chmod(0o755)
             self._shipped[name] = target
 
-    def _map(self, split: FileSplit, number: int) -> list[Path]:
-        only_newline = DELIMITER in self._job.properties
-        task = self._task(
-            "m",
-            number,
-            self._job.mapper,
-            {
-                "mapreduce_map_input_file": split.path,
-                "mapreduce_map_input_start": str(split.start),
-                "mapreduce_map_input_length": str(split.length),
-            },
-        )
-
-        def source(_: random.Random) -> Iterator[bytes]:
-            return read_lines(self._files, split, only_newline=only_newline)
-
-        return self._run(task, "map", source, max(1, self._job.reduces))
+    def _map(self, path: str, number: int) -> list[Path]:
+        task = self._task("m", number, self._job.mapper)
+        return self._run(task, "map", lambda _chance: read_lines(self._files, path), max(1, self._job.reduces))
 
     def _reduce(self, number: int) -> Path:
-        task = self._task("r", number, self._job.reducer, {})
+        task = self._task("r", number, self._job.reducer)
         parts = [outputs[number] for outputs in self._map_outputs]
         (target,) = self._run(task, "reduce", lambda chance: merge_sorted(parts, self._scratch, chance), 1)
         if not any(part.stat().st_size for part in parts):
@@ -132,17 +122,8 @@ class StreamingRun:
             part.unlink()
         return target
 
-    def _task(self, kind: str, number: int, command: str, more: dict[str, str]) -> HadoopTask:
-        name = f"task_{self._number}_{kind}_{number:06d}"
-        configuration = {re.sub("[^A-Za-z0-9]", "_", key): value for key, value in self._job.properties.items()}
-        own = {
-            "mapreduce_job_id": f"job_{self._number}",
-            "mapreduce_job_reduces": str(self._job.reduces),
-            "mapreduce_task_id": name,
-            "mapreduce_task_ismap": str(kind == "m").lower(),
-            "mapreduce_task_partition": str(number),
-        }
-        environment = {**os.environ, **configuration, **own, **more, **self._job.environment}
+    def _task(self, kind: str, number: int, command: str) -> HadoopTask:
+        name, environment = f"task_{self._number}_{kind}_{number:06d}", {**os.environ, **self._job.environment}
         return HadoopTask(name=name, command=command, environment=environment, shipped=self._shipped)
 
     def _run(
@@ -157,14 +138,9 @@ class StreamingRun:
             folder = self._scratch / name
             named = {"mapreduce_task_attempt_id": name, "TMPDIR": str(folder)}
             this = replace(task, environment={**task.environment, **named})
-            log = self._logs / name / "stderr"
             try:
-                chance = self._attempts.chance(name)
-                run_attempt(this, folder, log, source(chance), outputs(name), control)
-                if kind == "map" and self._job.combiner and self._job.reduces:
-                    combiner = replace(this, command=self._job.combiner)
-                    for path in outputs(name):
-                        self._combine(combiner, folder, log, path, chance, control)
+                source_blocks = source(self._attempts.chance(name))
+                run_attempt(this, folder, self._logs / name / "stderr", source_blocks, outputs(name), control)
             except BaseException:
                 for path in outputs(name):
                     path.unlink(missing_ok=True)
@@ -174,33 +150,13 @@ class StreamingRun:
 
         return outputs(self._attempts.run_until_success(task, kind, once))
 
-    def _combine(
-        self, task: HadoopTask, folder: Path, log: Path, path: Path, chance: random.Random, control: AttemptControl
-    ) -> None:
-        """Run the combiner on a map task's records for one reducer, and replace the records by its output."""
-        if path.stat().st_size:
-            combined = path.with_name(f"{path.name}.combined")
-            try:
-                run_attempt(task, folder, log, merge_sorted([path], self._scratch, chance), [combined], control)
-                combined.replace(path)
-            finally:
-                combined.unlink(missing_ok=True)
-
     def _commit(self, results: list[Path]) -> None:
-        """Move the output files to the output folder, and write `_SUCCESS` last. If the commit fails, remove all
-        files."""
+        """Move the output files to the output folder, and write `_SUCCESS` last."""
         success = self._scratch / "_SUCCESS"
         success.touch()
-        placed = []
-        try:
-            for number, result in enumerate(results):
-                placed.append(f"{self._output}/part-{number:05d}")
-                self._files.put(result, placed[-1])
-            self._files.put(success, f"{self._output}/_SUCCESS")
-        except BaseException:
-            for path in placed:
-                self._files.remove(path)
-            raise
+        for number, result in enumerate(results):
+            self._files.put(result, f"{self._output}/part-{number:05d}")
+        self._files.put(success, f"{self._output}/_SUCCESS")
 
 
 def _all(futures: list["Future[Any]"], report: Callable[[float], None]) -> list[Any]:

@@ -50,10 +50,8 @@ def describe(parameters: Record) -> Any:
     # Belief: The activities of an unknown group are refused. Check: activities-of-unknown-group.
     if name and name not in autoscaling.groups:
         return autoscaling.error("ValidationError", f"AutoScalingGroup name not found - {name}")
-    asked = autoscaling.list_parameter(parameters, "ActivityIds")
     groups = [autoscaling.groups[name]] if name else list(autoscaling.groups.values())
     found = [entry["activity"] for group in groups for entry in _history(group)]
-    found = [activity for activity in found if not asked or activity["ActivityId"] in asked]
     begin = int(parameter(parameters, "NextToken") or 0)
     end = begin + int(parameter(parameters, "MaxRecords") or _PAGE)
     body = f"<Activities>{autoscaling.to_xml(found[begin:end])}</Activities>"

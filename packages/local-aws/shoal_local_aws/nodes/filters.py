@@ -9,42 +9,30 @@ from typing import Any
 
 from shoal_local_aws.seams import ec2
 from shoal_local_aws.seams.lookup import Table
-from shoal_local_aws.service import Record, RefusedError
+from shoal_local_aws.service import Record, RefusedError, answering
 
 # By operation: the records, the key of their identifier, the response element, and the filters that ministack applies.
-_DESCRIBED: Mapping[str, tuple[Table, str, str, Collection[str]]] = {
-    "DescribeAddresses": (ec2.addresses, "AllocationId", "addressesSet", ()),
-    "DescribeVpcEndpoints": (ec2.vpc_endpoints, "VpcEndpointId", "vpcEndpointSet", ()),
-    "DescribeNetworkInterfaces": (ec2.network_interfaces, "NetworkInterfaceId", "networkInterfaceSet", ()),
+_DESCRIBED: Mapping[str, tuple[Table, str, str, str]] = {
+    "DescribeAddresses": (ec2.addresses, "AllocationId", "addressesSet", ""),
+    "DescribeVpcEndpoints": (ec2.vpc_endpoints, "VpcEndpointId", "vpcEndpointSet", ""),
+    "DescribeNetworkInterfaces": (ec2.network_interfaces, "NetworkInterfaceId", "networkInterfaceSet", ""),
     "DescribeInstances": (
-        ec2.instances,
-        "InstanceId",
-        "reservationSet",
-        ("instance-state-name", "instance-type", "image-id"),
+        *(ec2.instances, "InstanceId", "reservationSet"),
+        "instance-state-name instance-type image-id",
     ),
 }
 # By operation: the filters that ministack applies, in addition to tag filters. All other filters are refused.
-_KNOWN: Mapping[str, Collection[str]] = {
-    "DescribeAvailabilityZones": (),
-    "DescribeFlowLogs": ("resource-id",),
-    "DescribeInternetGateways": ("internet-gateway-id", "owner-id", "attachment.vpc-id", "attachment.state"),
-    "DescribeLaunchTemplates": ("launch-template-name",),
-    "DescribeNatGateways": ("state", "vpc-id", "subnet-id"),
-    "DescribePlacementGroups": ("group-name", "state", "strategy"),
-    "DescribeRouteTables": (
-        "vpc-id",
-        "association.route-table-association-id",
-        "association.subnet-id",
-        "association.main",
-    ),
-    "DescribeSecurityGroups": ("vpc-id", "group-name"),
-    "DescribeSubnets": ("vpc-id", "availability-zone", "subnet-id", "cidr-block", "default-for-az"),
-    "DescribeVpcs": ("vpc-id", "cidr", "state", "owner-id", "is-default"),
-}
-_ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
-    "instance-lifecycle": lambda record: record.get("InstanceLifecycle"),
-    "availability-zone": lambda record: (record.get("Placement") or record).get("AvailabilityZone"),
-    "placement-group-name": lambda record: (record.get("Placement") or {}).get("GroupName"),
+_KNOWN: Mapping[str, str] = {
+    "DescribeAvailabilityZones": "",
+    "DescribeFlowLogs": "resource-id",
+    "DescribeInternetGateways": "internet-gateway-id owner-id attachment.vpc-id attachment.state",
+    "DescribeLaunchTemplates": "launch-template-name",
+    "DescribeNatGateways": "state vpc-id subnet-id",
+    "DescribePlacementGroups": "group-name state strategy",
+    "DescribeRouteTables": "vpc-id association.route-table-association-id association.subnet-id association.main",
+    "DescribeSecurityGroups": "vpc-id group-name",
+    "DescribeSubnets": "vpc-id availability-zone subnet-id cidr-block default-for-az",
+    "DescribeVpcs": "vpc-id cidr state owner-id is-default",
 }
 
 
@@ -59,14 +47,14 @@ def install() -> None:
     for operation in _DESCRIBED:
         ec2.operations.wrap(operation, partial(_filtered, operation, forget))
     for operation, known in _KNOWN.items():
-        ec2.operations.wrap(operation, partial(_with_known, known))
+        ec2.operations.wrap(operation, partial(_with_known, known.split()))
 
 
 def _with_known(known: Collection[str], describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def describe_known(parameters: Record) -> Any:
         for name in ec2.filters(parameters):
             if name not in known and not _is_tag_filter(name):
-                return ec2.error("InvalidParameterValue", f"The embedded AWS does not support filter {name!r}.", 400)
+                return ec2.error("InvalidParameterValue", f"The embedded AWS does not support filter {name!r}.")
         return describe(parameters)
 
     return describe_known
@@ -77,24 +65,21 @@ def _filtered(operation: str, forget: Callable[[], None], describe: Callable[[Re
 
     def describe_filtered(parameters: Record) -> Any:
         forget()
-        filters = {name: values for name, values in ec2.filters(parameters).items() if name not in known}
+        filters = {name: values for name, values in ec2.filters(parameters).items() if name not in known.split()}
         if not filters:
             return describe(parameters)
         asked = ec2.list_parameter(parameters, identifier)
-        try:
-            found = [
-                record[identifier]
-                for record in records.values()
-                if (not asked or record[identifier] in asked) and _matches(record, record[identifier], filters)
-            ]
-        except RefusedError as refusal:
-            return ec2.error(refusal.code, str(refusal), 400)
+        found = [
+            record[identifier]
+            for record in records.values()
+            if (not asked or record[identifier] in asked) and _matches(record, record[identifier], filters)
+        ]
         if not found:
             return ec2.answer(200, f"{operation}Response", f"<{element}/>")
         rest = {name: value for name, value in parameters.items() if not name.startswith(f"{identifier}.")}
         return describe({**rest, **{f"{identifier}.{number}": [one] for number, one in enumerate(found, start=1)}})
 
-    return describe_filtered
+    return answering(ec2.error, describe_filtered)
 
 
 def _matches(record: Record, identifier: str, filters: dict[str, list[str]]) -> bool:
@@ -108,11 +93,7 @@ def _is_tag_filter(name: str) -> bool:
 
 
 def _values(record: Record, name: str) -> set[str]:
-    """Return a record's values for the filter `name`: its VpcId for `vpc-id`, the ids of its groups for `group-id`."""
-    if name in ("group-id", "instance.group-id"):
-        return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
-    if name in _ABSENT_IN_SOME:
-        return {str(value)} if (value := _ABSENT_IN_SOME[name](record)) is not None else set()
+    """Return a record's values for the filter `name`, such as its VpcId for `vpc-id`."""
     key = "".join(part.title() for part in name.split("-"))
     for held in (record.get(key), record.get(f"{key}s")):
         if held is not None:

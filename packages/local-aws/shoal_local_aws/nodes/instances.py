@@ -22,10 +22,9 @@ from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
 from shoal_local_aws.nodes import guardduty, launch_templates
 from shoal_local_aws.nodes.machine import Machine, Machines
 from shoal_local_aws.seams import ec2, requests
-from shoal_local_aws.service import Record, RefusedError, parameter
+from shoal_local_aws.service import Record, RefusedError, answering, parameter
 
 _LOOK_SECONDS = 0.1
-_MOST_INSTANCES = 1000
 _machines_of: dict[str, Machine] = {}
 
 
@@ -77,9 +76,7 @@ class InstanceRunner:
             identifier,
             {
                 "EC2_INSTANCE_ID": identifier,
-                "EC2_INSTANCE_TYPE": record["InstanceType"],
                 "EC2_LOCAL_IPV4": address,
-                "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
                 "GLOO_SOCKET_IFNAME": "lo",
                 # NCCL allows each GPU only once in a process group. So nodes on one computer must not share a GPU, and
                 # use CPU cores instead.
@@ -171,11 +168,8 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
-        try:
-            image = _checked_image(parameters, faults)
-            nodes.require_quota(parameters)
-        except RefusedError as refusal:
-            return ec2.error(refusal.code, str(refusal), 412 if refusal.code == "DryRunOperation" else 400)
+        image = _checked_image(parameters, faults)
+        nodes.require_quota(parameters)
         before = set(ec2.instances)
         answer = run({**parameters, "ImageId": [image]})
         for identifier in set(ec2.instances) - before:
@@ -189,15 +183,11 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
                 terminate_instance(identifier)
         return answer
 
-    def refuse(parameters: Record) -> Any:
-        action = parameter(parameters, "Action")
-        return ec2.error("UnsupportedOperation", f"The embedded AWS does not support {action}.", 400)
-
     def console_output(parameters: Record) -> Any:
         identifier = parameter(parameters, "InstanceId")
         if identifier not in ec2.instances:
             # Rule: Requests for an unknown instance are refused. Source: "Error codes for the Amazon EC2 API".
-            return ec2.error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
+            return ec2.error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist")
         path = nodes.console(identifier)
         # Belief: EC2 keeps the last 64 KB of the console output. No check: it takes an instance.
         text = path.read_bytes()[-65536:] if path.exists() else b""
@@ -208,13 +198,9 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
 
     ec2.instance_xml.wrap(_described)
     ec2.operations.put(
-        RunInstances=run_instances,
+        RunInstances=answering(ec2.error, run_instances),
         TerminateInstances=terminate_instances,
         GetConsoleOutput=console_output,
-        StopInstances=refuse,
-        StartInstances=refuse,
-        RebootInstances=refuse,
-        DescribeInstanceTypes=refuse,
     )
 
 
@@ -242,12 +228,6 @@ def _checked_image(parameters: Record, faults: Faults) -> str:
     # Rule: A launch needs a zone that offers the type. Source: ned1313/Getting-Started-Terraform#44.
     if zone and kind and (message := zones.refusal(faults, [zone], [kind])):
         raise RefusedError("Unsupported", message)
-    counts = parameter(parameters, "MinCount"), parameter(parameters, "MaxCount")
-    # Rule: One request starts at most 1,000 instances. Source: "Error codes for the Amazon EC2 API".
-    if any(each.isdecimal() and int(each) > _MOST_INSTANCES for each in counts):
-        raise RefusedError(
-            "InstanceLimitExceeded", f"You have requested more than {_MOST_INSTANCES} instances in one request."
-        )
     # Rule: A dry run that would succeed ends with an error. Source: "Error codes for the Amazon EC2 API".
     if parameter(parameters, "DryRun") == "true":
         raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")

@@ -45,7 +45,6 @@ class Machine:
         *,
         stdout: int | IO[bytes],
         stderr: int | IO[bytes] = subprocess.STDOUT,
-        cwd: Path | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
         """Start a process on this machine, in a new session. `extra` are additional environment variables.
@@ -62,7 +61,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
-            cwd=cwd or self.root,
+            cwd=self.root,
             env=environment,
             start_new_session=True,
         )

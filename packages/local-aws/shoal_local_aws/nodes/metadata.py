@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import RebalanceAdvice, SpotInterruption
+from shoal_local_aws.faults.kinds import SpotInterruption
 from shoal_local_aws.permissions import identities
 from shoal_local_aws.permissions.checks import is_allowed
 from shoal_local_aws.permissions.credentials import Credentials
@@ -86,11 +86,9 @@ def _answer(faults: Faults, instance: str, path: str, scope: Any) -> tuple[int, 
         return (200, _TOKEN) if scope["method"] == "PUT" and lasts.isdigit() else (400, b"")
     if headers.get(b"x-aws-ec2-metadata-token") != _TOKEN:
         return 401, b""
-    now = datetime.now(UTC)
     if path == "meta-data/spot/instance-action" and faults.find(SpotInterruption, instance=instance):
-        return 200, json.dumps({"action": "terminate", "time": f"{now + _NOTICE:%Y-%m-%dT%H:%M:%SZ}"}).encode()
-    if path == "meta-data/events/recommendations/rebalance" and faults.find(RebalanceAdvice, instance=instance):
-        return 200, json.dumps({"noticeTime": f"{now:%Y-%m-%dT%H:%M:%SZ}"}).encode()
+        end = datetime.now(UTC) + _NOTICE
+        return 200, json.dumps({"action": "terminate", "time": f"{end:%Y-%m-%dT%H:%M:%SZ}"}).encode()
     if path.startswith(_CREDENTIALS) and _roles.get(instance):
         return _of_role(instance, path.removeprefix(_CREDENTIALS))
     return 404, b""

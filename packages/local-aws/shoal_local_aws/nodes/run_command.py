@@ -9,18 +9,17 @@ quoted in gravitational/teleport issue 24176.
 import os
 import signal
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 from shoal_local_aws.nodes.instances import machine_of
 from shoal_local_aws.nodes.metadata import role_of
 from shoal_local_aws.permissions.checks import is_allowed
 from shoal_local_aws.seams import ec2, requests, ssm
-from shoal_local_aws.service import Answer, Operation, Record, RefusedError, json_operation
+from shoal_local_aws.service import Operation, Record, RefusedError, answering, json_operation
 
 _DOCUMENT = "AWS-RunShellScript"
 _FIELDS = ("DocumentName", "InstanceIds", "Parameters", "Comment", "TimeoutSeconds")
-_PARAMETERS = ("commands", "workingDirectory", "executionTimeout")
+_PARAMETERS = ("commands", "executionTimeout")
 _TIMEOUT, _MOST_SECONDS = "3600", 172_800
 _MOST_INSTANCES = 50
 _LISTED_CHARACTERS = 2500
@@ -45,16 +44,12 @@ def _has_agent(identifier: str) -> bool:
     return running and bool(role) and is_allowed(role, identifier, _NEEDED, "*")
 
 
-def _checked(send: Operation) -> Callable[[Record], Answer]:
-    def checked(request: Record) -> Answer:
-        try:
-            _check(request)
-        except RefusedError as refusal:
-            return requests.json_error(refusal.code, str(refusal))
-        answer: Answer = send(request)
-        return answer
+def _checked(send: Operation) -> Operation:
+    def checked(request: Record) -> Any:
+        _check(request)
+        return send(request)
 
-    return checked
+    return answering(requests.json_error, checked)
 
 
 def _check(request: Record) -> None:
@@ -64,9 +59,9 @@ def _check(request: Record) -> None:
     if str(request.get("DocumentName")).rpartition("/")[2] != _DOCUMENT:
         raise RefusedError("InvalidDocument", f"The embedded AWS has only the document {_DOCUMENT}.")
     given = request.get("Parameters") or {}
-    # Rule: A parameter that the document lacks is refused. Source: botocore ssm SendCommand.
     if unknown := sorted(set(given) - {*_PARAMETERS}):
-        raise RefusedError("InvalidParameters", f"{_DOCUMENT} has no parameter {unknown[0]}.")
+        message = f"The embedded AWS does not support the parameter {unknown[0]} of {_DOCUMENT}."
+        raise RefusedError("InvalidParameters", message)
     # Rule: A missing parameter is refused. Source: botocore ssm SendCommand.
     if not given.get("commands"):
         raise RefusedError("InvalidParameters", f"{_DOCUMENT} requires the parameter commands.")
@@ -87,14 +82,8 @@ def _run(command: str, identifier: str, arguments: list[str]) -> None:
     invocation.update(Status="InProgress", StatusDetails="In Progress", ExecutionStartDateTime=ssm.now())
     if machine is None:
         return
-    folder = Path(_parameter(given, "workingDirectory", "") or machine.root)
-    try:
-        script = machine.start(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
-    except OSError as error:
-        result: tuple[int, bytes, bytes, str] = (1, b"", f"{error}\n".encode(), "Failed")
-    else:
-        result = _result(script, int(_parameter(given, "executionTimeout", _TIMEOUT)))
-    code, stdout, stderr, details = result
+    script = machine.start(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    code, stdout, stderr, details = _result(script, int(_parameter(given, "executionTimeout", _TIMEOUT)))
     if machine_of(identifier) is None:
         return
     invocation.update(

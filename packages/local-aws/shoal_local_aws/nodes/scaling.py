@@ -13,7 +13,7 @@ from shoal_local_aws.nodes.groups import AutoScalingGroups, subnets_of, zone_of
 from shoal_local_aws.nodes.instances import InstanceRunner
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import autoscaling, cloudformation
-from shoal_local_aws.service import Record, RefusedError, parameter
+from shoal_local_aws.service import Record, RefusedError, answering, parameter
 
 _TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
 # Rule: The default is on demand, by priority. Source: botocore autoscaling CreateAutoScalingGroup.
@@ -26,46 +26,43 @@ _DISTRIBUTION = {
 _SIZES = {"MinSize", "MaxSize", "DesiredCapacity"}
 _NUMBERS = ("MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown", "HealthCheckGracePeriod")
 _DESCRIBED = (
-    "AutoScalingGroupName",
-    "AutoScalingGroupARN",
-    "MinSize",
-    "MaxSize",
-    "DesiredCapacity",
-    "DefaultCooldown",
-    "AvailabilityZones",
-    "HealthCheckType",
-    "HealthCheckGracePeriod",
-    "CreatedTime",
-    "VPCZoneIdentifier",
-    "TerminationPolicies",
-    "NewInstancesProtectedFromScaleIn",
-    "Tags",
-    "Instances",
+    *("AutoScalingGroupName", "AutoScalingGroupARN", "AvailabilityZones", "VPCZoneIdentifier", "HealthCheckType"),
+    *("CreatedTime", "TerminationPolicies", "NewInstancesProtectedFromScaleIn", "Tags", "Instances", *_NUMBERS),
 )
 
 
 def install(machines: Machines, faults: Faults) -> None:
     """Make ministack's groups start instances, and make all instances run on emulated machines."""
-    scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
-    instances.install(scaling_groups.nodes, scaling_groups.terminate_instance, faults)
+    scaling = _Scaling(AutoScalingGroups(InstanceRunner(machines, groups.put_in_service, faults), faults), faults)
+    instances.install(scaling.groups.nodes, scaling.groups.terminate_instance, faults)
     launch_templates.install()
-    autoscaling.fill.put(_later)
-    _install_operations(scaling_groups, faults)
-    _replace_type(scaling_groups, faults)
+    autoscaling.fill.put(lambda _group: None)  # every operation below reconciles the group after it has changed it
+    operations = {
+        "CreateAutoScalingGroup": scaling.create_group,
+        "UpdateAutoScalingGroup": scaling.update_group,
+        "SetDesiredCapacity": scaling.set_desired,
+        "DescribeAutoScalingGroups": _describe,
+        "DeleteAutoScalingGroup": scaling.delete_group,
+        "DescribeScalingActivities": activities.describe,
+    }
+    autoscaling.operations.put(
+        **{name: answering(autoscaling.error, operation) for name, operation in operations.items()}
+    )
+    cloudformation.create_group.put(scaling.create_in_stack)
+    cloudformation.delete_group.put(scaling.delete_in_stack)
+    handlers = cloudformation.handlers_of("AWS::AutoScaling::AutoScalingGroup")
+    handlers.update(create=scaling.create_in_stack, update=scaling.update_in_stack, delete=scaling.delete_in_stack)
 
 
-def _later(group: Record) -> None:
-    """Do nothing, because every operation below reconciles the group after it has changed the group's record."""
-
-
-class _Operations:
-    """Operations of Auto Scaling on emulated groups."""
+class _Scaling:
+    """Operations of Auto Scaling on emulated groups, and CloudFormation's handlers of these groups."""
 
     def __init__(self, scaling_groups: AutoScalingGroups, faults: Faults) -> None:
-        self._groups, self._faults = scaling_groups, faults
+        self.groups, self._faults = scaling_groups, faults
         self._create, self._delete = (
             autoscaling.operations.now(f"{verb}AutoScalingGroup") for verb in ("Create", "Delete")
         )
+        self._create_in_stack, self._delete_in_stack = cloudformation.create_group.now, cloudformation.delete_group.now
 
     def create_group(self, parameters: Record) -> Any:
         policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
@@ -77,7 +74,7 @@ class _Operations:
             service_roles.provide(service_roles.AUTO_SCALING)
             group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
             complete_record(group, policy)
-            self._groups.reconcile(group)
+            self.groups.reconcile(group)
         return answer
 
     def update_group(self, parameters: Record) -> Any:
@@ -100,7 +97,7 @@ class _Operations:
         held = group.get("MixedInstancesPolicy") or {}
         changed = {part: {**(held.get(part) or {}), **values} for part, values in policy.items()}
         complete_record(group, {} if template and not policy else {**held, **changed})
-        self._groups.reconcile(group)
+        self.groups.reconcile(group)
         return autoscaling.answer(200, "UpdateAutoScalingGroupResponse", "")
 
     def set_desired(self, parameters: Record) -> Any:
@@ -115,7 +112,7 @@ class _Operations:
                 )
                 raise RefusedError("ValidationError", message)
         group["DesiredCapacity"] = desired
-        self._groups.reconcile(group)
+        self.groups.reconcile(group)
         return autoscaling.answer(200, "SetDesiredCapacityResponse", "")
 
     def delete_group(self, parameters: Record) -> Any:
@@ -127,36 +124,32 @@ class _Operations:
                 "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s)"
             )
             raise RefusedError("ResourceInUse", f"{message} still in the group.")
-        self._groups.end_instances(name)
+        self.groups.end_instances(name)
         return self._delete(parameters)
 
+    def create_in_stack(self, logical: str, properties: Record, stack: str) -> Any:
+        name, attributes = self._create_in_stack(logical, _checked(properties, self._faults), stack)
+        service_roles.provide(service_roles.AUTO_SCALING)
+        self._complete(name, properties)
+        return name, attributes
 
-def _install_operations(scaling_groups: AutoScalingGroups, faults: Faults) -> None:
-    answered = _Operations(scaling_groups, faults)
-    operations = {
-        "CreateAutoScalingGroup": answered.create_group,
-        "UpdateAutoScalingGroup": answered.update_group,
-        "SetDesiredCapacity": answered.set_desired,
-        "DescribeAutoScalingGroups": _describe,
-        "DeleteAutoScalingGroup": answered.delete_group,
-        "TerminateInstanceInAutoScalingGroup": _refuse,
-        "DescribeScalingActivities": activities.describe,
-    }
-    autoscaling.operations.put(**{name: _answering(operation) for name, operation in operations.items()})
+    def update_in_stack(self, name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
+        form = _checked(new, self._faults)
+        kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
+        name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
+        group = autoscaling.groups[name]
+        if kept is not None and "DesiredCapacity" not in new:  # keep a capacity set outside of CloudFormation
+            group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
+        self._complete(name, new)
+        return name, attributes
 
+    def delete_in_stack(self, name: str, properties: Record) -> None:
+        self.groups.end_instances(name)
+        self._delete_in_stack(name, properties)
 
-def _refuse(parameters: Record) -> Any:
-    raise RefusedError("UnsupportedOperation", f"The embedded AWS does not support {parameter(parameters, 'Action')}.")
-
-
-def _answering(operation: Any) -> Any:
-    def answer(parameters: Record) -> Any:
-        try:
-            return operation(parameters)
-        except RefusedError as refusal:
-            return autoscaling.error(refusal.code, str(refusal))
-
-    return answer
+    def _complete(self, name: str, properties: Record) -> None:
+        complete_record(autoscaling.groups[name], _policy(properties))
+        self.groups.reconcile(autoscaling.groups[name])
 
 
 def _named(parameters: Record) -> Record:
@@ -258,39 +251,6 @@ def _matches(group: Record, filters: Mapping[str, list[str]]) -> bool:
     held = {"tag-key": set(tags), "tag-value": set(tags.values())}
     held |= {f"tag:{key}": {value} for key, value in tags.items()}
     return all(held.get(name, set()) & set(values) for name, values in filters.items())
-
-
-def _replace_type(scaling_groups: AutoScalingGroups, faults: Faults) -> None:
-    """Replace CloudFormation's handlers of auto scaling groups."""
-    create, remove = cloudformation.create_group.now, cloudformation.delete_group.now
-
-    def created(logical: str, properties: Record, stack: str) -> Any:
-        form = _checked(properties, faults)
-        name, attributes = create(logical, form, stack)
-        service_roles.provide(service_roles.AUTO_SCALING)
-        complete_record(autoscaling.groups[name], _policy(properties))
-        scaling_groups.reconcile(autoscaling.groups[name])
-        return name, attributes
-
-    def changed(name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
-        form = _checked(new, faults)
-        kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
-        name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
-        group = autoscaling.groups[name]
-        if kept is not None and "DesiredCapacity" not in new:  # keep a capacity set outside of CloudFormation
-            group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
-        complete_record(group, _policy(new))
-        scaling_groups.reconcile(group)
-        return name, attributes
-
-    def removed(name: str, properties: Record) -> None:
-        scaling_groups.end_instances(name)
-        remove(name, properties)
-
-    cloudformation.create_group.put(created)
-    cloudformation.delete_group.put(removed)
-    handlers = cloudformation.handlers_of("AWS::AutoScaling::AutoScalingGroup")
-    handlers.update(create=created, update=changed, delete=removed)
 
 
 def _checked(properties: Record, faults: Faults) -> Record:

@@ -50,9 +50,6 @@ def of_launch(data: Record, subnets: Sequence[str], template: str = "") -> Itera
         ("subnet", subnets),
     ):
         yield from ((_RUN, f"{place}:{kind}/{name}", {}) for name in names if name)
-    for mapping in data.get("BlockDeviceMappings") or ():
-        if snapshot := mapping.get("Ebs", {}).get("SnapshotId"):
-            yield _RUN, f"arn:aws:ec2:{region}::snapshot/{snapshot}", {}
     if role := identities.role_of_profile(profile):
         yield "iam:PassRole", f"arn:aws:iam::{account}:role/{role}", passed_to("ec2.amazonaws.com")
     yield from _reading_image(image, region, account)

@@ -40,7 +40,7 @@ def install(machines: Machines, faults: Faults) -> None:
         "ListTags": lambda request: {"Tags": _find(request["ResourceArn"].rpartition("/")[2]).tags},
     }
     named = {name: json_operation(operation) for name, operation in operations.items()}
-    routing.add_service("sagemaker", "SageMaker", json_service("SageMaker", named))
+    routing.add_service("sagemaker", "SageMaker", json_service(named))
 
 
 def jobs() -> Iterator[EmulatedJob]:
@@ -62,12 +62,8 @@ def _find(name: str) -> EmulatedJob:
 
 def _list(request: Record) -> Record:
     shown = (
-        "TrainingJobName",
-        "TrainingJobArn",
-        "CreationTime",
-        "TrainingEndTime",
-        "TrainingJobStatus",
-        "SecondaryStatus",
+        *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime"),
+        *("TrainingJobStatus", "SecondaryStatus"),
     )
     found = [
         {name: job.record[name] for name in shown if name in job.record}
@@ -106,7 +102,3 @@ def _check(request: Record) -> None:
             "ValidationException",
             "Invalid MaxWaitTimeInSeconds. It requires spot instances, and must be at least MaxRuntimeInSeconds.",
         )
-    channels = [each["ChannelName"] for each in request.get("InputDataConfig") or ()]
-    # Rule: A job has at most 20 channels. Source: botocore sagemaker CreateTrainingJob.
-    if len(set(channels)) < len(channels) or len(channels) > 20:
-        raise RefusedError("ValidationException", "Channel names must be unique, and at most 20.")

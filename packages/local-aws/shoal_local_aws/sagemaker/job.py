@@ -44,8 +44,7 @@ _SHOWN = (
     *("EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"),
 )
 _AWS_IMAGE = re.compile(
-    r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/(pytorch:\d+\.\d+\.\d+-(cu\d+|cpu)-amzn2023-sagemaker|"
-    r"pytorch-training:\d+\.\d+\.\d+-(gpu-py\d+-cu\d+|cpu-py\d+)-ubuntu\d+\.\d+-sagemaker)"
+    r"763104351884\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/pytorch:\d+\.\d+\.\d+-(cu\d+|cpu)-amzn2023-sagemaker"
 )
 """Addresses of AWS's images (github.com/aws/deep-learning-containers, docs/src/data, read on 2026-11-30)."""
 _RESOLVER = Path(__file__).with_name("container")
@@ -192,17 +191,16 @@ class EmulatedJob:
 
     def _download(self, address: str, folder: Path) -> int:
         """Download all objects with the prefix `address` to a folder. Return the number of objects."""
-        place = urlsplit(address)
-        prefix = place.path.lstrip("/")
+        bucket, prefix = _object(address)
         folder.mkdir(parents=True, exist_ok=True)
         number = 0
         try:
-            for page in client("s3").get_paginator("list_objects_v2").paginate(Bucket=place.netloc, Prefix=prefix):
+            for page in client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
                 for each in page.get("Contents", ()):
                     name = each["Key"][len(prefix) :].lstrip("/") or each["Key"].rpartition("/")[2]
                     path = folder / name
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    client("s3").download_file(place.netloc, each["Key"], str(path))
+                    client("s3").download_file(bucket, each["Key"], str(path))
                     number += 1
         except ClientError as error:
             # Belief: A refused download fails the job. No check: it costs a training job.
@@ -278,15 +276,14 @@ class EmulatedJob:
                 self._upload_changed(each, each.base / _local(checkpoints), checkpoints["S3Uri"].rstrip("/"))
 
     def _upload_changed(self, container: Container, folder: Path, address: str) -> None:
-        place = urlsplit(address)
+        bucket, prefix = _object(address)
         for path in _files(folder):
             name = path.relative_to(folder).as_posix()
             with suppress(FileNotFoundError):  # the program may have deleted the file
                 state = path.stat()
                 known = f"{container.host}/{name}"
                 if self._uploaded.get(known) != (state.st_mtime_ns, state.st_size):
-                    key = f"{place.path.lstrip('/')}/{name}"
-                    client("s3").put_object(Bucket=place.netloc, Key=key, Body=path.read_bytes())
+                    client("s3").put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=path.read_bytes())
                     self._uploaded[known] = (state.st_mtime_ns, state.st_size)
 
     def _log(self, container: Container) -> None:
@@ -295,7 +292,7 @@ class EmulatedJob:
             output.seek(container.logged)
             whole, newline, _ = output.read().rpartition(b"\n")
         lines = [line for line in whole.decode("utf-8", "replace").splitlines() if line]
-        stream = f"{self.record['TrainingJobName']}/{container.host}-{self._number}"
+        stream = f"{self.record['TrainingJobName']}/{container.host}-{int(self.record['CreationTime'])}"
         logs = client("logs")
         if lines:
             with suppress(logs.exceptions.ResourceAlreadyExistsException):
@@ -305,10 +302,6 @@ class EmulatedJob:
             events = [{"timestamp": int(time.time() * 1000), "message": line} for line in lines]
             logs.put_log_events(logGroupName=LOG_GROUP, logStreamName=stream, logEvents=events)
         container.logged += len(whole) + len(newline)
-
-    @property
-    def _number(self) -> int:
-        return int(self.record["CreationTime"])
 
     # The end
 
@@ -323,14 +316,13 @@ class EmulatedJob:
         self._to(None, "Uploading")
         self._sync(containers)
         self._measure(containers)
-        output = (
-            f"{self.record['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{self.record['TrainingJobName']}/output"
-        )
+        place = self.record["OutputDataConfig"]["S3OutputPath"].rstrip("/")
+        output = f"{place}/{self.record['TrainingJobName']}/output"
         for name, folder in (("model", "model"), ("output", "output/data")):
             folders = [each.base / folder for each in containers]
             if any(folder.iterdir() for folder in folders if any(folder.iterdir())) or name == "model":
-                place = urlsplit(f"{output}/{name}.tar.gz")
-                client("s3").put_object(Bucket=place.netloc, Key=place.path.lstrip("/"), Body=_packed(folders))
+                bucket, key = _object(f"{output}/{name}.tar.gz")
+                client("s3").put_object(Bucket=bucket, Key=key, Body=_packed(folders))
         self.record["ModelArtifacts"] = {"S3ModelArtifacts": f"{output}/model.tar.gz"}
         if not self._was_asked:
             self._end("Completed", "Completed")
@@ -342,17 +334,15 @@ class EmulatedJob:
     def _measure(self, containers: Sequence[Container]) -> None:
         """Record the last value of each metric that the request defines by a regular expression, and send it to
         CloudWatch."""
-        found = {}
         printed = "\n".join(each.output.read_text("utf-8", "replace") for each in containers)
-        for each in self.record["AlgorithmSpecification"].get("MetricDefinitions") or ():
-            if values := re.findall(each["Regex"], printed):
-                found[each["Name"]] = float(values[-1])
-        if found:
-            data: Any = [{"MetricName": name, "Value": value} for name, value in found.items()]
-            client("cloudwatch").put_metric_data(Namespace=LOG_GROUP, MetricData=data)
-        self.record["FinalMetricDataList"] = [
-            {"MetricName": name, "Value": value, "Timestamp": time.time()} for name, value in found.items()
+        data: list[Record] = [
+            {"MetricName": each["Name"], "Value": float(values[-1])}
+            for each in self.record["AlgorithmSpecification"].get("MetricDefinitions") or ()
+            if (values := re.findall(each["Regex"], printed))
         ]
+        if data:
+            client("cloudwatch").put_metric_data(Namespace=LOG_GROUP, MetricData=data)
+        self.record["FinalMetricDataList"] = [{**each, "Timestamp": time.time()} for each in data]
 
     def _end(self, status: str, secondary: str) -> None:
         now = time.time()
@@ -384,6 +374,12 @@ def _status(container: Container) -> int | None:
 def _local(checkpoints: Record) -> Path:
     """Return the container's folder for checkpoints, relative to the base folder."""
     return Path(checkpoints.get("LocalPath", f"{_BASE}/checkpoints")).relative_to(_BASE)
+
+
+def _object(address: str) -> tuple[str, str]:
+    """Return the bucket and the key of an S3 address."""
+    place = urlsplit(address)
+    return place.netloc, place.path.lstrip("/")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """CloudFormation: stacks, resource types, and the functions that create and delete stacks and resources."""
 
-from collections.abc import Callable, Container, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from shoal_local_aws.seams.lookup import Answer, MinistackModule, Operations, PatchPoint, Record, Table, missing
@@ -39,9 +39,6 @@ delete: PatchPoint[StackTask] = PatchPoint("_delete_stack_async", _stacks, _hand
 needed_by: Callable[[Iterable[str], Record, set[str]], set[str]] = _stacks.take("_with_dependencies")
 """Returns the logical ids of resources and of all their dependencies. Arguments: logical ids, the template's resources,
 existing resources."""
-
-resolve: PatchPoint[Callable[..., Any]] = PatchPoint("_resolve_refs", _engine)
-"""Returns a part of a template with the values of all references in it."""
 
 conditions: PatchPoint[Callable[[Record, Record], dict[str, bool]]] = PatchPoint(
     "_evaluate_conditions", _engine, _handlers, _changesets, _stacks
@@ -83,17 +80,12 @@ generated_name: Callable[[str, str], str] = _provisioners.take("_physical_name")
 """Returns the name that CloudFormation generates for a resource. Arguments: name of the stack, logical id."""
 
 _types: dict[str, Record] = _provisioners.take("_RESOURCE_HANDLERS")
-_replacing: dict[str, Container[str]] = _provisioners.take("_REPLACING_PROPERTIES")
 _tagged: dict[str, tuple[str, str]] = _provisioners.take("_STACK_TAG_PROPERTY")
 
 
-def add_type(name: str, handlers: Record, replacing: Container[str]) -> None:
-    """Add a resource type with its handlers `create`, `update` and `delete`.
-
-    A change of a property in `replacing` replaces the resource.
-    """
+def add_type(name: str, handlers: Record) -> None:
+    """Add a resource type with its handlers `create`, `update` and `delete`."""
     _types[name] = handlers
-    _replacing[name] = replacing
 
 
 def tag_type(name: str, prop: str) -> None:

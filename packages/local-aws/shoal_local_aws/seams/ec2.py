@@ -40,8 +40,13 @@ default_subnet: str = _ec2.take("_DEFAULT_SUBNET_ID")
 answer: Callable[[int, str, str], Answer] = _ec2.take("_xml")
 """Returns a response. Arguments: status, name of the root element, content of the element."""
 
-error: Callable[[str, str, int], Answer] = _ec2.take("_error")
-"""Returns an error response. Arguments: error code, message, status."""
+_error: Callable[[str, str, int], Answer] = _ec2.take("_error")
+
+
+def error(code: str, message: str) -> Answer:
+    """Return an error response."""
+    return _error(code, message, 412 if code == "DryRunOperation" else 400)
+
 
 list_parameter: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
 """Returns the values of a list parameter. Arguments: the request's parameters, name of the list parameter."""

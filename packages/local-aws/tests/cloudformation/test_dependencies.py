@@ -3,8 +3,6 @@ from pathlib import Path
 import pytest
 import yaml
 from botocore.exceptions import ClientError
-from tests.local_aws.resources import ROLES
-from tests.local_aws.waiting import until
 
 NETWORK = yaml.safe_load(Path(__file__).with_name("network.yaml").read_text("utf-8"))
 
@@ -37,39 +35,6 @@ def test_resources_in_use_are_not_deleted(operation, named, said, network, clien
         values = {"AllocationId": address["AllocationId"]}
     with pytest.raises(ClientError, match=said):
         getattr(client(service), name)(**values)
-
-
-def test_a_file_system_is_mounted_in_the_zones_of_its_subnets(network, client):
-    targets = client("efs").describe_mount_targets(FileSystemId=network("Share"))["MountTargets"]
-    assert {each["AvailabilityZoneName"] for each in targets} == {"us-east-1a", "us-east-1b"}
-
-
-def test_foreign_resources_in_a_subnet_block_the_deletion_of_its_stack(stacks, client):
-    stacks.create("stuck", {name: NETWORK[name] for name in ("Vpc", "One")})
-    ec2, machine = client("ec2"), {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "m5.large"}
-    place = stacks.physical("stuck", "One")
-    (made,) = ec2.run_instances(**machine, MinCount=1, MaxCount=1, SubnetId=place)["Instances"]
-    assert stacks.delete("stuck") == "DELETE_FAILED"
-    assert "has dependencies" in stacks.reasons("stuck")
-    ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
-    assert stacks.delete("stuck") == "DELETE_COMPLETE"
-
-
-def test_a_cluster_blocks_the_deletion_of_its_subnet_and_groups(stacks, client):
-    stacks.create("clustered", {name: NETWORK[name] for name in ("Vpc", "One", "Group")})
-    place, group = stacks.physical("clustered", "One"), stacks.physical("clustered", "Group")
-    emr, ec2 = client("emr"), client("ec2")
-    instances = {"KeepJobFlowAliveWhenNoSteps": True, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1}
-    network = {"Ec2SubnetId": place, "ServiceAccessSecurityGroup": group}
-    cluster = emr.run_job_flow(Name="cluster", **ROLES, Instances={**instances, **network})["JobFlowId"]
-    attributes = emr.describe_cluster(ClusterId=cluster)["Cluster"]["Ec2InstanceAttributes"]
-    assert attributes["Ec2AvailabilityZone"] == "us-east-1a"
-    for delete in (lambda: ec2.delete_subnet(SubnetId=place), lambda: ec2.delete_security_group(GroupId=group)):
-        with pytest.raises(ClientError, match="DependencyViolation"):
-            delete()
-    emr.terminate_job_flows(JobFlowIds=[cluster])
-    until(lambda: emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"].startswith("TERMINATED"))
-    assert stacks.delete("clustered") == "DELETE_COMPLETE"
 
 
 def test_a_vpc_is_not_deleted_before_its_contents(client):

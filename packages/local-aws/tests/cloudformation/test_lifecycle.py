@@ -91,17 +91,6 @@ def test_a_stack_in_progress_shows_its_cluster_and_refuses_updates_and_deletions
     assert stack.stacks.delete("changed") == "DELETE_COMPLETE"
 
 
-def test_deleting_twice_deletes_once(stacks, client):
-    cloudformation = client("cloudformation")
-    stacks.create("twice", {"First": TOPIC})
-    identifier = cloudformation.describe_stacks(StackName="twice")["Stacks"][0]["StackId"]
-    for _ in range(3):
-        cloudformation.delete_stack(StackName="twice")
-    events = cloudformation.describe_stack_events(StackName=identifier)["StackEvents"]
-    started = [event for event in events if event["ResourceStatus"] == "DELETE_IN_PROGRESS"]
-    assert [event["LogicalResourceId"] for event in started].count("First") == 1
-
-
 def test_a_stack_refuses_updates_after_a_failed_deletion(stacks, aws):
     stacks.create("stuck", {"First": TOPIC})
     with aws.faults.during(DeleteFails(logical_id="First")):

@@ -3,29 +3,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT, REGION
-from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Throttled
+from shoal_local_aws.faults.kinds import Throttled
 from tests.local_aws.accounts import keys_of
 from tests.local_aws.resources import KINDS, SUBNET, VPC, of_kind
-
-TWO = {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Bucket"}}
-
-
-def test_a_failed_creation_is_rolled_back_with_its_reason(stacks, client, aws):
-    before = client("s3").list_buckets()["Buckets"]
-    with aws.faults.during(CreateFails(resource_type="AWS::SNS::Topic", reason="no more topics")):
-        assert stacks.create("midway", TWO) == "ROLLBACK_COMPLETE"
-    assert "no more topics" in stacks.reasons("midway")
-    assert client("s3").list_buckets()["Buckets"] == before
-    assert stacks.delete("midway") == "DELETE_COMPLETE"
-    assert stacks.create("midway", TWO) == "CREATE_COMPLETE"
-    stacks.delete("midway")
-
-
-def test_a_failed_rollback_has_its_own_status(stacks, aws):
-    with aws.faults.during(CreateFails(logical_id="Topic"), DeleteFails(logical_id="Bucket")):
-        assert stacks.create("halfway", TWO) == "ROLLBACK_FAILED"
-    assert stacks.delete("halfway") == "DELETE_COMPLETE"
-
 
 ALONE = {kind: row["delete"] for kind, row in KINDS.items() if "delete" in row}
 

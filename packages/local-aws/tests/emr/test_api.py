@@ -100,19 +100,8 @@ def test_steps_really_run_in_their_order_and_their_output_is_in_the_log_bucket(m
     assert cluster.until("WAITING")
     listed = cluster.emr.list_steps(ClusterId=cluster.id, StepStates=["COMPLETED"])["Steps"]
     assert [step["Id"] for step in listed] == steps[2::-1]  # the newest first
-    (only,) = cluster.emr.list_steps(ClusterId=cluster.id, StepIds=steps[:1])["Steps"]
-    assert only["Id"] == steps[0]
     answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=steps[:1])["CancelStepsInfoList"][0]
     assert answer["Status"] == "FAILED"  # the step has already ended
-
-
-def test_a_failed_step_can_terminate_the_cluster(make):
-    cluster = make()
-    cluster.shell("sleep 0.3; exit 1", on_failure="TERMINATE_CLUSTER")
-    later = cluster.shell("true")
-    status = cluster.until("TERMINATED_WITH_ERRORS")["Status"]
-    assert status["StateChangeReason"]["Code"] == "STEP_FAILURE"
-    assert cluster.settled(later)["State"] == "CANCELLED"
 
 
 def test_pending_steps_are_cancelled_and_running_steps_get_sigterm(make):
@@ -186,30 +175,13 @@ def test_termination_kills_running_processes(make, aws):
         cluster.shell("true")
 
 
-@pytest.mark.parametrize("logs", [f"s3://{LOGS}/logs/", "s3://no-such-bucket/"])
-def test_a_transient_cluster_terminates_after_its_steps(logs, make):
+def test_a_transient_cluster_terminates_after_its_steps_even_if_its_logs_are_lost(make):
     arguments = {"Jar": "command-runner.jar", "Args": ["true"]}
     step = {"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}
-    cluster = make(keep=False, LogUri=logs, Steps=[step])
+    cluster = make(keep=False, LogUri="s3://no-such-bucket/", Steps=[step])
     assert cluster.until("TERMINATED")["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
     states = [step["Status"]["State"] for step in cluster.emr.list_steps(ClusterId=cluster.id)["Steps"]]
     assert states == ["COMPLETED"]
-
-
-def test_hadoop_streaming_runs_on_objects(make, upload, client):
-    upload("emr-data", "input/one.txt", "b a b\n")
-    upload("emr-data", "input/two.gz", gzip.compress(b"a b\n"))
-    cluster = make()
-    step = cluster.step(
-        *["hadoop-streaming", "-D", "mapreduce.job.reduces=2", "-mapper", "sed -e 's/ /\\n/g'", "-reducer", "uniq -c"],
-        *["-input", "s3://emr-data/input/", "-output", "s3://emr-data/counts"],
-    )
-    assert cluster.settled(step)["State"] == "COMPLETED", cluster.log(f"steps/{step}/stderr")
-    s3 = client("s3")
-    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket="emr-data", Prefix="counts/")["Contents"]]
-    assert keys == ["counts/_SUCCESS", "counts/part-00000", "counts/part-00001"]
-    text = b"".join(s3.get_object(Bucket="emr-data", Key=key)["Body"].read() for key in keys[1:])
-    assert sorted(line.split() for line in text.decode().splitlines()) == [["2", "a"], ["3", "b"]]
 
 
 def test_a_failed_streaming_job_leaves_task_logs_and_no_output(make, upload, client):

@@ -76,16 +76,6 @@ def test_a_cluster_is_not_idle_while_an_application_of_yarn_runs(make, tmp_path)
     cluster.wait_until_terminated()
 
 
-def test_a_cluster_without_a_log_address_runs_steps(make):
-    cluster = make(idle_seconds=None)
-    good, bad = (step_of(command, on_failure="TERMINATE_CLUSTER") for command in ("true", "false"))
-    assert cluster.add([good, bad]) == ["s-true", "s-false"]
-    cluster.start()
-    cluster.wait_until_terminated()
-    assert [step["Status"]["State"] for step in (good, bad)] == ["COMPLETED", "FAILED"]
-    assert cluster.record["Status"]["StateChangeReason"]["Code"] == "STEP_FAILURE"
-
-
 @pytest.mark.parametrize(("touched", "seconds", "end"), [(False, 1000, "CANCELLED"), (True, 2, "COMPLETED")])
 def test_a_process_without_yarn_counts_as_work_only_while_it_touches_isbusy(touched, seconds, end, make, tmp_path):
     if touched:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shoal_local_aws.faults.file import FaultFile, Faults
-from shoal_local_aws.faults.kinds import DeleteFails, NoCapacity, QuotaLimit, Throttled
+from shoal_local_aws.faults.kinds import NoCapacity, QuotaLimit, Throttled
 
 
 @pytest.fixture
@@ -22,15 +22,6 @@ def test_a_fault_is_active_until_it_is_lifted(both):
     assert not faults.has_any(NoCapacity)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "name", "matches"),
-    [("*", "g5.xlarge", True), ("g5.*", "g5.xlarge", True), ("g5.*", "g5g.xlarge", False), ("G5.*", "g5.large", False)],
-)
-def test_fields_are_patterns(pattern, name, matches, both):
-    both[0].add(NoCapacity(instance_type=pattern))
-    assert (both[1].find(NoCapacity, instance_type=name) is not None) == matches
-
-
 @given(times=st.integers(0, 5), asked=st.integers(0, 8))
 def test_a_fault_happens_at_most_the_given_number_of_times(times, asked, tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
@@ -39,14 +30,6 @@ def test_a_fault_happens_at_most_the_given_number_of_times(times, asked, tmp_pat
     struck = [faults.trigger(Throttled, service="ec2", operation="DescribeVpcs") is not None for _ in range(asked)]
     assert struck == [number < times for number in range(asked)]
     assert faults.has_any(Throttled) == (asked < times)
-
-
-def test_faults_count_separately(both):
-    file, faults = both
-    file.add(DeleteFails(logical_id="A", times=1))
-    file.add(DeleteFails(logical_id="A", times=1))
-    struck = [faults.trigger(DeleteFails, resource_type="AWS::S3::Bucket", logical_id="A") for _ in range(3)]
-    assert [fault is not None for fault in struck] == [True, True, False]
 
 
 def test_a_fault_within_a_block_ends_with_it(both):

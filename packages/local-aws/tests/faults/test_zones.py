@@ -37,13 +37,6 @@ def make(aws, client, subnets):
     return group
 
 
-def test_the_ids_of_zones_are_shuffled(client):
-    zones = client("ec2").describe_availability_zones()["AvailabilityZones"]
-    assert [each["ZoneName"][-1] for each in zones] == list("abcdef")
-    assert sorted(each["ZoneId"] for each in zones) == [f"use1-az{number}" for number in range(1, 7)]
-    assert [each["ZoneId"] for each in zones] != sorted(each["ZoneId"] for each in zones)
-
-
 @pytest.mark.parametrize("kind", ["availability-zone", "availability-zone-id", "region"])
 def test_offerings_are_by_zone_name_zone_id_or_region(kind, client):
     ec2 = client("ec2")

@@ -1,11 +1,9 @@
-import base64
 import itertools
 
 import pytest
 from botocore.exceptions import ClientError
-from shoal_local_aws.faults.kinds import FreePlan, NoCapacity, NotOffered, SilentBoot
+from shoal_local_aws.faults.kinds import FreePlan, NoCapacity, NotOffered
 from tests.local_aws.scaling import Group
-from tests.local_aws.waiting import until
 
 pytestmark = pytest.mark.usefixtures("raised_quotas")
 
@@ -60,17 +58,6 @@ def make(aws, client, subnets):
         each.asg.delete_auto_scaling_group(AutoScalingGroupName=each.name, ForceDelete=True)
 
 
-def test_a_launch_activity_succeeds_when_the_instance_runs(make):
-    group = make()
-    group.scale(1)
-    (instance,) = group.serving_instances(1)
-    (activity,) = group.activities("Successful")
-    assert activity["Description"] == f"Launching a new EC2 instance: {instance['InstanceId']}"
-    assert activity["EndTime"] >= activity["StartTime"]
-    group.scale(0)
-    assert group.activities("Successful")[0]["Description"].startswith("Terminating EC2 instance")
-
-
 @pytest.mark.parametrize(
     "fault",
     [
@@ -94,50 +81,6 @@ def test_a_group_without_capacity_retries_after_an_update(fault, make, aws, mess
     assert len(group.serving(2)) == 2
 
 
-def test_a_group_retries_until_there_is_capacity(make, aws):
-    group = make()
-    with aws.faults.during(NoCapacity()):
-        group.scale(1)
-        assert group.activities("Failed")
-    group.serving(1)
-
-
-def test_the_free_plan_allows_only_its_types(make, aws):
-    group = make(data={"InstanceType": "t3.micro"})
-    with aws.faults.during(FreePlan()):
-        group.scale(1)
-        assert group.types(1) == ["t3.micro"]
-
-
-def test_activities_are_described_in_pages_of_a_hundred_the_newest_first(make, aws):
-    group = make()
-    with aws.faults.during(NoCapacity()):
-        group.scale(1)
-        for _ in range(100):
-            group.update(MaxSize=3)
-        first = group.asg.describe_scaling_activities(AutoScalingGroupName=group.name)
-        rest = group.asg.describe_scaling_activities(AutoScalingGroupName=group.name, NextToken=first["NextToken"])
-    assert len(first["Activities"]) == 100
-    assert rest["Activities"]
-    assert "NextToken" not in rest
-    starts = [activity["StartTime"] for page in (first, rest) for activity in page["Activities"]]
-    assert starts == sorted(starts, reverse=True)
-    group.scale(0)
-    pages = group.asg.get_paginator("describe_scaling_activities")
-    found = pages.paginate(AutoScalingGroupName=group.name, PaginationConfig={"PageSize": 30})
-    identifiers = [activity["ActivityId"] for page in found for activity in page["Activities"]]
-    assert len(identifiers) == len(set(identifiers)) > 100
-
-
-def test_a_group_uses_the_zones_with_capacity(make, aws):
-    group = make()
-    with aws.faults.during(NoCapacity(zone="us-east-1a")):
-        group.scale(2)
-        group.move("a", "b")
-        assert {instance["Placement"]["AvailabilityZone"] for instance in group.serving_instances(2)} == {"us-east-1b"}
-    assert group.described()["AvailabilityZones"] == ["us-east-1a", "us-east-1b"]
-
-
 def test_instances_in_removed_subnets_stay_until_a_replacement_runs(make, aws):
     group = make()
     group.scale(1)
@@ -150,7 +93,7 @@ def test_instances_in_removed_subnets_stay_until_a_replacement_runs(make, aws):
     assert group.zones() == ["c"]
 
 
-def test_spot_instances_are_replaced_and_filtered_by_lifecycle(make, client):
+def test_spot_instances_are_replaced(make):
     group = make(spot=OPTIMIZED)
     group.scale(1)
     (instance,) = group.serving_instances(1)
@@ -163,13 +106,6 @@ def test_spot_instances_are_replaced_and_filtered_by_lifecycle(make, client):
     group.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
     (another,) = group.serving(1)
     assert another != instance["InstanceId"]
-    filters = [
-        {"Name": "instance-lifecycle", "Values": ["spot"]},
-        {"Name": "availability-zone", "Values": ["us-east-1a"]},
-        {"Name": "instance-state-name", "Values": ["running"]},
-    ]
-    found = client("ec2").describe_instances(Filters=filters)["Reservations"]
-    assert [reservation["Instances"][0]["InstanceId"] for reservation in found] == [another]
 
 
 def test_spot_falls_back_to_on_demand_only_by_policy(make, aws, messages):
@@ -193,19 +129,6 @@ def test_spot_instances_spread_over_types_with_capacity(make, aws):
         group.scale(3)
         assert group.types(3) == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
     assert {each["InstanceType"] for each in group.described()["Instances"]} == {"g5.xlarge", "g6.xlarge"}
-
-
-def test_on_demand_instances_have_the_first_type_with_capacity(make, aws):
-    group = make(spot={**OPTIMIZED, "OnDemandBaseCapacity": 2}, types=TYPES)
-    with aws.faults.during(NoCapacity(instance_type="g6e.xlarge", market="on-demand")):
-        group.scale(2)
-        assert group.types(2) == ["g6.xlarge", "g6.xlarge"]
-
-
-def test_a_base_of_on_demand_instances_comes_first(make):
-    group = make(spot={"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0})
-    group.scale(3)
-    assert sorted("InstanceLifecycle" in instance for instance in group.serving_instances(3)) == [False, True, True]
 
 
 def test_a_cluster_placement_group_stays_in_one_zone(make, client, messages):
@@ -243,16 +166,3 @@ def test_the_capacity_moves_into_new_bounds(make):
     group.update(MinSize=0, MaxSize=0)
     assert group.described()["DesiredCapacity"] == 0
     group.serving(0)
-
-
-def test_a_silent_instance_runs_but_its_user_data_does_not(make, aws, client, upload):
-    data = {"UserData": base64.b64encode(b"touch $NODE_ROOT/ready").decode()}
-    group = make(data=data)  # without user_data, because the silent instance never runs it
-    with aws.faults.during(SilentBoot(instance_type="g5.*")):
-        group.scale(1)
-        silent = group.serving(1)[0]
-    group.scale(0)
-    group.scale(1)
-    loud = group.serving(1)[0]
-    until(lambda: (group.root(loud) / "ready").exists())
-    assert "user data ended" not in (aws.folder / "logs" / f"{silent}.log").read_text()

@@ -1,17 +1,10 @@
 import pytest
-from shoal_local_aws.processes import marked_processes
 from tests.local_aws.scaling import Group
-from tests.local_aws.waiting import until
 
 pytestmark = pytest.mark.usefixtures("raised_quotas")
 
 USER_DATA = """#!/bin/bash
-touch $NODE_ROOT/busy.lock
-cat >$NODE_ROOT/beat <<'BEAT'
-while sleep 0.05; do flock -n -x "$NODE_ROOT/busy.lock" true || date >>"$NODE_ROOT/ticks"; done
-BEAT
-setsid bash $NODE_ROOT/beat </dev/null >/dev/null 2>&1 &
-echo $! > $NODE_ROOT/beat.pid
+setsid sleep 1000 &
 touch $NODE_ROOT/ready
 """
 SHARE = 'share=$NODE_ROOT/mnt/share; mkdir -p "$share"; '
@@ -46,16 +39,6 @@ def serve(nodes, server, to):
 
 def mount(nodes, server, client):
     return nodes.execute(client, f'mount -t nfs4 -o hard,nconnect=8 {nodes.address(server)}:/mnt/share "$share"')
-
-
-def test_a_node_mounts_the_export_of_another(nodes, pair):
-    server, client = pair
-    serve(nodes, server, nodes.address(client))
-    assert mount(nodes, server, client) == (0, "", "")
-    nodes.execute(client, 'echo text >"$share/file"')
-    assert nodes.execute(server, 'cat "$share/file"')[1] == "text\n"
-    assert nodes.execute(client, 'findmnt --mountpoint "$share" >/dev/null')[0] == 0
-    assert nodes.execute(server, 'findmnt --mountpoint "$share"')[0] == 1
 
 
 def test_a_mount_hides_the_previous_content(nodes, pair):
@@ -102,17 +85,3 @@ def test_an_invalid_export_is_refused(nodes, pair):
     assert "Failed to stat /nowhere" in nodes.execute(pair[0], "exportfs -o rw '*:/nowhere'")[2]
     assert "not 10.0.0.0/16" in nodes.execute(pair[0], "exportfs -o rw 10.0.0.0/16:/mnt/share")[2]
     assert "Unit httpd not found" in nodes.execute(pair[0], "systemctl start httpd")[2]
-
-
-def test_processes_of_user_data_end_with_their_machine(nodes, pair, aws):
-    node = pair[0]
-    root = nodes.root(node)
-    process = int((root / "beat.pid").read_text())
-    mark = ("NODE_ROOT", str(root))
-    until(lambda: "user data ended with exit code 0" in (aws.folder / "logs" / f"{node}.log").read_text())
-    assert process in marked_processes(*mark)
-    assert not (root / "ticks").exists()
-    waiting = 'exec 9<"$NODE_ROOT/busy.lock"; flock -s 9; until [ -s "$NODE_ROOT/ticks" ]; do sleep 0.05; done'
-    assert nodes.execute(node, waiting)[0] == 0
-    nodes.scale(0)
-    until(lambda: not marked_processes(*mark))

@@ -1,52 +1,5 @@
-import boto3
 import pytest
-from botocore.exceptions import ClientError
-from tests.local_aws.accounts import keys_of
 from tests.local_aws.resources import GROUP, ONE_NODE, SUBNET, VPC, cluster
-from tests.local_aws.stacks import Stacks
-
-
-@pytest.fixture(scope="module")
-def made(client):
-    """Pairs of resources. One resource of each pair has a tag and is in a separate VPC."""
-    ec2 = client("ec2")
-    found = {}
-    for name in ("mine", "other"):
-        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
-        interface = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
-        endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3")["VpcEndpoint"]
-        address = ec2.allocate_address(Domain="vpc")["AllocationId"]
-        instance = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=subnet)["Instances"][0]
-        ids = [interface, endpoint["VpcEndpointId"], address, instance["InstanceId"]]
-        ec2.create_tags(Resources=ids, Tags=[{"Key": "owner", "Value": name}])
-        found[name] = {"vpc": vpc, "ids": ids}
-    return found
-
-
-def listed(client, **arguments):
-    ec2 = client("ec2")
-    instances = ec2.describe_instances(**arguments)["Reservations"]
-    return [
-        *(each["NetworkInterfaceId"] for each in ec2.describe_network_interfaces(**arguments)["NetworkInterfaces"]),
-        *(each["VpcEndpointId"] for each in ec2.describe_vpc_endpoints(**arguments)["VpcEndpoints"]),
-        *(each["AllocationId"] for each in ec2.describe_addresses(**arguments)["Addresses"]),
-        *(each["InstanceId"] for reservation in instances for each in reservation["Instances"]),
-    ]
-
-
-def test_a_filter_returns_only_matching_resources(client, made):
-    assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["mine"]}]) == made["mine"]["ids"]
-    assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["nobody"]}]) == []
-    ec2 = client("ec2")
-    filters = [{"Name": "vpc-id", "Values": [made["other"]["vpc"]]}]
-    found = ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
-    assert [entry["NetworkInterfaceId"] for entry in found] == made["other"]["ids"][:1]
-    stopped = {"Name": "instance-state-name", "Values": ["stopped"]}
-    mine = {"Name": "tag:owner", "Values": ["mine"]}
-    assert ec2.describe_instances(Filters=[mine, stopped])["Reservations"] == []
-    with pytest.raises(ClientError, match="colour"):
-        ec2.describe_addresses(Filters=[{"Name": "colour", "Values": ["red"]}])
 
 
 def test_a_rule_with_two_sources_becomes_two_separate_rules(client):
@@ -117,24 +70,3 @@ def test_rules_added_by_emr_block_the_deletion_of_its_groups(stacks, client):
         ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
         ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
     assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
-
-
-def test_get_azs_returns_zones_with_a_default_subnet_or_all(aws):
-    session = boto3.Session(**keys_of(aws), region_name="eu-west-1")
-    stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint))
-    ec2 = stacks.client("ec2")
-
-    def third_zone_after_deletion(*letters):
-        for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
-            if subnet["AvailabilityZone"][-1] in letters:
-                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
-        third = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::Select": [2, {"Fn::GetAZs": ""}]}}}
-        name = f"zones-without-{''.join(letters)}"
-        if stacks.create(name, {"Topic": third}) != "CREATE_COMPLETE":
-            return stacks.reasons(name)
-        topic = stacks.client("sns").get_topic_attributes(TopicArn=stacks.physical(name, "Topic"))
-        return str(topic["Attributes"]["DisplayName"])
-
-    assert third_zone_after_deletion() == "eu-west-1c"
-    assert "cannot select nonexistent value at index 2" in third_zone_after_deletion("a")
-    assert third_zone_after_deletion("b", "c") == "eu-west-1c"

@@ -83,19 +83,6 @@ def test_a_variable_in_a_resource_is_the_value_of_the_callers_condition_key():
         s3.create_bucket(Bucket="another-one")
 
 
-@pytest.mark.usefixtures("aws")
-def test_the_console_output_of_an_instance_needs_permission_for_this_instance():
-    ec2, tagged = boto3.client("ec2"), {"StringEquals": {"aws:ResourceTag/ours": "yes"}}
-    own = person((["ec2:GetConsoleOutput"], ["arn:aws:ec2:*:*:instance/*"]), **tagged)("ec2")
-    request = {"ImageId": "ami-1", "MinCount": 2, "MaxCount": 2}
-    ours, other = (each["InstanceId"] for each in ec2.run_instances(**request)["Instances"])
-    ec2.create_tags(Resources=[ours], Tags=[{"Key": "ours", "Value": "yes"}])
-    assert own.get_console_output(InstanceId=ours)["InstanceId"] == ours
-    with pytest.raises(ClientError, match="UnauthorizedOperation"):
-        own.get_console_output(InstanceId=other)
-    ec2.terminate_instances(InstanceIds=[ours, other])
-
-
 def test_passing_a_role_needs_permission(aws):
     run = (["elasticmapreduce:*"], ["*"])
     with pytest.raises(ClientError, match=r"iam:PassRole|AccessDenied"):
@@ -134,11 +121,6 @@ def test_an_image_by_parameter_needs_permission_to_read_it(image, arn):
         (":image/*", {"ec2:Owner": ACCOUNT}, {}),
         ("subnet/*", {"aws:ResourceTag/ours": "yes"}, {}),
         ("security-group/*", {"aws:ResourceTag/ours": "yes"}, {"SecurityGroupIds": ["sg-00000001"]}),
-        (
-            ":snapshot/*",
-            {"ec2:Owner": "amazon"},
-            {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"SnapshotId": "snap-1"}}]},
-        ),
     ],
 )
 def test_each_resource_of_a_launch_needs_permission_with_the_condition_keys_of_its_type(resource, condition, asked):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from shoal_local_aws.emulator_error import EmulatorError
-from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, PatchPoint
+from shoal_local_aws.seams.lookup import WRITTEN_FOR, MinistackModule, Operations
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,9 +28,7 @@ def importing(seam, before):
     ("seam", "module", "name"),
     [
         ("emr", "services.emr", "_make_step"),
-        ("ec2", "services.ec2", "_subnets"),
         ("cloudformation", "services.cloudformation.handlers", "_delete_stack_async"),
-        ("routing", "core.router", "SERVICE_PATTERNS"),
     ],
 )
 def test_a_missing_name_fails_the_import_with_its_name(seam, module, name, messages):
@@ -43,19 +41,6 @@ def test_wrapping_a_missing_operation_names_it(messages):
     operations = Operations(MinistackModule("services.emr"), "_HANDLERS")
     with messages.raises(EmulatorError):
         operations.wrap("RunJobFlows", lambda operation: operation)
-
-
-def test_a_patch_point_is_replaced_in_all_its_modules():
-    stacks, handlers = (MinistackModule(f"services.cloudformation.{name}") for name in ("stacks", "handlers"))
-    seam = PatchPoint("_delete_stack_async", stacks, handlers)
-    before = seam.now
-    try:
-        seam.put("another")
-        assert stacks.take("_delete_stack_async") == handlers.take("_delete_stack_async") == seam.now == "another"
-    finally:
-        seam.put(before)
-    with pytest.raises(EmulatorError, match=r"services\.emr\._delete_stack_async"):
-        PatchPoint("_delete_stack_async", stacks, MinistackModule("services.emr"))
 
 
 def test_the_pinned_ministack_version_is_installed():

@@ -5,7 +5,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shoal_local_aws.hadoop.tasks import (
+from shoal_local_aws.hadoop.attempts import (
     AttemptControl,
     HadoopTask,
     KilledError,
@@ -13,7 +13,6 @@ from shoal_local_aws.hadoop.tasks import (
     java_hash,
     merge_sorted,
     run_attempt,
-    split_arguments,
 )
 
 
@@ -23,18 +22,6 @@ from shoal_local_aws.hadoop.tasks import (
 )
 def test_the_hash_is_javas(key, value):
     assert java_hash(key) == value
-
-
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("python3 job.py --mapper", ["python3", "job.py", "--mapper"]),
-        ("sed -e 's/ /\\n/g'", ["sed", "-e", "s/ /\\n/g"]),
-        ("a \"b 'c' d\"  e", ["a", "b 'c' d", "e"]),
-    ],
-)
-def test_a_command_is_split_at_spaces_and_quotes(command, words):
-    assert split_arguments(command) == words
 
 
 @given(
@@ -89,46 +76,9 @@ def test_a_line_of_output_ends_at_any_newline_and_has_a_tab(code, output, proces
     assert process.run(code, []) == [output]
 
 
-def test_equal_keys_are_in_one_partition(process):
-    code = "import sys\nfor line in sys.stdin: print(line.strip(), 1, sep='\\t')"
-    outputs = process.run(code, [b"a\nb\nc\n", b"a\nb\nd\n"], partitions=3)
-    for key in (b"a", b"b"):
-        assert sorted(output.count(key + b"\t1\n") for output in outputs) == [0, 0, 2]
-
-
 def test_a_process_that_leaves_input_unread_fails(process):
     with pytest.raises(TaskError, match="left input unread"):
         process.run("pass", [b"x" * 1000] * 1000)
-
-
-def test_the_output_of_a_failed_process_is_only_in_its_log(process):
-    with pytest.raises(TaskError, match=r"^subprocess failed with code 3$"):
-        process.run("import sys; print('no such word', file=sys.stderr); sys.exit(3)", [])
-    assert process.log.read_text() == "no such word\n"
-
-
-def test_a_task_finds_shipped_files_or_names_a_missing_program(tmp_path):
-    (tmp_path / "words").write_text("hello")
-
-    def run(command):
-        shipped, folder = {"stopwords.txt": tmp_path / "words"}, tmp_path / command.replace(" ", "-")
-        folder.mkdir()
-        task = HadoopTask(name="task_1_m_000000", command=command, environment={"PATH": "/bin"}, shipped=shipped)
-        run_attempt(task, folder / "work", folder / "log", iter([]), [folder / "out"], AttemptControl())
-        return (folder / "out").read_bytes()
-
-    assert run("cat stopwords.txt") == b"hello\t\n"
-    with pytest.raises(TaskError, match="no-such-program"):
-        run("no-such-program")
-
-
-def test_the_order_of_a_keys_values_is_random(tmp_path):
-    paths = [tmp_path / str(number) for number in range(4)]
-    for number, path in enumerate(paths):
-        path.write_bytes(f"a\t{3 - number}x\na\t{number}\n".encode())
-    orders = {b"".join(merge_sorted(paths, tmp_path, random.Random(seed))) for seed in range(20)}
-    assert len(orders) > 4
-    assert len({tuple(sorted(order.splitlines())) for order in orders}) == 1
 
 
 def test_a_killed_attempt_ends_with_its_children(process):
