@@ -79,7 +79,8 @@ def test_the_default_batch_size_depends_on_the_model_and_its_texts(options, size
         ("cpu", {"model": "linear", "buckets": 9}, 19),
     ],
 )
-def test_the_default_batch_size_depends_on_the_device_and_the_training_rows(texts, device, options, batch):
+def test_the_default_batch_size_depends_on_the_device_and_the_training_rows(texts, device, options, batch, monkeypatch):
+    monkeypatch.setattr(task, "FEW_ROWS", 0)
     ranks = SimpleNamespace(device=torch.device(device))
     config = configured({"data": texts, "output": texts.parent, **options})
     assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch

@@ -29,7 +29,7 @@ ratios of row counts."""
 
 
 def calibrate(
-    loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD
+    loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD, is_scaled: bool = False
 ) -> tuple[Loss, str | None]:
     """Return `loss` with a temperature and a threshold that fit the validation rows.
 
@@ -37,13 +37,16 @@ def calibrate(
     (None). `logits` (n, classes), `labels` (n,): the logits and the labels of the validation rows. The temperature of
     `loss` is the argument `usual` of `fit_temperature`. The temperature of an `mse` loss is not changed, because its
     outputs are not odds. For two classes, the threshold is the best one for `metric`; if `metric` is accuracy, the
-    threshold is not changed.
+    threshold is not changed. `is_scaled`: the model itself has fitted the scale of its outputs (strength.py), so the
+    temperature is not changed either.
     """
+    if is_scaled and metric == ACCURACY:
+        return loss, None
     if len(labels) == 0 or bool((labels == labels[0]).all()):
         return loss, "probabilities are not calibrated, because the validation rows do not contain two or more classes"
     fitted = (
         loss
-        if loss.kind == MSE
+        if is_scaled or loss.kind == MSE
         else replace(loss, temperature=fit_temperature(logits, labels, loss.temperature, spread))
     )
     if metric != ACCURACY and loss.classes == 2:

@@ -59,6 +59,8 @@ class WeightedNgrams(NamedTuple):
     ratios: npt.NDArray[np.float32]
     longest: int
     """Number of words in the longest row in which the n-grams were counted."""
+    strength: float = 1.0
+    """Factor of the outputs' distance from the class frequencies (strength.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)

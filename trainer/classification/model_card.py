@@ -19,7 +19,7 @@ _CARD = """\
 | model | `{name}`: {settings} |
 | classes | {classes} |
 | loss | {loss} |
-| temperature | {temperature:.4g}; the logits are divided by it before they are converted to probabilities |
+{strength}| temperature | {temperature:.4g}; the logits are divided by it before they are converted to probabilities |
 | label | {label} |
 | words | rule `{rule}` (docs/reference/dataset.md); a vocabulary of {words:,} words, without {stopwords:,} stopwords |
 | length of a text | {length} |
@@ -38,6 +38,10 @@ The model was not measured on texts of a different kind, time or language. {cali
 decide anything about a person.
 """
 
+_STRENGTH = """\
+| strength | {:.4g}; the outputs' distance from the class frequencies is multiplied by it |
+"""
+
 _ONNX_SECTION = f"""
 `{PROGRAM}` labels texts without Shoal and PyTorch: `pip install -r {REQUIREMENTS}`, `python {PROGRAM} < texts.txt`.
 
@@ -54,10 +58,12 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
     label = "the most probable class"
     if not model.classes:
         label = f"1 if the probability of `positive` is above the threshold {model.loss.threshold!r}, otherwise 0"
+    strength = round(float(model.classifier.strength), 2) if model.classifier.fits_strength else None
     length = "all words" if model.row_length is None else f"the first {model.row_length:,} words that are not left out"
     calibration = "Only the order of the probabilities has a meaning, because the loss was the rating's squared error."
     if model.loss.kind != "mse":
-        how = "were not calibrated" if model.loss.temperature == 1 else "were calibrated on texts like the dataset's"
+        is_calibrated = model.loss.temperature != 1 or strength not in (None, 1)
+        how = "were calibrated on texts like the dataset's" if is_calibrated else "were not calibrated"
         calibration = f"The probabilities {how}."
     card = _CARD.format(
         named=f": {', '.join(classes)}" if len(classes) <= _CLASSES_NAMED else f" in {len(classes):,} classes",
@@ -65,6 +71,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
         settings=", ".join(f"{name} {value}" for name, value in model.settings.items()),
         classes=", ".join(f"{label} {name}" for label, name in enumerate(classes)),
         loss=model.loss.kind,
+        strength="" if strength is None else _STRENGTH.format(strength),
         temperature=model.loss.temperature,
         label=label,
         words=len(model.ids),

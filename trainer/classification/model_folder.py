@@ -1,6 +1,6 @@
 """Model folder of a classifier. Training and `shoal export` write it, and `shoal predict` reads it.
 
-- `model.safetensors`: the weights
+- `model.safetensors`: the weights, and tensors of the vocabulary that would be slow to compute
 - `config.json`: the description of the model and its training data (`_config`), with the sizes and digests of the other
   files
 - `vocabulary.txt`: one word per line, in the order of the ids, which start at 2
@@ -58,11 +58,13 @@ from trainer.output.run_files import (
 )
 from trainer.registry import WORD_MODELS
 
-FORMAT = 5
+FORMAT = 6
 READ = (WEIGHTS, VOCABULARY, MEASURES)
 """Files that are read for every model, in addition to `config.json`."""
 ONNX_RUNTIME = "1.32.0"
 """Version of ONNX Runtime with which `predict.py` was tested."""
+_OF_VOCABULARY = "vocabulary."
+"""Prefix of the names of a classifier's `vocabulary_tensors` in the file of weights."""
 _ORIGIN = ("dataset", "rating_steps", "rating_fraction")
 """Fields of a model's `about` that are stored in `config.json`. Its other fields are stored in `measures.json`."""
 
@@ -74,7 +76,12 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
     """
     try:
         with replaced_folder(folder) as new:
-            state = {name: tensor.cpu().contiguous() for name, tensor in model.classifier.state_dict().items()}
+            of_vocabulary = model.classifier.vocabulary_tensors()
+            tensors = {
+                **model.classifier.state_dict(),
+                **{f"{_OF_VOCABULARY}{name}": tensor for name, tensor in of_vocabulary.items()},
+            }
+            state = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
             save_file(state, new / WEIGHTS, metadata={"format": "pt"})
             (new / VOCABULARY).write_text("".join(f"{word}\n" for word in model.ids), "utf-8")
             shutil.copymode(new / VOCABULARY, new / WEIGHTS)  # safetensors makes the file readable only for its owner
@@ -143,10 +150,12 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
             "about": {**config.get("data", {}), **parse_json_object(read_regular(folder / MEASURES, DOCUMENT_BYTES))},
         }
         with safe_open(folder / WEIGHTS, framework="pt") as opened:
-            names = opened.keys()
+            stored = [name for name in opened.keys() if name.startswith(_OF_VOCABULARY)]  # noqa: SIM118
+            names = sorted({*opened.keys()} - {*stored})
             numbers = sum(prod(opened.get_slice(name).get_shape()) for name in names)
             model = build_unfilled(content, numbers)
-            return load_weights(model, {name: opened.get_tensor(name) for name in names})
+            of_vocabulary = {name.removeprefix(_OF_VOCABULARY): opened.get_tensor(name) for name in stored}
+            return load_weights(model, {name: opened.get_tensor(name) for name in names}, of_vocabulary)
     except OSError as error:
         raise TrainingError(f"cannot read {shown}: {error.strerror or error}") from error
     except MemoryError:

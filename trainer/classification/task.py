@@ -30,6 +30,7 @@ from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import RaggedRows, Rows, WordDropout
 from trainer.classification.selection import block_scores, folds
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
+from trainer.classification.strength import FEW_ROWS, base_outputs, fold_strength
 from trainer.classification.trained_model import TrainedModel
 from trainer.clock import ROWS, StepTimer
 from trainer.computing import dropout, precision
@@ -60,7 +61,14 @@ class Classification(Task[TextData]):
         rows = data.training
         size = RunSize(on_gpus=ranks.device.type != "cpu", rows=len(rows), words=float(rows.lengths.mean()))
         loss = _loss(config, data)
-        config, data = models.kind(config.model).fit_settings(config.with_step_rows(size), data, loss)
+        unfitted = config.with_step_rows(size)
+        config, data = models.kind(config.model).fit_settings(unfitted, data, loss)
+        if data.ngrams and len(rows) < FEW_ROWS:
+            strength, batch = 1.0, config.batch_for(ranks.world_size)
+            with ranks.agreement(loading=True):
+                if ranks.is_first:
+                    strength = fold_strength(unfitted, data, loss, batch=batch, device=ranks.device)
+            data = replace(data, ngrams=data.ngrams._replace(strength=ranks.broadcast(strength)))
         if config.embeddings is None:
             return config, data, []
         columns, notes = config.embedding, []
@@ -77,8 +85,10 @@ class Classification(Task[TextData]):
         self._loss = _loss(config, data)
         self._notes: list[str] = []
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
+        self._has_strength = self.model.fits_strength and len(data.training) < FEW_ROWS
         if data.ngrams:
-            self.model.set_ngrams(data.ngrams, self._loss.constant_outputs(data.training.labels, data.training.ratings))
+            constant = self._loss.constant_outputs(data.training.labels, data.training.ratings)
+            self.model.set_ngrams(data.ngrams, constant, base_outputs(config, self._loss, data.training))
         self.model.set_vocabulary(data.vocabulary)
         if data.start:
             set_start_vectors(self.model.word_vectors, data.start)
@@ -150,7 +160,7 @@ class Classification(Task[TextData]):
         validation = self._validation_logits(split, stop)
         if validation is None:
             return False
-        fitted, note = calibrate(self._loss, *validation, self._config.metric)
+        fitted, note = calibrate(self._loss, *validation, self._config.metric, is_scaled=self._has_strength)
         # All ranks use the values of the first rank, because results of different processors can differ slightly.
         temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
         self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
@@ -200,7 +210,8 @@ class Classification(Task[TextData]):
         return self._notes
 
     def summary_settings(self) -> dict[str, Any]:
-        return {"precision": self.precision, "positive_weight": self._loss.positive_weight}
+        strength = round(float(self.model.strength), 2) if self._has_strength else None
+        return {"precision": self.precision, "positive_weight": self._loss.positive_weight, "strength": strength}
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         data = self._data

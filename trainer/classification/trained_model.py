@@ -119,14 +119,19 @@ def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     )
 
 
-def load_weights(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
+def load_weights(
+    model: TrainedModel, state: Mapping[str, Tensor], of_vocabulary: Mapping[str, Tensor] | None = None
+) -> TrainedModel:
     """Load weights into a model from `build_unfilled`, and return the model, ready for prediction.
 
-    Raises DamagedError if the weights do not fit the model.
+    `of_vocabulary`: the model's `vocabulary_tensors`, if they are stored. Raises DamagedError or ValueError if the
+    tensors do not fit the model.
     """
     archive.require_tensors(state, model.classifier.state_dict())
+    if of_vocabulary is not None and of_vocabulary.keys() != model.classifier.vocabulary_tensors().keys():
+        raise DamagedError("its tensors of the vocabulary do not match the model that it describes")
     model.classifier.load_state_dict(state)
-    model.classifier.set_vocabulary(list(model.ids))
+    model.classifier.set_vocabulary(list(model.ids), of_vocabulary)
     model.classifier.eval()
     return model
 

@@ -73,6 +73,9 @@ class WholeRun(TypedDict, total=False):
     """Precision of the computation, such as `bfloat16`."""
     positive_weight: float
     """Weight of positive rows in the loss; 1 for more than two classes."""
+    strength: float | None
+    """Factor of the outputs' distance from the class frequencies, which `linear` chooses on fewer than 2,000 training
+    rows; 0 is a constant model. Otherwise null."""
     digest: str
     """Digest of the dataset."""
 

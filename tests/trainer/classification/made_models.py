@@ -58,9 +58,8 @@ def random_linear(words: tuple[str, ...], *, classes: tuple[str, ...] = ()) -> T
     config = configured({**places, "model": "linear", **sizes})
     settings = config.model_settings("linear", words=2 + len(words), outputs=loss.outputs)
     classifier = models.build("linear", settings)
-    classifier.set_ngrams(
-        found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), torch.full((loss.outputs,), 0.3)
-    )
+    constant = torch.full((loss.outputs,), 0.3)
+    classifier.set_ngrams(found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), constant, constant)
     classifier.set_vocabulary(words)
     torch.nn.init.normal_(classifier.sparse_tables[0][1:])
     return _trained("linear", settings, classifier, loss, words, classes=classes)

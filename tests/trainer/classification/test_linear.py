@@ -91,7 +91,7 @@ def ngrams_of(texts: Sequence[tuple[Sequence[int], int]], **how: int) -> Weighte
 
 @given(texts=TEXTS)
 def test_ratios_of_ngrams_equal_those_of_the_plain_implementation(texts):
-    keys, ratios, longest = ngrams_of(texts)
+    keys, ratios, longest, _ = ngrams_of(texts)
     words, characters = ([([*keys_of(text)], label) for text, label in texts] for keys_of in (ngram_keys, char_keys))
     expected = plain_ratios(words) | plain_ratios(characters)
     assert longest == max(len(text) for text, _ in texts)
@@ -125,7 +125,7 @@ def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNg
     model = models.build("linear", settings)
     numbers = sum(each.numel() for each in model.state_dict().values())
     assert numbers == models.kind("linear").count_weights(settings)
-    model.set_ngrams(found, torch.zeros(2))
+    model.set_ngrams(found, torch.zeros(2), torch.zeros(2))
     model.set_vocabulary(WORDS)
     torch.manual_seed(0)
     with torch.no_grad():
@@ -168,13 +168,53 @@ def test_a_text_without_a_known_ngram_has_an_output_of_its_limited_length_and_no
 def test_a_new_model_has_the_same_output_for_every_text_and_a_restored_model_its_ngrams():
     model, ngrams = made([([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)])
     again = Linear(**SETTINGS, buckets=len(model.keys))
-    again.set_ngrams(ngrams, torch.tensor([-0.5, 0.25]))
+    again.set_ngrams(ngrams, torch.tensor([-0.5, 0.25]), torch.zeros(2))
     again.set_vocabulary(WORDS)
     rows = torch.tensor([2, 3, 4, 5, 1], dtype=torch.int32), torch.tensor([3, 2])
     assert again(*rows).tolist() == [[-0.5, 0.25]] * 2
     again.load_state_dict(model.state_dict())
     with torch.inference_mode():
         torch.testing.assert_close(again(*rows), model(*rows))
+
+
+def test_strength_shrinks_the_outputs_except_in_training():
+    model, ngrams = made([([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)])
+    base = torch.tensor([-0.5, 0.25])
+    shrunk = Linear(**SETTINGS, buckets=len(model.keys))
+    shrunk.set_ngrams(ngrams._replace(strength=0.2), base, base)
+    shrunk.set_vocabulary(WORDS)
+    shrunk.load_state_dict({**shrunk.state_dict(), "weights": model.weights.detach()})
+    rows = torch.tensor([2, 3, 4, 5, 1], dtype=torch.int32), torch.tensor([3, 2])
+    with torch.inference_mode():
+        trained, evaluated = shrunk(*rows), shrunk.eval()(*rows)
+    assert (trained - base).abs().min() > 0.01
+    torch.testing.assert_close(evaluated, base + 0.2 * (trained - base))
+
+
+HARMS = {
+    "too few rows": ("rows", lambda rows: rows[:-1]),
+    "a row that is too large": ("rows", lambda rows: rows + 1000),
+    "negative rows": ("rows", lambda rows: rows - 1),
+    "rows of another type": ("rows", lambda rows: rows.long()),
+    "two dimensions": ("rows", lambda rows: rows[None]),
+    "descending starts": ("starts", lambda starts: starts.flip(0)),
+    "no rows of a word": ("starts", lambda starts: torch.cat([starts[:1], starts[:-2], starts[-1:]])),
+    "starts of another vocabulary": ("starts", lambda starts: starts[1:]),
+    "a word's row that is too large": ("own", lambda own: own + 1000),
+    "a negative row of a word": ("own", lambda own: own - 1),
+    "hashes of another vocabulary": ("hashes", lambda hashes: hashes[1:]),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_stored_tensors_of_the_vocabulary_are_used_unless_they_are_damaged(harm, messages):
+    model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)])
+    stored = {name: tensor.clone() for name, tensor in model.vocabulary_tensors().items()}
+    model.set_vocabulary(WORDS, stored)
+    assert all(tensor is stored[name] for name, tensor in model.vocabulary_tensors().items())
+    name, change = harm
+    with messages.raises(ValueError):
+        model.set_vocabulary(WORDS, {**stored, name: change(stored[name])})
 
 
 def test_setting_the_vocabulary_is_fast_before_ngrams_are_set():

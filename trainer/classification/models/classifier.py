@@ -19,6 +19,10 @@ class Classifier(nn.Module, ABC):
 
     reads_whole_texts = False
     """True if `forward` takes the concatenated words (t,) of all rows instead of padded rows (rows, width)."""
+    fits_strength = False
+    """True if the model has a strength, which is chosen on few training rows (strength.py)."""
+    strength: Tensor
+    """Factor () of the outputs' distance from the class frequencies, if `fits_strength`."""
     precision = torch.float32
     """Precision in which torch.autocast computes the layers. The data type of the weights does not change."""
 
@@ -59,15 +63,23 @@ class Classifier(nn.Module, ABC):
         """Table into which `--embeddings` writes pretrained vectors. Its first rows are those of the word ids."""
         raise NotImplementedError
 
-    def set_ngrams(self, ngrams: WeightedNgrams, constant: Tensor) -> None:
+    def set_ngrams(self, ngrams: WeightedNgrams, constant: Tensor, base: Tensor) -> None:
         """Set the n-grams from `fit_settings`, and initialise the model so that every text has the outputs `constant`.
 
-        `constant` (outputs,). In a new run, this method is called before `set_vocabulary`.
+        `constant` (outputs,). `base` (outputs,): the outputs of strength 0. In a new run, this method is called before
+        `set_vocabulary`.
         """
         raise NotImplementedError
 
-    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
-        """Set the words of the ids from FIRST_WORD on, if the model needs them. Must be called before `forward`."""
+    def set_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor] | None = None) -> None:
+        """Set the words of the ids from FIRST_WORD on, if the model needs them. Must be called before `forward`.
+
+        `stored`: the `vocabulary_tensors` from a model file, which are then not computed again.
+        """
+
+    def vocabulary_tensors(self) -> dict[str, Tensor]:
+        """Return tensors that a model file has, because `set_vocabulary` would compute them slowly."""
+        return {}
 
     def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:  # noqa: ARG002
         """Return a function that computes the gradients of `loss` for these rows without autograd.

@@ -10,6 +10,8 @@ The bias is initialised to the class frequencies, and the number of words in a t
 weights of all n-grams would learn that one class is more frequent, and texts with more n-grams would seem to belong to
 this class.
 
+On few training rows, the outputs are shrunk towards the class frequencies, except in training (strength.py).
+
 `fit_ngrams` selects n-grams that occur at least twice. A key of 54 bits represents each n-gram. Do not hash n-grams to
 fewer buckets: most n-grams of a new text are unseen, and would share weights with known n-grams.
 """
@@ -73,6 +75,8 @@ class Linear(Classifier):
     """
 
     reads_whole_texts = True
+    fits_strength = True
+    shift: Tensor
     keys: Tensor
     ratios: Tensor
     longest: Tensor
@@ -98,6 +102,8 @@ class Linear(Classifier):
         self.register_buffer("keys", torch.full((buckets,), torch.iinfo(torch.int64).max))
         self.register_buffer("ratios", torch.zeros(buckets, 1))
         self.register_buffer("longest", torch.ones((), dtype=torch.int64))
+        self.register_buffer("strength", torch.ones(()))
+        self.register_buffer("shift", torch.zeros(outputs))
         for name, kind, size in (("hashes", torch.int64, words), ("own", torch.int32, words)):
             self.register_buffer(name, torch.zeros(size, dtype=kind), persistent=False)
         self.register_buffer("firsts", torch.zeros(0, dtype=torch.int32), persistent=False)
@@ -107,8 +113,8 @@ class Linear(Classifier):
 
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
-        """Return how many numbers the model's state contains: weights, keys and ratios of n-grams, and `longest`."""
-        return int(settings["buckets"] * (settings["outputs"] + 2) + 2 * settings["outputs"] + 1)
+        """Return how many numbers the model's state contains: weights, keys, ratios of n-grams, and smaller tensors."""
+        return int(settings["buckets"] * (settings["outputs"] + 2) + 3 * settings["outputs"] + 2)
 
     @classmethod
     def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:
@@ -129,22 +135,46 @@ class Linear(Classifier):
     def row_rates(self) -> tuple[Tensor, ...]:
         return (self.ratios,)
 
-    def set_ngrams(self, ngrams: WeightedNgrams, constant: Tensor) -> None:
-        """Set the n-grams and the initial outputs. `self.keys` must have an entry for each n-gram.
-
-        `constant` (outputs,): the outputs for every text before the first step.
-        """
+    def set_ngrams(self, ngrams: WeightedNgrams, constant: Tensor, base: Tensor) -> None:
+        """Set the n-grams and the initial outputs. `self.keys` must have an entry for each n-gram."""
         self.bias.data.copy_(constant)
+        self.strength.fill_(ngrams.strength)
+        self.shift.copy_((1 - ngrams.strength) * base)
         self.longest.fill_(ngrams.longest)
         self.keys[: len(ngrams.keys)] = torch.from_numpy(ngrams.keys)
         self.ratios[: len(ngrams.keys), 0] = torch.from_numpy(ngrams.ratios)
 
-    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
+    def set_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor] | None = None) -> None:
         self._vocabulary = vocabulary
-        device = self.keys.device
         self._index_keys()
-        self.hashes = word_hashes(vocabulary).to(device)
+        self.squares = self.ratios.square()
+        if stored:
+            self._set_stored(stored)
+            return
+        self.hashes = word_hashes(vocabulary).to(self.keys.device)
         self.own = self._rows_of(_keys(self.hashes))
+        self.rows, self.starts = self._char_rows(vocabulary)
+
+    def vocabulary_tensors(self) -> dict[str, Tensor]:
+        return {name: getattr(self, name) for name in ("hashes", "own", "rows", "starts")}
+
+    def _set_stored(self, stored: Mapping[str, Tensor]) -> None:
+        """Set the `vocabulary_tensors` of a model file. Raises ValueError if `forward` could read outside of them."""
+        hashes, own, rows, starts = stored["hashes"], stored["own"], stored["rows"], stored["starts"]
+        if (
+            [each.dtype for each in (hashes, own, rows, starts)] != [torch.int64, torch.int32, torch.int32, torch.int64]
+            or (hashes.shape, own.shape, starts.shape) != (self.hashes.shape, self.own.shape, self.starts.shape)
+            or rows.dim() != 1
+            or (int(starts[0]), int(starts[-1])) != (0, len(rows))
+            or bool((starts.diff() < 1).any())
+            or not 0 <= min(int(own.min()), int(rows.min())) <= max(int(own.max()), int(rows.max())) < len(self.keys)
+        ):
+            raise ValueError("its tensors of the vocabulary do not match its vocabulary and its n-grams")
+        self.hashes, self.own, self.rows, self.starts = hashes, own, rows, starts
+
+    def _char_rows(self, vocabulary: Sequence[str]) -> WordRows:
+        """Return row 0 and the rows of the character n-grams of each word id."""
+        device = self.keys.device
         rows, counts = [torch.zeros(FIRST_WORD, dtype=torch.int32)], [torch.ones(FIRST_WORD, dtype=torch.int64)]
         for begin in range(0, len(vocabulary), _BLOCK):
             keys, numbers = _char_keys(vocabulary[begin : begin + _BLOCK], self._lengths)
@@ -155,9 +185,7 @@ class Linear(Classifier):
                 torch.cat([indices.new_zeros(len(numbers)), indices[indices > 0]])[word_of.argsort(stable=True)]
             )
             counts.append(torch.bincount(word_of, minlength=len(numbers)))
-        self.rows = torch.cat(rows).to(device)
-        self.starts = pad(torch.cat(counts).cumsum(0), (1, 0)).to(device)
-        self.squares = self.ratios.square()
+        return WordRows(torch.cat(rows).to(device), pad(torch.cat(counts).cumsum(0), (1, 0)).to(device))
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         result = super().load_state_dict(*args, **kwargs)
@@ -188,7 +216,8 @@ class Linear(Classifier):
         decide its class.
         """
         number = 2 * ((lengths[:, None].minimum(self.longest).to(self.bias.dtype) / _WORDS).sqrt() - 1)
-        return self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
+        outputs = self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
+        return outputs if self.training else self.shift + self.strength * outputs
 
     def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
         """Return each text's sum of n-gram weights (n, outputs), divided by the length of the text's vector of
@@ -246,11 +275,11 @@ class Linear(Classifier):
     def _index_keys(self) -> None:
         bits = max(2, len(self.keys).bit_length())
         self._shift = 64 - bits
-        half, device = 1 << (bits - 1), self.keys.device
-        starts = torch.arange(-half, half, device=device) << self._shift
-        self.firsts = torch.searchsorted(self.keys, starts).clamp(max=len(self.keys) - 1).int()
+        counts = torch.bincount((self.keys >> self._shift) + (1 << (bits - 1)), minlength=1 << bits)
+        self.firsts = (counts.cumsum(0) - counts).clamp(max=len(self.keys) - 1).int()
         real = self.keys[self.keys < torch.iinfo(torch.int64).max]  # empty before a checkpoint is loaded
-        self._alike = int(torch.bincount((real >> self._shift) + half, minlength=1).max())
+        counts[-1] -= len(self.keys) - len(real)
+        self._alike = int(counts.max())
         if self._alike > _MOST_ALIKE or bool((real[1:] < real[:-1]).any()):
             raise ValueError("its n-grams are not in the order of their hashes")
 
