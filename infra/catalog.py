@@ -7,7 +7,7 @@ a type. A retired type keeps its last price, because the tables of the reference
 import datetime
 import difflib
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,16 +26,13 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-_CAPABILITY = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability")
-
-
 class Gpu(_Entry):
     """The GPUs of an instance type, which are all of the same kind."""
 
     name: str
     count: int = Field(ge=1)
     memory: float = Field(gt=0, description="memory of one GPU in GiB")
-    capability: str = _CAPABILITY
+    capability: str = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability")
     tflops: float = Field(gt=0, description="32-bit TFLOPS of one GPU, from NVIDIA's data sheet")
 
 
@@ -69,20 +66,6 @@ class InstanceType(_Entry):
     retired: Retired | None = None
 
 
-class TorchBuild(_Entry):
-    """Published PyTorch build, which supports GPUs with compute capabilities from `lowest` to `highest`, both
-    included."""
-
-    torch: str
-    cuda: str
-    lowest: str = _CAPABILITY
-    highest: str = _CAPABILITY
-
-    def supports(self, capability: str) -> bool:
-        """Return whether the build runs on GPUs of this compute capability."""
-        return _order(self.lowest) <= _order(capability) <= _order(self.highest)
-
-
 class Image(_Entry):
     """AWS machine image for GPU nodes. The Systems Manager parameter `parameter` contains the ID of its newest build.
     The name of a build is `title` and a date."""
@@ -91,15 +74,13 @@ class Image(_Entry):
     title: str
     parameter: str
     torch: str
-    cuda: str
     support_ends: datetime.date = Field(description="last day on which AWS patches images with this PyTorch")
 
 
 class Catalog(_Entry):
-    """Catalogue: instance types and machine images by name, and PyTorch builds with the newest build first."""
+    """Catalogue: instance types and machine images by name."""
 
     types: Mapping[str, InstanceType]
-    builds: tuple[TorchBuild, ...] = Field(strict=False)
     images: Mapping[str, Image]
 
 
@@ -168,12 +149,6 @@ def similar(name: str, usable: Sequence[str]) -> str:
     return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
 
 
-def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
-    """Return the PyTorch builds that support all of these compute capabilities, the newest first."""
-    needed = list(capabilities)
-    return [build for build in catalog().builds if all(map(build.supports, needed))]
-
-
 def image_of(name: str) -> Image:
     """Return the machine image for training on an instance type.
 
@@ -207,8 +182,3 @@ def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
             own["retired"] = {"since": row["retired"], "successor": row["successors"][size]}
         shape = {"vcpu": vcpu, "memory": memory, "network": network}
         yield {"name": f"{family}.{size}", **shape, **own, "runs_emr": not more}
-
-
-def _order(capability: str) -> tuple[int, ...]:
-    """Return a sort key that places 10.0 after 9.0."""
-    return tuple(map(int, capability.split(".")))
