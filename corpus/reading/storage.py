@@ -175,10 +175,10 @@ def remove_files(folder: str) -> None:
     with s3.explained_errors(folder, "delete"):
         refused = list(s3.delete_below(s3.client(), place))
     if refused:
-        first = S3Path(place.bucket, refused[0]["Key"])
+        first, reason = S3Path(place.bucket, refused[0]["Key"]), refused[0]["Message"]
         raise DataError(
-            f"S3 did not delete {plural(len(refused), 'object')} below {folder}, such as {first} ({refused[0]['Message']}); "
-            "delete the rest yourself"
+            f"S3 did not delete {plural(len(refused), 'object')} below {folder}, such as {first} ({reason}); delete "
+            "the rest yourself"
         )
 
 

@@ -194,8 +194,8 @@ def check_template(
         # Rule: The subnets of a group exist. Source: hashicorp/terraform#471.
         if subnet not in ec2.subnets:
             raise RefusedError("ValidationError", f"The subnet ID '{subnet}' does not exist")
-        # Rule: Security groups are in the VPC of the subnets. Source: mludvig/aws-ethereum-miner#12.
         groups_of = {ec2.security_groups[each]["VpcId"] for each in security_groups if each in ec2.security_groups}
+        # Rule: Security groups are in the VPC of the subnets. Source: mludvig/aws-ethereum-miner#12.
         if groups_of - {ec2.subnets[subnet]["VpcId"]}:
             raise RefusedError(
                 "ValidationError",
