@@ -9,15 +9,15 @@ import difflib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from infra import price_lists as plain
 from infra.topology_error import TopologyError
 
-PRICES = plain.PRICES
+PRICES = Path(__file__).with_name("prices")
+"""Folder of the price lists, one file for each region."""
 _FILE = Path(__file__).with_name("catalog.yaml")
 _HOURS_A_MONTH = 730  # AWS divides monthly prices by this number to compute hourly prices
 
@@ -84,8 +84,53 @@ class Catalog(_Entry):
     images: Mapping[str, Image]
 
 
-class PriceList(plain.PriceList):
-    """Price list of a region, valid from `date`. Its errors name the command that downloads a missing price."""
+class Prices(_Entry):
+    """Prices in dollars of everything except instances; None if unknown. A field's name ends with the unit."""
+
+    interface_endpoint_hour: float | None = None
+    nat_gateway_hour: float | None = None
+    nat_gib: float | None = Field(default=None, description="price of data that a NAT gateway processes")
+    public_ipv4_hour: float | None = None
+    gp3_gib_month: float | None = None
+    efs_gib_month: float | None = None
+    efs_read_gib: float | None = Field(default=None, description="price of reads in elastic throughput mode")
+    efs_write_gib: float | None = None
+    s3_gib_month: float | None = None
+
+
+class PriceList(_Entry):
+    """Prices of a region, valid from `date`: dollars per hour, on demand, Linux.
+
+    A price may be missing, because AWS does not offer the instance type in the region or because the price was never
+    looked up. The error then names the command that downloads it.
+    """
+
+    region: str
+    date: datetime.date
+    source: str
+    instances: Mapping[str, float]
+    emr: Mapping[str, float] = Field(default_factory=dict, description="EMR's surcharges to the prices in `instances`")
+    sagemaker: Mapping[str, float] = Field(default_factory=dict, description="prices that replace those in `instances`")
+    other: Prices = Prices()
+    zones: Mapping[str, Sequence[str]] = Field(
+        default_factory=dict, description="IDs of the zones that offer a type, by type; missing if unknown"
+    )
+
+    @classmethod
+    def lists(cls, region: str, folder: Path = PRICES) -> list[Self]:
+        """Return all price lists of a region, the oldest first. The result is empty for a region without a file.
+
+        Raises TopologyError, which names the file, if the file is invalid.
+        """
+        path = folder / f"{region}.yaml"
+        if not path.exists():
+            return []
+        try:
+            found = [cls.model_validate({"region": region, **each}) for each in _read(path, path.stat().st_mtime_ns)]
+            return sorted(found, key=lambda each: each.date)
+        except (ValueError, yaml.YAMLError, TypeError) as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
+            raise TopologyError(f"{path} does not contain price lists ({reason}); restore it, or delete it.") from None
 
     def hourly(self, name: str) -> float:
         """Return the on-demand price of an instance type in dollars per hour. Raises TopologyError if the price is
@@ -163,10 +208,16 @@ def image_of(name: str) -> Image:
 def prices(region: str, folder: Path = PRICES) -> PriceList:
     """Return the newest price list of a region, or an empty list if the region has no file. Raises TopologyError if the
     file is invalid."""
-    try:
-        return PriceList.newest(region, folder)
-    except ValueError as error:
-        raise TopologyError(str(error)) from None
+    if lists := PriceList.lists(region, folder):
+        return lists[-1]
+    today = datetime.datetime.now(datetime.UTC).date()
+    return PriceList(region=region, date=today, source="none are known", instances={})
+
+
+@functools.cache
+def _read(path: Path, _changed: int) -> list[Any]:
+    """Return the YAML documents of a file. The result is cached until the modification time `_changed` differs."""
+    return list(yaml.safe_load_all(path.read_text("utf-8")))
 
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
