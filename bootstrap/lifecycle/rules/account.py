@@ -25,8 +25,7 @@ def free_plan(context: PreflightContext) -> Iterator[str]:
 
 
 def not_prepared(context: PreflightContext) -> Iterator[str]:
-    """Yield a message if `cdk bootstrap` has not run for Shoal in this account and region. `shoal deploy` will then run
-    it."""
+    """Yield a message if `shoal deploy` will run `cdk bootstrap` for this account and region."""
     if not is_prepared(context.account):
         yield (
             f"the account is not yet prepared for Shoal in {context.topology.region}; `shoal deploy` first runs `cdk "

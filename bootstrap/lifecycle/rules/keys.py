@@ -59,8 +59,7 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
 
 
 def _lets_in(context: PreflightContext, key: str, role: str) -> bool:
-    """Return whether the policy or a grant of a key allows a role to use the key. Conditions are ignored. `key` is an
-    ARN."""
+    """Return whether the policy or a grant of a key (an ARN) allows a role to use it. Conditions are ignored."""
     text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     if any(_allows(statement, role) for statement in _listed(json.loads(text)["Statement"])):
         return True

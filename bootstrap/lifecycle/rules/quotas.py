@@ -31,11 +31,10 @@ class Quota:
     service: str = "ec2"
 
 
-_P = Quota("L-417A185B", "Running On-Demand P instances")
 _ON_DEMAND = {
     "standard": Quota("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
     "g": Quota("L-DB2E81BA", "Running On-Demand G and VT instances"),
-    **dict.fromkeys(("p", "p5", "p6"), _P),
+    **dict.fromkeys(("p", "p5", "p6"), Quota("L-417A185B", "Running On-Demand P instances")),
 }
 _SPOT = {
     "standard": Quota("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
