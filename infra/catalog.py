@@ -7,17 +7,17 @@ a type. A retired type keeps its last price, because the tables of the reference
 import datetime
 import difflib
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from infra import price_lists as plain
 from infra.topology_error import TopologyError
 
-PRICES = plain.PRICES
+PRICES = Path(__file__).with_name("prices")
+"""Folder of the price lists, one file for each region."""
 _FILE = Path(__file__).with_name("catalog.yaml")
 _HOURS_A_MONTH = 730  # AWS divides monthly prices by this number to compute hourly prices
 
@@ -26,16 +26,13 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-_CAPABILITY = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability")
-
-
 class Gpu(_Entry):
     """The GPUs of an instance type, which are all of the same kind."""
 
     name: str
     count: int = Field(ge=1)
     memory: float = Field(gt=0, description="memory of one GPU in GiB")
-    capability: str = _CAPABILITY
+    capability: str = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability")
     tflops: float = Field(gt=0, description="32-bit TFLOPS of one GPU, from NVIDIA's data sheet")
 
 
@@ -69,20 +66,6 @@ class InstanceType(_Entry):
     retired: Retired | None = None
 
 
-class TorchBuild(_Entry):
-    """Published PyTorch build, which supports GPUs with compute capabilities from `lowest` to `highest`, both
-    included."""
-
-    torch: str
-    cuda: str
-    lowest: str = _CAPABILITY
-    highest: str = _CAPABILITY
-
-    def supports(self, capability: str) -> bool:
-        """Return whether the build runs on GPUs of this compute capability."""
-        return _order(self.lowest) <= _order(capability) <= _order(self.highest)
-
-
 class Image(_Entry):
     """AWS machine image for GPU nodes. The Systems Manager parameter `parameter` contains the ID of its newest build.
     The name of a build is `title` and a date."""
@@ -91,20 +74,63 @@ class Image(_Entry):
     title: str
     parameter: str
     torch: str
-    cuda: str
     support_ends: datetime.date = Field(description="last day on which AWS patches images with this PyTorch")
 
 
 class Catalog(_Entry):
-    """Catalogue: instance types and machine images by name, and PyTorch builds with the newest build first."""
+    """Catalogue: instance types and machine images by name."""
 
     types: Mapping[str, InstanceType]
-    builds: tuple[TorchBuild, ...] = Field(strict=False)
     images: Mapping[str, Image]
 
 
-class PriceList(plain.PriceList):
-    """Price list of a region, valid from `date`. Its errors name the command that downloads a missing price."""
+class Prices(_Entry):
+    """Prices in dollars of everything except instances; None if unknown. A field's name ends with the unit."""
+
+    interface_endpoint_hour: float | None = None
+    nat_gateway_hour: float | None = None
+    nat_gib: float | None = Field(default=None, description="price of data that a NAT gateway processes")
+    public_ipv4_hour: float | None = None
+    gp3_gib_month: float | None = None
+    efs_gib_month: float | None = None
+    efs_read_gib: float | None = Field(default=None, description="price of reads in elastic throughput mode")
+    efs_write_gib: float | None = None
+    s3_gib_month: float | None = None
+
+
+class PriceList(_Entry):
+    """Prices of a region, valid from `date`: dollars per hour, on demand, Linux.
+
+    A price may be missing, because AWS does not offer the instance type in the region or because the price was never
+    looked up. The error then names the command that downloads it.
+    """
+
+    region: str
+    date: datetime.date
+    source: str
+    instances: Mapping[str, float]
+    emr: Mapping[str, float] = Field(default_factory=dict, description="EMR's surcharges to the prices in `instances`")
+    sagemaker: Mapping[str, float] = Field(default_factory=dict, description="prices that replace those in `instances`")
+    other: Prices = Prices()
+    zones: Mapping[str, Sequence[str]] = Field(
+        default_factory=dict, description="IDs of the zones that offer a type, by type; missing if unknown"
+    )
+
+    @classmethod
+    def lists(cls, region: str, folder: Path = PRICES) -> list[Self]:
+        """Return all price lists of a region, the oldest first. The result is empty for a region without a file.
+
+        Raises TopologyError, which names the file, if the file is invalid.
+        """
+        path = folder / f"{region}.yaml"
+        if not path.exists():
+            return []
+        try:
+            found = [cls.model_validate({"region": region, **each}) for each in _read(path, path.stat().st_mtime_ns)]
+            return sorted(found, key=lambda each: each.date)
+        except (ValueError, yaml.YAMLError, TypeError) as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
+            raise TopologyError(f"{path} does not contain price lists ({reason}); restore it, or delete it.") from None
 
     def hourly(self, name: str) -> float:
         """Return the on-demand price of an instance type in dollars per hour. Raises TopologyError if the price is
@@ -168,12 +194,6 @@ def similar(name: str, usable: Sequence[str]) -> str:
     return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
 
 
-def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
-    """Return the PyTorch builds that support all of these compute capabilities, the newest first."""
-    needed = list(capabilities)
-    return [build for build in catalog().builds if all(map(build.supports, needed))]
-
-
 def image_of(name: str) -> Image:
     """Return the machine image for training on an instance type.
 
@@ -188,10 +208,16 @@ def image_of(name: str) -> Image:
 def prices(region: str, folder: Path = PRICES) -> PriceList:
     """Return the newest price list of a region, or an empty list if the region has no file. Raises TopologyError if the
     file is invalid."""
-    try:
-        return PriceList.newest(region, folder)
-    except ValueError as error:
-        raise TopologyError(str(error)) from None
+    if lists := PriceList.lists(region, folder):
+        return lists[-1]
+    today = datetime.datetime.now(datetime.UTC).date()
+    return PriceList(region=region, date=today, source="none are known", instances={})
+
+
+@functools.cache
+def _read(path: Path, _changed: int) -> list[Any]:
+    """Return the YAML documents of a file. The result is cached until the modification time `_changed` differs."""
+    return list(yaml.safe_load_all(path.read_text("utf-8")))
 
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -207,8 +233,3 @@ def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
             own["retired"] = {"since": row["retired"], "successor": row["successors"][size]}
         shape = {"vcpu": vcpu, "memory": memory, "network": network}
         yield {"name": f"{family}.{size}", **shape, **own, "runs_emr": not more}
-
-
-def _order(capability: str) -> tuple[int, ...]:
-    """Return a sort key that places 10.0 after 9.0."""
-    return tuple(map(int, capability.split(".")))

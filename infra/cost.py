@@ -142,9 +142,7 @@ def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
     cluster = topology.preprocessing
     if cluster is None:
         return
-    groups = [("primary", cluster.primary.instance_type, 1, cluster.primary.market)]
-    groups += [(role, group.instance_type, group.count, group.market) for role, group in cluster.workers]
-    for role, name, count, market in groups:
+    for role, name, count, market in cluster.groups:
         yield Row(
             part="preprocessing",
             item=f"{role} {name}",
@@ -161,7 +159,7 @@ def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
             unit_price=known(prices.emr_hourly, name),
             since="deploy",
         )
-    nodes = sum(count for _, _, count, _ in groups)
+    nodes = sum(count for _, _, count, _ in cluster.groups)
     yield _volumes("preprocessing", nodes, EMR_GIB, prices, since="deploy")
 
 

@@ -4,7 +4,6 @@ Two equal keys in a mapping are an error. PyYAML itself would silently keep only
 """
 
 import difflib
-import math
 import re
 import types
 from dataclasses import dataclass
@@ -211,26 +210,9 @@ def _show(value: Any) -> str:
 
 
 def _instead(value: Any, field: FieldInfo) -> str:
-    """Return the end of a message, which suggests a valid value: the nearest number within the bounds, the most similar
-    word, or an example."""
+    """Return the end of a message, which suggests a valid value: the most similar word, or an example."""
     kind = _plain(field.annotation)
     if get_origin(kind) is Literal:
         similar = difflib.get_close_matches(str(value).lower(), get_args(kind), n=1, cutoff=0.4)
         return f"; the nearest is {(similar or get_args(kind))[0]}"
-    if kind in (int, float):
-        try:
-            number = round(float(value)) if kind is int or not math.isfinite(float(value)) else float(value)
-            return f"; the nearest is {_within(number, field)}"
-        except (TypeError, ValueError, OverflowError):
-            pass
     return f", such as {(field.examples or [field.description])[0]}"
-
-
-def _within(number: float, field: FieldInfo) -> float:
-    """Return `number`, or the nearest bound of `field`. Raises ValueError if the bound itself is not a valid value."""
-    for bound in field.metadata:
-        number = max(number, getattr(bound, "ge", number))
-        number = min(number, getattr(bound, "le", number))
-        if not number > getattr(bound, "gt", -math.inf):
-            raise ValueError
-    return number

@@ -5,7 +5,7 @@ last. The network must also depend on the guard. The network's first deletion ca
 the network. The guard then repeats the deletion.
 """
 
-from aws_cdk import Annotations, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 from shoal_guard.grants import accept_keys, accept_pattern, region_in_rule
@@ -26,7 +26,6 @@ class Guard(StackGuard):
         requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
         copy = f"{topology.REQUESTS_PREFIX}{deployment}.guard.json"
         keep = True if spec.data.bucket else spec.data.keep
-        rates = prices(spec)
         super().__init__(
             scope,
             construct_id,
@@ -47,12 +46,10 @@ class Guard(StackGuard):
                 "start_tag": topology.TAG_START,
                 "account": topology.guard_parameter(deployment),
                 "extension": topology.extension_parameter(deployment),
-                **rates,
+                **prices(spec),
                 **(_jobs(spec.managed, deployment, spec.region) if spec.managed else {}),
             },
         )
-        if spec.guard.budget and (unpriced := rates["unpriced"]):
-            Annotations.of(self).add_error(f"the guard cannot enforce the budget without the prices of {unpriced}")
         self.grant("ec2", "DescribeInstances", on="*")
         runs = f"{topology.RUNS_PREFIX}{deployment}.*/{topology.END_NAME}"
         listed = [topology.NODES_PREFIX, requests, copy, runs]
@@ -80,7 +77,7 @@ def prices(spec: topology.Topology) -> dict[str, object]:
     price, which is the upper limit. `unpriced`: the names of items without a known price, which count as 0.
     """
     known = catalog.prices(spec.region)
-    emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
+    emr_types = {name for _, name, _, _ in spec.preprocessing.groups} if spec.preprocessing else set()
     volumes = cost.known(known.volume_hourly, sizing.GPU_ROOT_GIB), cost.known(known.volume_hourly, cost.EMR_GIB)
     emr = {name: (cost.known(known.hourly, name), cost.known(known.emr_hourly, name), volumes[1]) for name in emr_types}
     gpu = {name: (cost.known(known.hourly, name), volumes[0]) for each in spec.training for name in each.types}

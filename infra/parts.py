@@ -84,8 +84,11 @@ class PreprocessingSpec(TopologyPart):
 
     release: str = Field(
         default="emr-7.13.0",
-        pattern=r"^emr-7\.\d+\.\d+$",
-        description="an EMR 7 release, which has Python 3.11 and Hadoop Streaming (emr-spark-8 has no Hadoop)",
+        # Before 7.10, EMRFS writes an object NAME_$folder$ for each folder, outside the prefixes that a cluster may
+        # write to (Amazon EMR release guide, "EMR File System (EMRFS)", read on 2026-11-29).
+        pattern=r"^emr-7\.[1-9]\d+\.\d+$",
+        description="an EMR release from emr-7.10.0 on, which has Python 3.11, S3A and Hadoop Streaming (emr-spark-8 "
+        "has no Hadoop)",
         examples=["emr-7.13.0"],
     )
     image: ImageId | None = Field(default=None, description=_IMAGE, examples=["ami-0a1b2c3d4e5f60718"])
@@ -107,9 +110,10 @@ class PreprocessingSpec(TopologyPart):
         return tuple((role, group) for role, group in (("core", self.core), ("task", self.task)) if group)
 
     @property
-    def instance_types(self) -> tuple[str, ...]:
-        """Instance types of the primary node, the core nodes and the task nodes, in this order."""
-        return (self.primary.instance_type, *(group.instance_type for _, group in self.workers))
+    def groups(self) -> tuple[tuple[str, str, int, Market], ...]:
+        """Role, instance type, number of nodes and market of each instance group, with the primary node first."""
+        workers = ((role, group.instance_type, group.count, group.market) for role, group in self.workers)
+        return (("primary", self.primary.instance_type, 1, self.primary.market), *workers)
 
     @property
     def architecture(self) -> str:

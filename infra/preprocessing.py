@@ -82,8 +82,7 @@ class Preprocessing(Stage):
         self._key = deployment.key
         self.role = node_role(self, shell=network.shell)
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
-        markets = {spec.primary.market, *(group.market for _, group in spec.workers)}
-        service = self._service_role(spot="spot" in markets)
+        service = self._service_role(spot="spot" in {market for *_, market in spec.groups})
         security = self._security()
         self.groups = self._groups(network.vpc)
         self.cluster = emr.CfnCluster(

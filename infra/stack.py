@@ -19,7 +19,6 @@ from infra.guard import Guard
 from infra.managed import Managed
 from infra.network import Network
 from infra.preprocessing import Preprocessing
-from infra.rules import machines
 from infra.share import Share
 from infra.stage import Deployment, Stage
 from infra.storage import Buckets
@@ -83,7 +82,7 @@ class ShoalStack(Stack):
         self._output(spec)
         if not emulated:
             for finding in preflight.offline(spec):  # `shoal plan` also reports warnings
-                of_retired = finding.rule == machines.retired_type.__name__
+                of_retired = finding.rule == preflight.retired_type.__name__
                 if finding.level == "error" and not (of_retired and retired):
                     show = " To see the topology's template, add `-c retired=yes`." if of_retired else ""
                     Annotations.of(self).add_error(f"{finding.sentence}{show}")

@@ -339,8 +339,8 @@ class Topology(OnNode):
 
 def instance_types(topology: Topology) -> list[str]:
     """Return the distinct instance types of a topology, in the order of its file."""
-    cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
-    return list(dict.fromkeys((*cluster, *(name for group in topology.training for name in group.types))))
+    cluster = [name for _, name, _, _ in topology.preprocessing.groups] if topology.preprocessing else []
+    return list(dict.fromkeys([*cluster, *(name for group in topology.training for name in group.types)]))
 
 
 def names(folder: Path) -> list[str]:

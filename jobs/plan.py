@@ -89,7 +89,11 @@ class Plan:
 
     @classmethod
     def read(cls, work: str) -> Self:
-        """Read the plan in a folder. Raises DataError if it has other content, or is from other code than this."""
+        """Read the plan in a folder.
+
+        Raises DataError if it has other content, names another work folder, or is from other code than this. Tasks can
+        write to the folder, so the plan must not send its reader elsewhere.
+        """
         address = join(work, PLAN_NAME)
         with readable(address, DOCUMENT_BYTES) as path:
             content = read_regular(path, DOCUMENT_BYTES)
@@ -97,6 +101,8 @@ class Plan:
             plan = from_json(cls, parse_json_object(content))
         except (AttributeError, DataError, TypeError, ValueError) as error:
             raise DataError(f"{address} is not a plan of preprocessing: {error}") from error
+        if plan.work.rstrip("/") != work.rstrip("/"):
+            raise DataError(f"{address} is the plan of another folder, {plan.work}; start the preprocessing again")
         if plan.code != code_digest():
             raise DataError(
                 f"{address} is from another version of Shoal than this machine has; deploy again, or run the version "

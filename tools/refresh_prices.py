@@ -12,7 +12,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,9 @@ from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import print_error, say
 from common.errors import ShoalError
 from infra import caller, catalog
-from infra.catalog import PriceList
+from infra.catalog import PriceList, Prices
 from infra.managed_spec import PREFIX
 from infra.parts import known_region
-from infra.price_lists import Prices
 from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def _refresh(region: str) -> None:
         account.connect(), region, today=datetime.datetime.now(datetime.UTC).date(), folder=catalog.PRICES
     )
     say(today.source)
-    if before == replace(today, date=before.date, source=before.source):
+    if before == today.model_copy(update={"date": before.date, "source": before.source}):
         say(f"the prices are the same as in the list of {before.date}; nothing was written")
     else:
         say(f"written to {append(today, folder=catalog.PRICES)}; `git diff` shows the changes")
@@ -126,7 +125,7 @@ def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, f
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
     managed = _by_type(pricing, "AmazonSageMaker", region, {"component": "Training"})
     found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
-    earlier = asdict(before.other)
+    earlier = before.other.model_dump()
     kept = [name for name, price in found.items() if price is None and earlier.get(name) is not None]
     source = "AWS Price List API"
     if kept:
@@ -148,9 +147,10 @@ def append(made: PriceList, *, folder: Path) -> Path:
     is replaced atomically."""
     path = folder / f"{made.region}.yaml"
     part = path.with_suffix(".part")
-    prices = {name: price for name, price in asdict(made.other).items() if price is not None}
+    prices = {name: price for name, price in made.other.model_dump().items() if price is not None}
     document = yaml.safe_dump(
-        {name: each for name, each in {**asdict(made), "other": prices}.items() if name != "region"}, sort_keys=False
+        {name: each for name, each in {**made.model_dump(), "other": prices}.items() if name != "region"},
+        sort_keys=False,
     )
     try:
         text = path.read_text("utf-8") if path.exists() else _HEADER.format(region=made.region)

@@ -1,12 +1,7 @@
-"""AWS account of the user: sessions with the credentials of the environment, and the time at which the credentials
-expire."""
-
-import os
-from datetime import UTC, datetime, timedelta
+"""AWS account of the user: sessions with the credentials of the environment."""
 
 import boto3
 from botocore.config import Config
-from botocore.credentials import EnvProvider
 from botocore.exceptions import BotoCoreError, ClientError
 from shoal_guard.sweep import account
 
@@ -21,38 +16,6 @@ def connect(region: str | None = None, config: Config = account.SHORT_TIMEOUTS) 
     core = core_session()
     core.set_default_client_config(config)
     return boto3.Session(botocore_session=core, region_name=region)
-
-
-def credentials_end(session: boto3.Session) -> datetime | None:
-    """Return the time at which the session's credentials expire, or None if it is unknown.
-
-    The time is only known for credentials from environment variables. botocore renews other credentials, such as the
-    credentials of a role.
-    """
-    credentials = session.get_credentials()
-    if credentials is None or credentials.method != EnvProvider.METHOD:
-        return None
-    try:
-        end = datetime.fromisoformat(os.environ.get(EnvProvider.EXPIRY_TIME, ""))
-    except ValueError:
-        return None
-    return end if end.tzinfo else end.replace(tzinfo=UTC)
-
-
-def credentials_warning(session: boto3.Session, seconds: float, what: str, then: str) -> str | None:
-    """Return a warning if the session's credentials expire within `seconds`, the expected duration of some work.
-    Otherwise return None.
-
-    `what` names the work. `then` completes the warning: it says what happens when the credentials expire, and what to
-    do.
-    """
-    end, done = credentials_end(session), datetime.now(UTC) + timedelta(seconds=seconds)
-    if end is None or end >= done:
-        return None
-    return (
-        f"your AWS credentials expire at {end.astimezone(UTC):%Y-%m-%d %H:%M} UTC, but {what} is expected to last "
-        f"until about {done:%Y-%m-%d %H:%M} UTC; {then}"
-    )
 
 
 class Account(account.Account):

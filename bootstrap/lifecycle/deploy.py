@@ -22,7 +22,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import cdk, clusters, guard, policies, stacks, zones
 from bootstrap.aws.account import Account, connect
-from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.guard import GuardReport
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.interrupt import mark_handled
@@ -31,7 +30,6 @@ from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.ownership import is_empty, why_kept
-from bootstrap.training.attaching import listed_trainings
 from common.errors import ShoalError
 from infra import libraries, topology
 from infra.policies import BOUNDARY, EXECUTION, TOOLKIT_STACK
@@ -115,7 +113,7 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
     _refuse_others(request, cloudformation)
     before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
     watching = _read_guard(request, before)
-    _refuse_during_training(request, before, watching)
+    _refuse_during_training(request)
     _refuse_spent_budget(request, watching)
     _refuse_to_lose_data(request, before)
     generation, renewed = _generation(request, before)
@@ -252,7 +250,7 @@ def _refuse_spent_budget(request: DeployRequest, watching: GuardReport | None) -
         )
 
 
-def _refuse_during_training(request: DeployRequest, stack: Stack | None, watching: GuardReport | None) -> None:
+def _refuse_during_training(request: DeployRequest) -> None:
     """Raise ShoalError if GPU nodes run, because CloudFormation would move a changed node group to its first zone and
     replace the nodes."""
     running = [
@@ -263,33 +261,9 @@ def _refuse_during_training(request: DeployRequest, stack: Stack | None, watchin
     if running:
         raise ShoalError(
             f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), and this deployment could "
-            f"replace them; {_advice(request, stack, watching)}"
+            f"replace them; `shoal status {request.deployment}` shows their run, and `shoal stop {request.deployment}` "
+            "stops it with a checkpoint. The guard terminates idle nodes"
         )
-
-
-def _advice(request: DeployRequest, stack: Stack | None, watching: GuardReport | None) -> str:
-    """Return how the user can end the running GPU nodes."""
-    name = request.deployment
-    deployment = Deployment(
-        name=name,
-        topology=request.topology.name,
-        session=request.account.session,
-        outputs=stacks.outputs(stack) if stack else {},
-    )
-    announced = watching and watching.announced  # then the guard could delete the stack before the end of the run
-    try:
-        runs = listed_trainings(deployment)
-    except ShoalError as error:
-        return (
-            f"perhaps for a run ({error}); {'' if announced else 'wait until it ends, or '}stop it: shoal stop {name}"
-        )
-    if active := [each.name for each in runs if not each.has_ended]:
-        if announced:
-            return f"stop the run {active[0]}: shoal stop {name}"
-        return f"wait until the run {active[0]} ends, or stop it: shoal stop {name}"
-    if runs:
-        return f"the run {runs[-1].name} has ended; {runs[-1].collecting}"
-    return "no run uses them, so the guard terminates them when they have been idle for the topology's `idle_minutes`"
 
 
 def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]:

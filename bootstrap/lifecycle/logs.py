@@ -25,6 +25,9 @@ from trainer.rank_processes import split_rank_prefix
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
+_STEPS = 5
+_LINES = 10
+"""Number of lines from the end of each log. The whole logs are in the deployment's buckets."""
 _DAY_MS = 86_400_000
 _PIECE_BYTES = 4 << 20
 _LAMBDA_PREFIXES = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
@@ -42,28 +45,23 @@ class LogExcerpt:
     """Whether AWS refused to return the log."""
 
 
-def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogExcerpt]:
+def steps(account: Account, now: Status) -> list[LogExcerpt]:
     """Return the newest steps of the EMR cluster, newest first. Only failed steps have lines: the end of the step's
     log."""
     if now.cluster is None:
         return []
     try:
-        newest_steps = list(
-            islice(account.items("emr", "list_steps", "Steps", ClusterId=now.cluster.identifier), newest)
-        )
+        steps = account.items("emr", "list_steps", "Steps", ClusterId=now.cluster.identifier)
+        newest = list(islice(steps, _STEPS))
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidRequestException":
             raise
         return []  # EMR no longer knows the cluster
-    return [_step(account, now, now.cluster.identifier, step, tail) for step in newest_steps]
+    return [_step(account, now, now.cluster.identifier, step) for step in newest]
 
 
-def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[LogExcerpt]:
-    """Return the reports of the nodes' first boots, sorted by instance id. With `only`, return only the report of the
-    node with this id.
-
-    Raises ShoalError if the node `only` has not reported.
-    """
+def nodes(account: Account, now: Status) -> list[LogExcerpt]:
+    """Return the reports of the nodes' first boots, sorted by instance id."""
     bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
     if bucket is None:
         return []
@@ -76,13 +74,10 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     reported = sorted(
         key.removeprefix(topology.NODES_PREFIX).removesuffix(".json") for key in keys if key.endswith(".json")
     )
-    if only is not None and only not in reported:
-        known = ", ".join(reported) or "none"
-        raise ShoalError(f"the node '{only}' has not reported its first boot; nodes with reports: {known}")
     excerpts = []
-    for instance in reported if only is None else [only]:
+    for instance in reported:
         report = boot_report.read_report(account, bucket, instance)
-        lines = report.get("log", "").strip().splitlines()[-tail:]
+        lines = report.get("log", "").strip().splitlines()[-_LINES:]
         python = f", Python {report['python']}" if "python" in report else ""
         state = report.get("state", "unknown") + python
         excerpts.append(LogExcerpt(who=f"node {instance}", state=state, lines=lines))
@@ -128,7 +123,7 @@ class RunLogs:
             yield from whole.decode("utf-8", "replace").splitlines()
 
 
-def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
+def guard(account: Account, now: Status) -> LogExcerpt | None:
     """Return the last lines of the guard's log from the last 24 hours, or None if no guard exists."""
     function = now.outputs.get(topology.OUTPUT_GUARD)
     if function is None:
@@ -148,10 +143,10 @@ def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
         return LogExcerpt(who="guard", state=state, lines=[], is_unknown=True)
     messages = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
     lines = [line for line in messages if not line.startswith(_LAMBDA_PREFIXES)]
-    return LogExcerpt(who="guard", state="runs every five minutes", lines=lines[-tail:])
+    return LogExcerpt(who="guard", state="runs every five minutes", lines=lines[-_LINES:])
 
 
-def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> LogExcerpt:
+def _step(account: Account, now: Status, cluster: str, step: Any) -> LogExcerpt:
     state = step["Status"]["State"]
     who = f"step {step['Id']} ({step['Name']})"
     if state != "FAILED":
@@ -161,7 +156,7 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
         f"{topology.EMR_LOGS_PREFIX}{cluster}/steps/{step['Id']}/stderr.gz",
     )
     text = objects.log_tail(account.client("s3"), log) if log.bucket else None
-    lines = (text or "").splitlines()[-tail:]
+    lines = (text or "").splitlines()[-_LINES:]
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"
     return LogExcerpt(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from common.display import plural
 from infra import caller, catalog, cost, preflight
-from infra.rules import Finding
+from infra.preflight import Finding
 from infra.topology import Topology, instance_types
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def make_plan(
     topology: Topology,
     *,
     deployment: str,
-    owner: str,
     hours: float | None = None,
     session: "boto3.Session | None" = None,
     endpoint: str | None = None,
@@ -72,13 +71,13 @@ def make_plan(
     if session is not None:
         from bootstrap.lifecycle import preflight as online  # imports boto3, which loads slowly
 
-        account, findings = online.online(topology, session, deployment=deployment, owner=owner)
+        account, findings = online.online(topology, session, deployment=deployment)
     return DeploymentPlan(
         topology=topology,
         hours=topology.guard.max_hours if hours is None else hours,
         bill=cost.rows(topology),
         by_use=cost.by_use(topology),
-        offline=preflight.offline(topology, hours=hours),
+        offline=preflight.offline(topology),
         online=findings,
         account=account,
         emulated=caller.emulated(endpoint),
@@ -102,7 +101,8 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     most = cost.hourly(topology)
     hours = f"These hours cost at most ${guard.max_hours * most:.2f} without items charged by use"
     if unknown:
-        hours = "The cost of these hours is unknown, because prices are missing"
+        download = f"`make prices REGION={topology.region}` downloads them with AWS credentials"
+        hours = f"The cost of these hours is unknown, because prices are missing ({download})"
     sentences = [
         *(
             [f"It terminates {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}."]

@@ -12,25 +12,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
 from bootstrap.lifecycle.rules import PreflightContext, account, buckets, keys, network, quotas
-from infra.rules import Finding, Level
+from infra.preflight import Finding, Level
 from infra.topology import Topology
 
-OnlineRule = Callable[[PreflightContext], Iterator[str]]
-"""Rule: a function that yields one message for each problem that would prevent the deployment. It raises botocore's
-errors."""
+Rule = Callable[[PreflightContext], Iterator[str]]
 
-_RULES: Sequence[tuple[Level, OnlineRule, str]] = (
-    ("error", account.name_taken, "Whether the deployment's name is free"),
-    (
-        "error",
-        account.free_plan,
-        "Whether the account has the Paid plan, without which no node starts (accounts from before July 15, 2025 have "
-        "no plan),",
-    ),
+_RULES: Sequence[tuple[Level, Rule, str]] = (
+    ("error", account.free_plan, "Whether the account has the Paid plan (old accounts have no plan)"),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
     ("error", quotas.job_quota_too_low, "Whether SageMaker's quota suffices"),
     ("error", network.type_not_in_zone, "Whether a zone offers all instance types"),
-    ("error", account.image_unusable, "Whether the images of GPU nodes can be used"),
     (
         "error",
         keys.key_unusable,
@@ -38,9 +29,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
         f"AWSServiceRoleForAutoScaling {keys.USES})",
     ),
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
-    ("error", network.subnet_unusable, "Whether the existing subnet can be used"),
-    ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3 and, with `shell`, Systems Manager"),
-    ("error", network.no_dns, "Whether the existing VPC assigns and resolves DNS names"),
+    ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3"),
     ("warning", account.not_prepared, "Whether the account is prepared for Shoal"),
 )
 """For each rule, its level, the function, and a description of the check. The description is the beginning of the
@@ -53,14 +42,14 @@ def session(region: str) -> boto3.Session:
     return connect(region, _QUICK)
 
 
-def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner: str) -> tuple[str, list[Finding]]:
+def online(topology: Topology, asking: boto3.Session, *, deployment: str) -> tuple[str, list[Finding]]:
     """Run the rules that query AWS.
 
     Returns: A text that names the checked account, or says why no account was checked; and the findings, errors first.
     """
     if asking.get_credentials() is None:
         return "not checked, because there are no credentials", []
-    context = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
+    context = PreflightContext(topology=topology, deployment=deployment, account=Account(asking))
     try:
         number = context.account.number()
     except (BotoCoreError, ClientError) as error:
@@ -69,7 +58,7 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     return f"account {number}, {topology.region}", sorted(findings, key=lambda finding: finding.level != "error")
 
 
-def _run(level: Level, rule: OnlineRule, about: str, context: PreflightContext) -> list[Finding]:
+def _run(level: Level, rule: Rule, about: str, context: PreflightContext) -> list[Finding]:
     name, findings = rule.__name__, list[Finding]()
     try:
         for sentence in rule(context):

@@ -42,36 +42,14 @@ _PATTERNS = (
     (Refusal.NO_SPOT, r"unfulfillablecapacity|no spot capacity|spotmaxpricetoolow"),
     (Refusal.NO_CAPACITY, r"insufficient ?(instance ?)?capacity|\bsufficient\b.*\bcapacity"),
     (Refusal.PASSING, r"requestlimitexceeded|throttl|(?<!client\.)internal ?error|unavailable"),
-)
-
-
-_ADVICE = (
     (
-        r"not eligible for free tier",
-        "the account has AWS's Free plan, with which no such instances start; change to the Paid plan in the Billing "
-        "console",
-    ),
-    (
-        r"currently being verified|being validated|pendingverification",
-        "AWS verifies new accounts before they can start such instances, which takes up to some hours; try again later",
-    ),
-    (r"currently blocked|\bblocked\b.*account", "the account is blocked; open a case with AWS Support"),
-    (
-        r"not authorized to perform|unauthorizedoperation|explicit deny",
-        "a service control policy or a permissions boundary denies it; whoever manages the organization can allow it",
-    ),
-    (
-        r"\bkms\b|kmskey|client error on launch",
-        "let the role AWSServiceRoleForAutoScaling use the KMS key with which the account encrypts EBS volumes, or "
-        "make AWS's own key the default",
-    ),
-    (
-        r"image id.*does not exist|invalidamiid|not authorized for images",
-        "the image of the launch template no longer exists; deploy again to use the current image",
+        Refusal.PERMANENT,
+        r"not eligible for free tier|currently being verified|being validated|pendingverification|currently blocked"
+        r"|\bblocked\b.*account|not authorized|unauthorizedoperation|explicit deny|\bkms\b|kmskey"
+        r"|client error on launch|image id.*does not exist|invalidamiid",
     ),
 )
-"""Advice for permanent refusals. Each pair contains a pattern of AWS's message and the advice. The patterns are from
-the error codes in EC2's API reference."""
+"""Patterns of AWS's messages. The patterns of permanent refusals are from the error codes in EC2's API reference."""
 
 REPEATED = 2
 """Number of equal refusals after which a refusal of an unknown kind counts as permanent."""
@@ -81,14 +59,8 @@ _VARYING = re.compile(r"[\w+/=-]*\d[\w+/=-]*")
 
 def classify_refusal(message: str) -> Refusal:
     """Return the kind of refusal, given AWS's message about a failed launch."""
-    if found := next((kind for kind, words in _PATTERNS if re.search(words, message, re.IGNORECASE | re.DOTALL)), None):
-        return found
-    return Refusal.PERMANENT if _advice(message) else Refusal.OTHER
-
-
-def _advice(message: str) -> str | None:
-    """Return the advice for a known permanent refusal, or None for any other message."""
-    return next((advice for words, advice in _ADVICE if re.search(words, message, re.IGNORECASE | re.DOTALL)), None)
+    matches = (kind for kind, words in _PATTERNS if re.search(words, message, re.IGNORECASE | re.DOTALL))
+    return next(matches, Refusal.OTHER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,21 +88,15 @@ class GroupState:
             (message for message in self.refusals if self.lacks_nodes and classify_refusal(message) is kind), None
         )
 
-    def lasting_refusal(self) -> tuple[str, str] | None:
-        """Return AWS's message about a refusal that waiting does not resolve, and advice for it. Return None if nodes
-        might still start."""
+    def lasting_refusal(self) -> str | None:
+        """Return AWS's message about a refusal that waiting does not resolve, or None if nodes might still start."""
         if message := self.last_refusal(Refusal.PERMANENT):
-            return message, str(_advice(message))
+            return message
         unknown = [
             message for message in self.refusals if self.lacks_nodes and classify_refusal(message) is Refusal.OTHER
         ]
         counts = Counter(_VARYING.sub("", message) for message in unknown)
-        repeated = next((message for message in unknown if counts[_VARYING.sub("", message)] >= REPEATED), None)
-        return (
-            None
-            if repeated is None
-            else (repeated, "AWS repeated this refusal; correct the cause that it names, and try again")
-        )
+        return next((message for message in unknown if counts[_VARYING.sub("", message)] >= REPEATED), None)
 
 
 @dataclass(frozen=True)
@@ -178,9 +144,11 @@ def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence
                 "request a higher quota in Service Quotas, or use fewer or smaller nodes in the topology"
             )
     for group in groups:
-        if lasting := group.lasting_refusal():
-            message, advice = lasting
-            return GiveUp(f"AWS does not start {group.instance_type} for '{group.name}': {_quote(message)}; {advice}")
+        if message := group.lasting_refusal():
+            return GiveUp(
+                f"AWS does not start {group.instance_type} for '{group.name}': {_quote(message)}; correct the cause, "
+                "and try again (docs/how-to/recover.md lists causes)"
+            )
     for group in groups:
         message = group.last_refusal(Refusal.NOT_OFFERED) or (
             None if group.spot else group.last_refusal(Refusal.NO_CAPACITY)

@@ -3,11 +3,10 @@
 Do not recognize names by a prefix, because `Shoal-a-` is also a prefix of the names of the deployment `a-b`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.sweep.account import Account, ResourceRecord, read_tags
+from shoal_guard.sweep.account import Account, ResourceRecord
 from shoal_guard.sweep.owner import Owner, keep_tag, keep_unknown
 
 from bootstrap.aws import fetched
@@ -20,9 +19,9 @@ class Ownership(Owner):
     """Decides for resources of an account whether they belong to one deployment."""
 
     def __init__(self, account: Account, deployment: str) -> None:
-        super().__init__(account)
+        stack = topology.stack_name(deployment)
+        super().__init__(account, stack=stack, tag=topology.TAG_DEPLOYMENT, value=deployment)
         self.deployment = deployment
-        self.stack = topology.stack_name(deployment)
 
     def why_kept(self, bucket: str) -> tuple[str, Sequence[str]]:
         """Return the result of the function `why_kept`."""
@@ -32,10 +31,6 @@ class Ownership(Owner):
         """Return whether Shoal is allowed to empty a bucket. False if the topology keeps the data; AWS then deletes the
         bucket only if it is already empty."""
         return keep_tag(self.account, bucket) != "true"
-
-    def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
-        """Return whether these tags name the deployment. `tags` can have any of the forms that AWS returns."""
-        return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
 
     def may_own(self, record: ResourceRecord) -> bool:
         """Return whether a record might belong to the deployment, so that a call to read its tags is worthwhile.
@@ -53,47 +48,6 @@ class Ownership(Owner):
         if cloudformation == "AWS::Budgets::Budget":
             return name == topology.budget_name(self.deployment, self.account.region)
         return cloudformation == "AWS::SSM::Parameter" and name.startswith(f"/shoal/{self.deployment}/")
-
-    @cached_property
-    def networks(self) -> set[str]:
-        """Ids of the VPCs that belong to the deployment."""
-
-        def listed() -> set[str]:
-            vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
-            return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
-
-        return self.try_source("the VPCs", listed, set())
-
-    @cached_property
-    def arns(self) -> list[str]:
-        """ARNs of resources with the deployment's tag, from AWS's tagging service. The service omits some resource
-        types, and lists some resources that are deleted."""
-
-        def listed() -> list[str]:
-            filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
-            mappings = self.account.items(
-                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
-            )
-            return [each["ResourceARN"] for each in mappings]
-
-        return self.try_source("the tagging service", listed, [])
-
-    @cached_property
-    def stack_resources(self) -> set[tuple[str, str]]:
-        """Types and identifiers of the resources in all stacks with the deployment's name, including stacks that were
-        deleted in the last 90 days."""
-
-        def listed() -> set[tuple[str, str]]:
-            return {
-                (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
-                for stack in self.account.items("cloudformation", "list_stacks", "StackSummaries")
-                if stack["StackName"] == self.stack
-                for resource in self.account.items(
-                    "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
-                )
-            }
-
-        return self.try_source("CloudFormation's record", listed, set())
 
 
 def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:

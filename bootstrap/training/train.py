@@ -14,7 +14,7 @@ from bootstrap.training.sources.source import Prepared, Source
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.options import flag
 from experiments.estimate import total
-from experiments.forecast import NODES_START, node_stages
+from experiments.forecast import node_stages
 from infra.topology_error import TopologyError
 from trainer.command_line import option_values
 from trainer.config import TrainConfig, options_for
@@ -118,11 +118,9 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
             ) from error
     except (BotoCoreError, ClientError, DataError, ExperimentError, ShoalError, TopologyError) as error:
         bars.note(f"not predicted: {error}")
-        _warn(place, NODES_START.high + 60 * (run.config.minutes or 0), bars)
         return None
     seconds = total(stage.seconds for stage in stages)
     dollars = None if hourly is None else seconds * hourly / 3600
-    _warn(place, seconds.middle, bars)
     bars.note(f"predicted, on AWS: {seconds.time()}" + (f", {dollars.dollars()}" if dollars else ""))
     return {
         "seconds": asdict(seconds),
@@ -143,9 +141,3 @@ def _require_known(run: Run) -> None:
         )
     if not MODELS[run.config.model].has_known_rates:
         raise ExperimentError(f"the speed of GPUs with --model {run.config.model} is unknown")
-
-
-def _warn(place: Place, seconds: float, bars: Bars) -> None:
-    """Print a warning as a note if the command's credentials expire within `seconds`."""
-    if sentence := place.credentials_warning(seconds):
-        bars.note(f"warning: {sentence}")

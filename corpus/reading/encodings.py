@@ -1,7 +1,8 @@
 """Recognises text in other encodings than UTF-8, and refuses it with the command that converts it.
 
 Lines that are not UTF-8 are mostly those with accents. If they were only left out, the rest would be a biased sample.
-An encoding is a guess, so a message shows how the first line reads in it.
+Which of the encodings with one byte for each letter it is, only a reader can tell, so the message shows a line in the
+most frequent of them, CP1252.
 """
 
 import codecs
@@ -16,7 +17,6 @@ from common.display import printable
 from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.formats import BYTE_ORDER_MARK
-from corpus.reading.likely_encodings import ENCODINGS, likely_codecs
 from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_blocks
@@ -27,7 +27,10 @@ STANDARD_INPUT = "standard input"
 _NEARLY_ALL = 0.9
 _SAMPLE_BYTES = 32 << 10
 _MIN_LETTERS = 3
-"""Number of different letters of a line that shows an encoding. Random bytes are letters in some encoding."""
+"""Number of different letters in a line of text."""
+_CONTROL = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Bytes that hardly ever occur in text, but often in random bytes."""
+_CODEC = "CP1252"
 _MIN_WIDE = 8
 """Number of characters up to which bytes with NUL show no encoding."""
 _SHOWN_BEFORE, _SHOWN_LETTERS = 20, 40
@@ -59,7 +62,7 @@ def refuse_wide_or_escaped(name: str, data: bytes) -> None:
 
 
 def refuse_other_encoding(name: str, pieces: Iterable[Sequence[bytes] | LongLine]) -> None:
-    """Raise EncodingError if one encoding explains nearly all lines that are not UTF-8.
+    """Raise EncodingError if nearly all lines that are not UTF-8 look like text in another encoding.
 
     `pieces` has the lines of the file `name` in parts, such as those of `split_lines`.
     """
@@ -78,13 +81,14 @@ def refuse_other_encoding(name: str, pieces: Iterable[Sequence[bytes] | LongLine
             elif len(line) <= room:
                 broken.append(line)
                 room -= len(line)
-    foreign = [line for line in broken if not _is_damaged_utf8(line)]
-    if not foreign or len(foreign) < _NEARLY_ALL * len(broken) or not (likely := _codecs_of(foreign)):
+    foreign = [line.decode(_CODEC, "replace") for line in broken if _is_foreign(line)]
+    if not foreign or len(foreign) < _NEARLY_ALL * len(broken):
         return
-    encodings = [ENCODINGS[codec] for codec in likely]
+    first = max(0, next(at for at, letter in enumerate(foreign[0]) if not letter.isascii()) - _SHOWN_BEFORE)
     raise EncodingError(
-        f"{name} has lines that are not UTF-8, but probably {' or '.join(encodings)}, in which one reads "
-        f"{' or '.join(_readings(foreign, likely))}; {_conversion(name, encodings[0], mixed=mixed)}"
+        f"{name} has lines that are not UTF-8; in {_CODEC}, one reads "
+        f"{printable(foreign[0][first : first + _SHOWN_LETTERS])!r}. If that is right, "
+        f"{_conversion(name, _CODEC, mixed=mixed)}; otherwise use the encoding of the file in this command"
     )
 
 
@@ -117,34 +121,15 @@ def _can_decode(data: bytes, codec: str, *, whole: bool = True) -> bool:
     return True
 
 
-def _is_damaged_utf8(line: bytes) -> bool:
-    """Return whether most characters outside ASCII are UTF-8, as in a text that was cut inside a character."""
-    text = line.decode("utf-8", "replace")
-    return sum(not letter.isascii() for letter in text) >= 2 * text.count("\ufffd")
+def _is_foreign(line: bytes) -> bool:
+    """Return whether a line that is not UTF-8 looks like text in another encoding, and not like damage.
 
-
-def _codecs_of(foreign: Sequence[bytes]) -> list[str]:
-    """Return the codecs in which nearly all of these lines are most likely readable text, at most two."""
-    samples: dict[str, bytes] = {}
-    for codec in ENCODINGS:
-        lines = [line for line in foreign if _can_decode(line, codec)]
-        shown = any(sum(map(str.isalpha, {*line.decode(codec)})) >= _MIN_LETTERS for line in lines)
-        if shown and len(lines) >= _NEARLY_ALL * len(foreign):
-            samples[codec] = b"\n".join(lines)
-    return likely_codecs(samples)
-
-
-def _readings(foreign: Sequence[bytes], likely: Sequence[str]) -> list[str]:
-    """Return, for each of one or two codecs, how it reads the first line that shows it or the difference."""
-    others = ["ascii", *likely][-2:]
-    for line in foreign:
-        if all(_can_decode(line, codec) for codec in likely):
-            pair = [line.decode(codec, "replace") for codec in others]
-            places = [place for place, (one, other) in enumerate(zip(*pair, strict=False)) if one != other]
-            if places:
-                first = max(places[0] - _SHOWN_BEFORE, 0)
-                return [repr(printable(text[first : first + _SHOWN_LETTERS])) for text in pair[-len(likely) :]]
-    return []
+    In a text that was cut inside a character, most characters outside ASCII are UTF-8.
+    """
+    damaged = line.decode("utf-8", "replace")
+    was_utf8 = sum(not letter.isascii() for letter in damaged) >= 2 * damaged.count("\ufffd")
+    letters = {letter for letter in line.decode(_CODEC, "replace") if letter.isalpha()}
+    return not was_utf8 and not _CONTROL.search(line) and len(letters) >= _MIN_LETTERS
 
 
 def _wide_encoding(data: bytes) -> str | None:

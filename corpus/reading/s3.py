@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from botocore.exceptions import ClientError
     from botocore.response import StreamingBody
     from mypy_boto3_s3.client import S3Client
-    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef, ObjectTypeDef
+    from mypy_boto3_s3.type_defs import ErrorTypeDef, HeadObjectOutputTypeDef, ObjectIdentifierTypeDef, ObjectTypeDef
 
 CHUNK_BYTES = 8 << 20
 """Part size of multipart transfers, in bytes."""
@@ -146,6 +146,17 @@ def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> I
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key, PaginationConfig=limit)
     for page in pages:
         yield from page.get("Contents", ())
+
+
+def delete_below(s3: "S3Client", place: S3Path) -> Iterator["ErrorTypeDef"]:
+    """Delete the objects with keys that begin with the key of `place`, in batches. Yield an error for each object that
+    S3 refuses to delete."""
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key):
+        batch: list[ObjectIdentifierTypeDef] = [{"Key": each["Key"]} for each in page.get("Contents", ())]
+        if batch:
+            yield from s3.delete_objects(Bucket=place.bucket, Delete={"Objects": batch, "Quiet": True}).get(
+                "Errors", ()
+            )
 
 
 def head(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef":

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from common.display import plural
 from common.errors import DataError, explain_os_error
 from common.files import open_regular, whole_file
 from common.private_folders import temporary_folder
@@ -169,11 +170,16 @@ def write_text(address: str, text: str) -> None:
 
 
 def remove_files(folder: str) -> None:
-    """Delete the objects below an S3 folder. Raises DataError if S3 does not answer or refuses."""
+    """Delete the objects below an S3 folder. Raises DataError if S3 does not answer, or refuses to delete an object."""
     place = s3.place_of(folder)
     with s3.explained_errors(folder, "delete"):
-        for found in s3.list_objects(s3.client(), place):
-            s3.client().delete_object(Bucket=place.bucket, Key=found["Key"])
+        refused = list(s3.delete_below(s3.client(), place))
+    if refused:
+        first, reason = S3Path(place.bucket, refused[0]["Key"]), refused[0]["Message"]
+        raise DataError(
+            f"S3 did not delete {plural(len(refused), 'object')} below {folder}, such as {first} ({reason}); delete "
+            "the rest yourself"
+        )
 
 
 class _Object(io.RawIOBase):

@@ -5,7 +5,6 @@ from shoal_guard.handlers.guard.rules import GuardSettings
 
 from infra import cost, parts, topology
 from tests.infra.invariants import of_type, references, the
-from tests.infra.templates import annotations
 from tests.infra.variants import SHIPPED
 
 
@@ -46,11 +45,6 @@ def test_the_settings_have_the_price_of_readers(templates):
     )
 
 
-@pytest.mark.parametrize(("guard", "refusals"), [({}, 0), ({"budget": 90.0}, 1)], ids=["free", "limited"])
-def test_a_budget_without_prices_is_refused_but_not_a_deployment_without_budget(guard, refusals, synthesise, tmp_path):
-    stack = synthesise(guarded(update={"region": "ap-southeast-3"}, **guard), tmp_path)
-    assert len([each for each in annotations(stack) if "the guard cannot enforce the budget" in each]) == refusals
-    stack.node.root.synth()
-    (template,) = tmp_path.glob("*.template.json")
-    values = settings(json.loads(template.read_text())["Resources"])
+def test_items_without_prices_are_named_and_cost_nothing(templates):
+    values = settings(templates.resources(guarded(update={"region": "ap-southeast-3"})))
     assert (values.standing, "m5.xlarge" in values.unpriced) == (0, True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.rules import machines
+from infra import preflight
 from tests.infra.variants import SHIPPED, TOPOLOGIES
 
 pytestmark = pytest.mark.lint
@@ -51,7 +51,7 @@ def templates(assembly):
 @pytest.mark.parametrize("spec", TOPOLOGIES, ids=lambda spec: spec.name)
 def test_aws_supports_the_releases_and_images_of_topologies(spec):
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    late = [f"{supported} ended on {end}" for supported, end, _ in machines.supported_by_aws(spec) if end < today]
+    late = [f"{supported} ended on {end}" for supported, end, _ in preflight.supported_by_aws(spec) if end < today]
     assert not late, "use a newer one: topologies/, infra/parts.py (EMR), infra/catalog.yaml, infra/managed_spec.py"
 
 

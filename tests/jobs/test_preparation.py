@@ -71,6 +71,11 @@ def test_a_plan_of_other_code_or_content_is_refused(tmp_path: Path, messages) ->
     plan_in(tmp_path, code="other").write()
     with messages.raises(DataError):
         Plan.read(str(tmp_path))
+    (tmp_path / "other").mkdir()
+    plan_in(tmp_path / "other").write()
+    (tmp_path / "other" / PLAN_NAME).replace(tmp_path / PLAN_NAME)
+    with messages.raises(DataError):
+        Plan.read(str(tmp_path))
     (tmp_path / PLAN_NAME).write_text('{"work": 1}')
     with messages.raises(DataError):
         Plan.read(str(tmp_path))

@@ -58,7 +58,6 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
     deployment_plan = plan.make_plan(
         chosen,
         deployment=request.deployment,
-        owner=request.owner,
         session=preflight.session(chosen.region),
         endpoint=os.environ.get("AWS_ENDPOINT_URL"),
     )

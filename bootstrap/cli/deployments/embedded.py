@@ -3,7 +3,7 @@
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli.command import command, option
+from bootstrap.cli.command import command
 from bootstrap.cli.output import say
 from bootstrap.interrupt import mark_handled
 from common.private_folders import temporary_folder
@@ -23,7 +23,6 @@ that run with your permissions. The emulator refuses requests from web pages.
     "lines into another shell, and run there `shoal deploy demo`, `shoal preprocess --deployment demo ...`, "
     "`shoal destroy demo`.",
 )
-@option("--port", type=click.IntRange(0, 65535), metavar="P", help="port to listen on (default: a free port)")
 @click.argument(
     "words",
     nargs=-1,
@@ -31,13 +30,13 @@ that run with your permissions. The emulator refuses requests from web pages.
     metavar="[-- COMMAND]...",
     help="command to run against the emulator, with its arguments",
 )
-def run(port: int | None, words: tuple[str, ...]) -> int:
+def run(words: tuple[str, ...]) -> int:
     from shoal_local_aws.account import raise_quotas, use_emulator
     from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
     from shoal_local_aws.command import require_command, serve
 
     with temporary_folder("shoal-embedded-") as folder:
-        emulator = EmbeddedAws(folder, port, wheels=cdk.WHEELS)
+        emulator = EmbeddedAws(folder, wheels=cdk.WHEELS)
         require_command(words, emulator)
         with emulator as aws:
             say(f"preparing the emulator on port {aws.port} ...")

@@ -25,7 +25,6 @@ from common.errors import ShoalError
     metavar="H",
     help="hours to add, at most 720 at once",
 )
-@option("--yes", is_flag=True, expose_value=False, help="has no effect, because this command does not ask")
 def run(target: Target, hours: float) -> Result:
     from bootstrap.aws import guard
     from bootstrap.lifecycle import status

@@ -1,16 +1,14 @@
 """`shoal logs`: shows the newest logs of a deployment's steps, nodes and guard, or the output of a run."""
 
 import time
-from typing import TYPE_CHECKING
+
+import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import Result, say, wants_json, with_unanswered
 from bootstrap.cli.target import Target, target_options
 from common.display import join_lines, printable
 from common.errors import UsageError
-
-if TYPE_CHECKING:
-    from bootstrap.lifecycle.logs import LogExcerpt
 
 _PAUSE_SECONDS = 2.0
 _ASK_SECONDS = 30.0
@@ -19,61 +17,42 @@ _ASK_SECONDS = 30.0
 
 @command(
     help="Show the newest EMR steps with the reasons of failed steps, the first-boot reports of GPU nodes, and "
-    "the guard's last "
-    "log lines. With --run, show what the processes of a training printed.",
-    epilog="""\
-\b
-Examples:
-  shoal logs demo --node i-0123456789abcdef0 --tail 20
-  shoal logs demo --run demo.20260102T030405-0a1b --rank 0 --follow
-""",
+    "the guard's last log lines. With --run, show what the processes of a training printed.",
+    epilog="Example: shoal logs demo --run demo.20260102T030405-0a1b --rank 0 --follow",
 )
 @target_options
-@option("--node", metavar="ID", help="show only the node with this instance id")
-@option(
-    "--step", type=int, metavar="N", help="show only the newest N steps (default: 5 steps, and also nodes and guard)"
-)
-@option("--tail", type=int, metavar="N", help="number of lines to show from the end of each log (default: 10)")
 @option(
     "--run",
     "of_run",
     metavar="RUN",
     help="show only the output of the ranks and readers of a training run, each line prefixed with its node and rank",
 )
-@option("--rank", type=int, metavar="N", help="with --run: show only the output of rank N; ranks are numbered from 0")
+@option(
+    "--rank",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="with --run: show only the output of rank N; ranks are numbered from 0",
+)
 @option("--follow", is_flag=True, help="with --run: print new lines as they appear, until the run ends or Ctrl-C")
 def run(
     target: Target,
-    node: str | None,
-    step: int | None,
-    tail: int | None,
     of_run: str | None,
     rank: int | None,
     follow: bool,
 ) -> Result | int:
     from bootstrap.lifecycle import logs, status
 
-    for flag, value, least in (("--step", step, 1), ("--tail", tail, 1), ("--rank", rank, 0)):
-        if value is not None and value < least:
-            raise UsageError(f"{flag} is {value}, but must be at least {least}")
     if of_run:
-        if node or step or tail or wants_json():
-            raise UsageError("--run prints a run's output unchanged; leave out --node, --step, --tail and --json")
+        if wants_json():
+            raise UsageError("--run prints a run's output unchanged; leave out --json")
         _print_run(target, of_run, rank, follow=follow)
         return 0
     if follow or rank is not None:
         raise UsageError(f"{'--follow' if follow else '--rank'} requires --run")
-    if node and step:
-        raise UsageError("--node and --step exclude each other; give one of them")
-    name, account, tail = target.name, target.account, tail or 10
-    now = status.read_status(name, account, with_guard=False)
-    excerpts: list[LogExcerpt] = []
-    if not node:
-        excerpts += logs.steps(account, now, newest=step or 5, tail=tail)
-    if not step:
-        excerpts += logs.nodes(account, now, tail=tail, only=node)
-    if not (node or step) and (guard := logs.guard(account, now, tail=tail)):
-        excerpts.append(guard)
+    account = target.account
+    now = status.read_status(target.name, account, with_guard=False)
+    guard = logs.guard(account, now)
+    excerpts = [*logs.steps(account, now), *logs.nodes(account, now), *([guard] if guard else [])]
     text = join_lines(
         line for each in excerpts for line in (f"{each.who}: {each.state}", *(f"    {line}" for line in each.lines))
     )

@@ -76,7 +76,6 @@ The exit status is 1 if `shoal deploy` would refuse a topology.
 )
 @option("--offline", is_flag=True, help="check only the topology, without requests to AWS")
 @option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's name)")
-@option("--owner", metavar="NAME", help="owner of the deployment (default: the topology's owner, or you)")
 @option(
     "--rows",
     group=_WORK,
@@ -107,7 +106,6 @@ def run(
     hours: float | None,
     offline: bool,
     deployment: str | None,
-    owner: str | None,
     **asked: Any,
 ) -> Result:
     _require_topologies(topologies, hours=hours, deployment=deployment)
@@ -115,7 +113,7 @@ def run(
     if not topologies:
         return _list_choices(work) if work else _list_topologies()
     from bootstrap.lifecycle import plan
-    from infra import caller, topology
+    from infra import topology
 
     if not offline:
         from bootstrap.lifecycle import preflight  # this import loads boto3
@@ -128,7 +126,6 @@ def run(
         planned = plan.make_plan(
             chosen,
             deployment=check_name(deployment or chosen.name),
-            owner=caller.owner_of(chosen, owner),
             hours=hours,
             session=None if offline else preflight.session(chosen.region),
             endpoint=os.environ.get("AWS_ENDPOINT_URL"),
@@ -322,7 +319,7 @@ def _list_topologies() -> Result:
     listing: list[dict[str, Any]] = []
     for name in topology.names(cdk.TOPOLOGIES):
         try:
-            planned = plan.make_plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
+            planned = plan.make_plan(topology.load(name, cdk.TOPOLOGIES), deployment=name)
         except TopologyError as error:
             listing.append({"topology": name, "error": str(error)})
             continue

@@ -13,8 +13,6 @@ from botocore.exceptions import ClientError
 
 from bootstrap.lifecycle.rules import PreflightContext
 
-_ENABLING = {"Disabled": "enable it", "PendingDeletion": "cancel its deletion and enable it"}
-"""How a key in these states becomes usable."""
 _AWS_KEY = "alias/aws/ebs"
 USES = "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*"
 """Actions that the policy of a key must allow for principals that start instances."""
@@ -26,48 +24,42 @@ _GRANTING = ("kms:creategrant", "kms:create*", "kms:*", "*")
 def key_unusable(context: PreflightContext) -> Iterator[str]:
     """Yield a message if the key does not exist, cannot encrypt, or does not allow Auto Scaling to use it."""
     topology, kms = context.topology, context.account.client("kms")
-    name, of_whom = topology.kms_key, ""
-    instead = "write a different key (docs/how-to/secure.md shows the policy that it needs)"
+    name = topology.kms_key
+    label, instead = "kms_key:", "write a different key (docs/how-to/secure.md shows the policy that it needs)"
     if name is None and topology.training:
         name = context.account.client("ec2").get_ebs_default_kms_key_id()["KmsKeyId"]
-        of_whom = ", the account's default for volumes,"
-        region = topology.region
-        instead = f"change the default to AWS's own key: aws ec2 reset-ebs-default-kms-key-id --region {region}"
+        label = "the account's default KMS key for volumes,"
+        reset = f"aws ec2 reset-ebs-default-kms-key-id --region {topology.region}"
+        instead = f"change the default to AWS's own key: {reset}"
     if name in (None, _AWS_KEY):
         return
-
-    def named(key: str) -> str:
-        return f"the KMS key {key}{of_whom}" if of_whom else f"kms_key: {key}"
-
     try:
         key = kms.describe_key(KeyId=name)["KeyMetadata"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "NotFoundException":
             raise
-        yield f"{named(name)} does not exist for your credentials; {instead}"
+        yield f"{label} {name} does not exist for your credentials; {instead}"
         return
     if key["KeyManager"] == "AWS":
         return
-    arn, spec = key["Arn"], key.get("KeySpec", "SYMMETRIC_DEFAULT")
-    if spec != "SYMMETRIC_DEFAULT":
-        yield f"{named(arn)} is {spec}, but volumes need SYMMETRIC_DEFAULT, so no node would start; {instead}"
-        return
-    if (state := key["KeyState"]) != "Enabled":
-        remedy = f"{_ENABLING[state]}, or " if state in _ENABLING else ""
-        yield f"{named(arn)} is {state}, so no node would start; {remedy}{instead}"
+    arn, spec, state = key["Arn"], key.get("KeySpec", "SYMMETRIC_DEFAULT"), key["KeyState"]
+    if (spec, state) != ("SYMMETRIC_DEFAULT", "Enabled"):
+        yield (
+            f"{label} {arn} is {spec} and {state}, but volumes need a key that is SYMMETRIC_DEFAULT and Enabled, so no "
+            f"node would start; enable it, or {instead}"
+        )
         return
     role = f"arn:aws:iam::{context.account.number()}:{_SCALING_ROLE}"
     if topology.training and not _lets_in(context, arn, role):
         yield (
-            f"{named(arn)} does not allow Auto Scaling to use it, so no GPU node would start; in the key's policy "
+            f"{label} {arn} does not allow Auto Scaling to use it, so no GPU node would start; in the key's policy "
             f"allow {role} {USES} (if the role does not exist, create it first: aws iam create-service-linked-role "
             f"--aws-service-name autoscaling.amazonaws.com), or {instead}"
         )
 
 
 def _lets_in(context: PreflightContext, key: str, role: str) -> bool:
-    """Return whether the policy or a grant of a key allows a role to use the key. Conditions are ignored. `key` is an
-    ARN."""
+    """Return whether the policy or a grant of a key (an ARN) allows a role to use it. Conditions are ignored."""
     text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     if any(_allows(statement, role) for statement in _listed(json.loads(text)["Statement"])):
         return True

@@ -34,9 +34,7 @@ class Quota:
 _ON_DEMAND = {
     "standard": Quota("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
     "g": Quota("L-DB2E81BA", "Running On-Demand G and VT instances"),
-    "p": Quota("L-417A185B", "Running On-Demand P instances"),
-    "p5": Quota("L-417A185B", "Running On-Demand P instances"),
-    "p6": Quota("L-417A185B", "Running On-Demand P instances"),
+    **dict.fromkeys(("p", "p5", "p6"), Quota("L-417A185B", "Running On-Demand P instances")),
 }
 _SPOT = {
     "standard": Quota("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
@@ -50,8 +48,7 @@ def quota_too_low(context: PreflightContext) -> Iterator[str]:
     """Yield a message for each insufficient vCPU quota, with the command that requests an increase."""
     used = _used(context)
     for quota, vcpus in needs(context.topology).items():
-        for sentence in _shortage(context, quota, _value(context, quota), vcpus, used=used[quota]):
-            yield f"vCPU {sentence}"
+        yield from _shortage(context, quota, _value(context, quota), vcpus, used=used[quota])
 
 
 def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
@@ -64,10 +61,6 @@ def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
             if each["QuotaName"] == name:
                 yield from _shortage(context, Quota(each["QuotaCode"], name, "sagemaker"), each["Value"], spec.count)
                 return
-    yield (
-        f"SageMaker has no quota '{name}' in {context.topology.region}, so it does not offer this instance type in "
-        "this region"
-    )
 
 
 def _shortage(context: PreflightContext, quota: Quota, value: float, needed: int, *, used: int = 0) -> Iterator[str]:
@@ -75,8 +68,9 @@ def _shortage(context: PreflightContext, quota: Quota, value: float, needed: int
     if used + needed <= value:
         return
     region, in_use = context.topology.region, f" ({used} in use)" if used else ""
+    unit = "vCPU " if quota.service == "ec2" else ""
     yield (
-        f"quota '{quota.name}' in {region} is {value:g}{in_use}, but this topology needs {needed}; request "
+        f"{unit}quota '{quota.name}' in {region} is {value:g}{in_use}, but this topology needs {needed}; request "
         f"more: aws service-quotas request-service-quota-increase --service-code {quota.service} --quota-code "
         f"{quota.code} --desired-value {used + needed} --region {region}"
     )
@@ -99,19 +93,16 @@ def quota_of(name: str, *, spot: bool) -> Quota | None:
 
 def needs(topology: Topology) -> dict[Quota, int]:
     """Return the number of vCPUs that the whole topology needs, by quota."""
-    groups: list[tuple[tuple[str, ...], int, bool]] = [
-        (group.types, group.count, group.market == "spot")
-        for group in topology.training
-        if group.market != "capacity-block"  # a Capacity Block has its own instances, outside the quotas
-    ]
-    if emr := topology.preprocessing:
-        groups.append(((emr.primary.instance_type,), 1, emr.primary.market == "spot"))
-        groups += [((group.instance_type,), group.count, group.market == "spot") for _, group in emr.workers]
+    cluster = topology.preprocessing.groups if topology.preprocessing else ()
     vcpus: Counter[Quota] = Counter()
-    for types, count, spot in groups:
+    for types, count, market in (
+        *((group.types, group.count, group.market) for group in topology.training),
+        *(((name,), count, market) for _, name, count, market in cluster),
+    ):
         most: Counter[Quota] = Counter()
         for name in types:
-            if quota := quota_of(name, spot=spot):
+            quota = quota_of(name, spot=market == "spot")
+            if quota and market != "capacity-block":  # a Capacity Block has its own instances, outside the quotas
                 most |= {quota: count * catalog.find(name).vcpu}
         vcpus += most
     return dict(vcpus)
@@ -120,17 +111,11 @@ def needs(topology: Topology) -> dict[Quota, int]:
 def _used(context: PreflightContext) -> Counter[Quota]:
     """Return the number of running vCPUs in the account by quota, without the vCPUs of this deployment."""
     used: Counter[Quota] = Counter()
-    for reservation in context.account.items(
-        "ec2",
-        "describe_instances",
-        "Reservations",
-        Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}],
-    ):
+    running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    for reservation in context.account.items("ec2", "describe_instances", "Reservations", Filters=running):
         for instance in reservation["Instances"]:
-            if read_tags(instance.get("Tags")).get(TAG_DEPLOYMENT) == context.deployment:
-                continue
             quota = quota_of(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
-            if quota:
+            if quota and read_tags(instance.get("Tags")).get(TAG_DEPLOYMENT) != context.deployment:
                 used[quota] += _vcpu(instance)
     return used
 
@@ -138,9 +123,8 @@ def _used(context: PreflightContext) -> Counter[Quota]:
 def _vcpu(instance: Mapping[str, Any]) -> int:
     """Return the number of vCPUs of an instance. An instance can have fewer cores or threads than its instance type
     allows."""
-    options = instance.get("CpuOptions") or {}
-    if "CoreCount" in options:
-        return int(options["CoreCount"]) * int(options.get("ThreadsPerCore", 1))
+    if options := instance.get("CpuOptions"):
+        return int(options["CoreCount"]) * int(options["ThreadsPerCore"])
     known = catalog.catalog().types.get(instance["InstanceType"])
     return known.vcpu if known else 0
 

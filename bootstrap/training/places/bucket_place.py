@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.agent.node_documents import Attempt, NodeStatus
 from bootstrap.aws import names, objects
-from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Outlook
@@ -118,8 +117,6 @@ class TrainingHandle(ABC):
 class BucketPlace(Place):
     """Place at which a deployment trains, with the deployment's data bucket."""
 
-    continuation: str
-    """Middle of the warning about expiring credentials: how a run continues without them, and how to follow the run."""
     busy_message: str
     """Message for a user who resumes a run at a different place while the run is active at this place."""
 
@@ -212,12 +209,6 @@ class BucketPlace(Place):
             if any(each.name == run and not each.has_ended for each in place.current_trainings()):
                 raise ShoalError(place.busy_message.format(run=run, name=self.name))
         return run
-
-    def credentials_warning(self, seconds: float) -> str | None:
-        """Return the warning, or None. Only the command needs credentials; the run itself needs none."""
-        return credentials_warning(
-            self.deployment.session, seconds, "the training", f"{self.continuation}: shoal attach {self.name}"
-        )
 
 
 def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:

@@ -36,10 +36,6 @@ class DeploymentPlace(BucketPlace):
     """Place on the GPU nodes of a deployment."""
 
     pause = 1.0
-    continuation = (
-        "after all nodes have booted, the run needs no credentials, and the nodes are terminated at its end, but no "
-        "command shows its progress; renew the credentials, and follow the run with"
-    )
     reads_only_s3 = True
 
     busy_message = "the nodes of '{name}' execute {run}; leave out --managed"

@@ -54,7 +54,6 @@ class ManagedPlace(BucketPlace):
     """Place of a deployment with managed training."""
 
     pause = 1.0
-    continuation = "the job continues without credentials; renew them, and follow the job with"
     busy_message = "SageMaker trains {run}; add --managed"
 
     def __init__(

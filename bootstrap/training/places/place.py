@@ -123,7 +123,3 @@ class Place(DataAccess):
     def hourly(self, nodes: Sequence[Node]) -> float | None:  # noqa: ARG002
         """Return the cost of these nodes in dollars per hour, at on-demand prices; None if a price is unknown."""
         return None
-
-    def credentials_warning(self, seconds: float) -> str | None:  # noqa: ARG002
-        """Return a warning if the command's credentials expire within `seconds`, else None."""
-        return None

@@ -50,15 +50,6 @@ def test_the_version_is_the_installed_one() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"shoal {version('shoal')}\n", "")
 
 
-def test_a_port_in_use_is_reported(messages) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        done = shoal_here("embedded", "--port", port)
-    messages.hide(f"port {port} ", "port PORT ")
-    assert done.returncode == 1
-    messages.check(done.stderr.rstrip())
-
-
 NO_ACCOUNT = {
     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
     "AWS_CONFIG_FILE": "/dev/null",

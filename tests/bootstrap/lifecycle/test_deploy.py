@@ -187,22 +187,13 @@ def test_a_budget_that_is_already_spent_is_refused(budget, spent, messages) -> N
         deploy._refuse_spent_budget(request, Mock(spent=spent))
 
 
-@pytest.mark.parametrize("announced", [None, "announced"])
-@pytest.mark.parametrize("runs", [None, [], [True], [True, False]], ids=["unknown", "none", "ended", "active"])
-def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(
-    runs, announced, monkeypatch, messages
-) -> None:
+def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(monkeypatch, messages) -> None:
     group = {"AutoScalingGroupName": "g1", "DesiredCapacity": 1}
     request = deploy.DeployRequest(topology=Mock(), source="pair", deployment="pair", owner="ada")
     request.__dict__["account"] = Mock()
-    trainings = [Mock(has_ended=ended, collecting="COLLECT IT") for ended in runs or ()]
-    for number, each in enumerate(trainings):
-        each.name = f"pair.{number}"
-    found = ShoalError("no answer") if runs is None else None
-    monkeypatch.setattr(deploy, "listed_trainings", Mock(return_value=trainings, side_effect=found))
     monkeypatch.setattr(deploy.fleet, "scaling_groups", lambda *_: [(group, {topology.TAG_START: "train"})])
     with messages.raises(ShoalError):
-        deploy._refuse_during_training(request, None, Mock(announced=announced))
+        deploy._refuse_during_training(request)
 
 
 @pytest.mark.parametrize("looks", ["CREATE_IN_PROGRESS", "UPDATE_COMPLETE", None, "interrupted"])

@@ -40,21 +40,21 @@ class Answers(Account):
         return self.answers
 
 
-def test_the_requested_number_of_steps_is_shown() -> None:
+def test_the_newest_five_steps_are_shown() -> None:
     every = [{"Id": f"s-{number}", "Name": "x", "Status": {"State": "COMPLETED"}} for number in range(120)]
     pages = [{"Steps": every[first : first + 50]} for first in range(0, 120, 50)]
     account = Answers(get_paginator=lambda _: Mock(paginate=lambda **_: pages))
-    for newest in (1, 70, 120):
-        assert len(logs.steps(account, NOW, newest=newest, tail=1)) == newest
+    assert [each.who for each in logs.steps(account, NOW)] == [f"step s-{number} (x)" for number in range(5)]
 
 
 def test_the_guards_own_lines_of_the_last_24_hours_are_shown_in_their_order(monkeypatch) -> None:
     monkeypatch.setattr("time.time", lambda: 90_000.0)
     lines = ["START RequestId: x", "one", "two\n", "three", "REPORT RequestId: x"]
+    monkeypatch.setattr(logs, "_LINES", 2)
     events = [{"timestamp": second, "message": line} for second, line in enumerate(lines)]
     paginate = Mock(return_value=[{"events": events[:2:-1]}, {"events": events[:3]}])
     account = Answers(get_function_configuration=Mock(return_value={}), get_paginator=lambda _: Mock(paginate=paginate))
-    excerpt = logs.guard(account, NOW, tail=2)
+    excerpt = logs.guard(account, NOW)
     assert excerpt is not None
     assert excerpt.lines == ["two", "three"]
     paginate.assert_called_once_with(logGroupName="/aws/lambda/guard", startTime=(90_000 - 24 * 60 * 60) * 1000)
@@ -65,14 +65,14 @@ def test_a_deleted_bucket_or_guard_has_no_logs() -> None:
         return Mock(side_effect=ClientError({"Error": {"Code": code, "Message": ""}}, "Read"))
 
     account = Answers(get_paginator=gone("NoSuchBucket"), get_function_configuration=gone("ResourceNotFoundException"))
-    assert logs.nodes(account, NOW, tail=1) == []
-    assert logs.guard(account, NOW, tail=1) is None
+    assert logs.nodes(account, NOW) == []
+    assert logs.guard(account, NOW) is None
 
 
 def test_a_log_that_aws_refuses_to_return_is_unknown() -> None:
     refused = Mock(side_effect=ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "Read"))
     account = Answers(get_function_configuration=Mock(return_value={}), get_paginator=refused)
-    assert logs.guard(account, NOW, tail=1).is_unknown
+    assert logs.guard(account, NOW).is_unknown
 
 
 BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"

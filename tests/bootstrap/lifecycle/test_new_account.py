@@ -23,7 +23,7 @@ def new_account(tmp_path: Path) -> Iterator[None]:
 def commands(name: str) -> list[str]:
     """Return the commands that the preflight of a shipped topology prints for quotas."""
     wanted = topology.load(name, TOPOLOGIES)
-    _, findings = preflight.online(wanted, preflight.session(wanted.region), deployment=name, owner="ada")
+    _, findings = preflight.online(wanted, preflight.session(wanted.region), deployment=name)
     assert {each.rule for each in findings if each.level == "error"} <= {"quota_too_low", "job_quota_too_low"}
     return [each.sentence.rpartition("request more: ")[2] for each in findings if each.level == "error"]
 

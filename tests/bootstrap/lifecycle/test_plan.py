@@ -9,7 +9,7 @@ import pytest
 from bootstrap.aws import cdk
 from bootstrap.lifecycle.plan import DeploymentPlan, guard_sentences
 from infra import topology
-from infra.rules import Finding
+from infra.preflight import Finding
 from tests.bootstrap.cli.command import shoal_here
 from tests.bootstrap.lifecycle.preflight import GPU, TRAINING, topology_of
 

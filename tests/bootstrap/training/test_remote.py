@@ -1,6 +1,6 @@
 """Tests of preparing a training run on nodes of the embedded AWS."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,19 +64,3 @@ def test_an_impossible_prediction_is_noted_and_not_an_error(one, tmp_path, capsy
     with Bars() as bars:
         assert predicted_on(one.deployment, config, PreparedDataset(DATASET), bars) is None
     messages.check(" ".join(capsys.readouterr().err.split()))
-
-
-def test_credentials_that_expire_before_the_training_ends_are_noted_before_a_node_starts(
-    one, tmp_path, capsys, monkeypatch
-):
-    config = TrainConfig(data=Path("dataset"), output=tmp_path)
-    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(minutes=2)).isoformat())
-    with Bars() as bars:
-        assert predicted_on(one.deployment, config, PreparedDataset(DATASET), bars) is not None
-        missing = PreparedDataset(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
-        assert predicted_on(one.deployment, config, missing, bars) is None
-    assert " ".join(capsys.readouterr().err.split()).count("warning: your AWS credentials expire at ") == 2
-    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(days=2)).isoformat())
-    with Bars() as bars:
-        predicted_on(one.deployment, config, PreparedDataset(DATASET), bars)
-    assert "warning" not in capsys.readouterr().err

@@ -68,6 +68,20 @@ def test_files_appear_complete_and_are_listed_and_read(tmp_path, there) -> None:
     assert path.exists() != there
 
 
+def test_the_objects_below_a_folder_are_deleted_unless_s3_refuses(messages) -> None:
+    for name in ("work-1/a", "work-1/b", "work-10/c"):
+        storage.write_text(f"s3://pile/{name}", "")
+    refused = [{"Key": "work-1/b", "Code": "InternalError", "Message": "We encountered an internal error."}]
+    events = s3.client().meta.events
+    events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=refused), "refused")
+    try:
+        with messages.raises(DataError):
+            storage.remove_files("s3://pile/work-1/")
+    finally:
+        events.unregister("after-call.s3.DeleteObjects", unique_id="refused")
+    assert [each["Key"] for each in s3.list_objects(s3.client(), s3.S3Path("pile", "work-1"))] == ["work-10/c"]
+
+
 def test_a_file_that_was_written_again_has_another_identity(tmp_path) -> None:
     (tmp_path / "file").touch()
     identities = set()

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import boto3
-import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 
@@ -20,12 +19,7 @@ SHORT_TIMEOUTS = Config(connect_timeout=5, read_timeout=20)
 class Account:
     """Cached boto3 clients of an account and region."""
 
-    def __init__(self, session: boto3.Session | None = None) -> None:
-        """Use the credentials and the region of `session` (default: those of AWS's configuration)."""
-        if session is None:
-            core = botocore.session.get_session()
-            core.set_default_client_config(SHORT_TIMEOUTS)
-            session = boto3.Session(botocore_session=core)
+    def __init__(self, session: boto3.Session) -> None:
         self.session = session
         self._clients: dict[str, Any] = {}
 

@@ -33,19 +33,16 @@ ownership is unknown."""
 
 
 class Owner(ABC):
-    """An owner of resources in an account. A subclass defines by which tags and names the resources are recognised."""
+    """An owner of resources in an account, with a stack and a tag. A subclass defines the names of its resources."""
 
-    stack: str
-    """Name of the owner's stack."""
-
-    def __init__(self, account: Account) -> None:
-        self.account = account
+    def __init__(self, account: Account, *, stack: str, tag: str, value: str) -> None:
+        self.account, self.stack, self._tag, self._value = account, stack, tag, value
         self.failed_sources: dict[str, str] = {}
         """Sources that did not answer, with the reason for each."""
 
-    @abstractmethod
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
         """Return whether these tags, in any of AWS's formats, belong to the owner."""
+        return read_tags(tags).get(self._tag) == self._value
 
     @abstractmethod
     def may_own(self, record: ResourceRecord) -> bool:
@@ -67,21 +64,45 @@ class Owner(ABC):
     def may_empty(self, bucket: str) -> bool:
         """Return whether a bucket may be emptied before its deletion. Otherwise it is deleted only if it is empty."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def networks(self) -> set[str]:
         """Ids of the owner's VPCs. All resources in them belong to the owner."""
 
-    @property
-    @abstractmethod
-    def arns(self) -> Sequence[str]:
+        def listed() -> set[str]:
+            vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
+            return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
+
+        return self.try_source("the VPCs", listed, set())
+
+    @cached_property
+    def arns(self) -> list[str]:
         """ARNs of the owner's resources that AWS's tagging service lists. The service omits some types, and lists some
         deleted resources."""
 
-    @property
-    @abstractmethod
+        def listed() -> list[str]:
+            filters = [{"Key": self._tag, "Values": [self._value]}]
+            mappings = self.account.items(
+                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
+            )
+            return [each["ResourceARN"] for each in mappings]
+
+        return self.try_source("the tagging service", listed, [])
+
+    @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
         """Types and identifiers of the resources of the owner's stacks, including stacks deleted within 90 days."""
+
+        def listed() -> set[tuple[str, str]]:
+            return {
+                (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
+                for stack in self.account.items("cloudformation", "list_stacks", "StackSummaries")
+                if stack["StackName"] == self.stack
+                for resource in self.account.items(
+                    "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+                )
+            }
+
+        return self.try_source("CloudFormation's record", listed, set())
 
     def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
         """Return whether a global resource with the owner's name or tag belongs to the stack in this region.

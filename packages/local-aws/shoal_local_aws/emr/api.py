@@ -30,6 +30,7 @@ _RELEASES = tuple(
 
 _HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
 """Hadoop version in the newest EMR release of each series."""
+_MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 _clusters: dict[str, EmulatedCluster] = {}
 
 
@@ -96,7 +97,7 @@ def install(machines: Machines, faults: Faults) -> None:
 
 def _start_error(record: Record, faults: Faults) -> str:
     """Return the reason why a cluster does not start, or an empty string if it starts."""
-    refused = refusal_of_groups(record["Ec2InstanceAttributes"])
+    refused = _refusal_of_subnet(record) or refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
         return refused
     zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
@@ -113,6 +114,21 @@ def _start_error(record: Record, faults: Faults) -> str:
             return f"EC2 is out of capacity for {kind}."
         # Belief: A cluster starts without its task group. No check: it takes a type without capacity.
         group["RunningInstanceCount"] = 0
+    return ""
+
+
+def _refusal_of_subnet(record: Record) -> str:
+    """Return the reason why EMR cannot start a cluster in its subnet, or an empty string."""
+    name = record["Ec2InstanceAttributes"].get("Ec2SubnetId")
+    if not name:
+        return ""
+    # Rule: An unknown subnet ends the cluster. Source: Wittline/pyspark-on-aws-emr#3.
+    if name not in ec2.subnets:
+        return f"The VPC/subnet configuration was invalid: The subnet {name} does not exist."
+    tagged = {"Key": _MANAGED_TAG, "Value": "true"}
+    # Rule: The policy of EMR's role requires tags. Source: terraform-aws-modules/terraform-aws-emr#3.
+    if tagged in record.get("Tags", ()) and tagged not in ec2.tags.get(name, ()):
+        return f"Service role {record['ServiceRole']} has insufficient EC2 permissions"
     return ""
 
 

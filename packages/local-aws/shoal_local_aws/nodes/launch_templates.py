@@ -4,7 +4,7 @@ AWS refuses a group that could never start an instance. ministack does not check
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shoal_local_aws.permissions import launches, resources
@@ -15,7 +15,6 @@ from shoal_local_aws.service import Record, RefusedError, parameter
 _PARAMETER = "resolve:ssm:"
 _OF_AWS = "/aws/service/"
 _IMAGE_ID = "/ami-id"
-_ANY_DATE = "????????"
 INVALID = "You must use a valid fully-formed launch template."
 """Beginning of Auto Scaling's messages about launch templates."""
 
@@ -41,18 +40,6 @@ def install() -> None:
         value = image(f"{_PARAMETER}{name}")
         return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
 
-    def describing(describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
-        """Describe an image of AWS for each name with any date, such as `Deep Learning AMI (Amazon Linux) ????????`."""
-
-        def described(parameters: Record) -> Any:
-            for name in ec2.filters(parameters).get("name", ()):
-                if name.endswith(_ANY_DATE) and "amazon" in ec2.list_parameter(parameters, "Owner"):
-                    _public_image(name.replace(_ANY_DATE, "20261003"))
-            return describe(parameters)
-
-        return described
-
-    ec2.operations.wrap("DescribeImages", describing)
     ec2.read_template.put(parsed)
     ec2.template_xml.put(rendered)
     ssm.public_parameter.put(of_aws)

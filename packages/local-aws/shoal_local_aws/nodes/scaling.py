@@ -12,7 +12,7 @@ from shoal_local_aws.nodes import activities, groups, instances, launch_template
 from shoal_local_aws.nodes.groups import AutoScalingGroups, subnets_of, zone_of
 from shoal_local_aws.nodes.instances import InstanceRunner
 from shoal_local_aws.nodes.machine import Machines
-from shoal_local_aws.seams import autoscaling, cloudformation
+from shoal_local_aws.seams import autoscaling, cloudformation, ec2
 from shoal_local_aws.service import Record, RefusedError, answering, parameter
 
 _TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
@@ -181,6 +181,20 @@ def check_template(
     data = launch_templates.data_of(reference)
     launch_templates.require_room(data)
     launch_templates.placement_group(data)
+    interfaces = data.get("NetworkInterfaces") or [{}]
+    security_groups = data.get("SecurityGroupIds") or interfaces[0].get("Groups") or ()
+    for subnet in subnets:
+        # Rule: The subnets of a group exist. Source: hashicorp/terraform#471.
+        if subnet not in ec2.subnets:
+            raise RefusedError("ValidationError", f"The subnet ID '{subnet}' does not exist")
+        groups_of = {ec2.security_groups[each]["VpcId"] for each in security_groups if each in ec2.security_groups}
+        # Rule: Security groups are in the VPC of the subnets. Source: mludvig/aws-ethereum-miner#12.
+        if groups_of - {ec2.subnets[subnet]["VpcId"]}:
+            raise RefusedError(
+                "ValidationError",
+                "One or more security groups in the launch template are not linked to the VPCs configured in the Auto "
+                "Scaling group",
+            )
     types = capacity.instance_types(policy, data, market=capacity.ON_DEMAND, running=())
     # Rule: Each zone must offer each type. Source: zalando-incubator/kubernetes-on-aws#2025.
     if refusal := zones.refusal(faults, [*map(zone_of, subnets)], types):

@@ -21,6 +21,7 @@ class Cluster:
             "KeepJobFlowAliveWhenNoSteps": more.pop("keep", True),
             "TerminationProtected": more.pop("protected", False),
             "InstanceGroups": more.pop("groups", [PRIMARY]),
+            **more.pop("place", {}),
         }
         self.s3.create_bucket(Bucket=LOGS)
         self.id = self.emr.run_job_flow(
@@ -208,6 +209,17 @@ def test_a_cluster_without_capacity_terminates_with_the_reason(make, aws, messag
         reason = make().until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
     assert reason["Code"] == "VALIDATION_ERROR"
     messages.check(reason["Message"])
+
+
+def test_a_cluster_needs_an_existing_subnet_with_the_tag_of_its_policies(make, client, messages):
+    ec2, tag = client("ec2"), {"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"}
+    vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.0.0/24")["Subnet"]["SubnetId"]
+    for place in ("subnet-0badbadbad", subnet):
+        cluster = make(place={"Ec2SubnetId": place}, Tags=[tag]).until("TERMINATED_WITH_ERRORS")
+        messages.check(cluster["Status"]["StateChangeReason"]["Message"])
+    ec2.create_tags(Resources=[subnet], Tags=[tag])
+    make(place={"Ec2SubnetId": subnet}, Tags=[tag]).until("WAITING")
 
 
 def test_a_task_group_without_spot_capacity_stays_empty(make, aws):

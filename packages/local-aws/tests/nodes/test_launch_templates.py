@@ -72,6 +72,20 @@ def test_a_group_is_refused_if_a_volume_is_smaller_than_the_snapshot_of_its_imag
     create(client, "disk", LaunchTemplate={"LaunchTemplateName": "disk-50"})
 
 
+def test_a_group_needs_an_existing_subnet_in_the_vpc_of_its_security_groups(client, messages):
+    ec2 = client("ec2")
+    vpcs = [ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"] for _ in range(2)]
+    subnets = [ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"] for vpc in vpcs]
+    group = ec2.create_security_group(GroupName="nodes", Description="Nodes", VpcId=vpcs[0])["GroupId"]
+    data = {"ImageId": IMAGE, "SecurityGroupIds": [group]}
+    ec2.create_launch_template(LaunchTemplateName="grouped", LaunchTemplateData=data)
+    named = {"LaunchTemplate": {"LaunchTemplateName": "grouped"}}
+    for subnet in ("subnet-0badbadbad", subnets[1]):
+        with messages.raises(ClientError):
+            create(client, "grouped", VPCZoneIdentifier=subnet, **named)
+    create(client, "grouped", VPCZoneIdentifier=subnets[0], **named)
+
+
 def test_a_group_starts_from_an_image_by_a_parameter(client):
     client("ssm").put_parameter(Name="/ours/image", Value="ami-0a1b2c3d4e5f60718", Type="String")
     template(client, "stored", "resolve:ssm:/ours/image")

@@ -1,17 +1,12 @@
-"""Tests of the vCPUs that a topology needs of each quota, and of the rule on images."""
+"""Tests of the vCPUs that a topology needs of each quota."""
 
 from typing import Any
-from unittest.mock import Mock
 
-import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shoal_local_aws.faults import quotas
 
-from bootstrap.aws.account import Account
-from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.account import image_unusable
 from bootstrap.lifecycle.rules.quotas import needs, quota_of
 from infra import catalog
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, topology_of
@@ -69,35 +64,3 @@ def test_the_needed_vcpus_are_the_sum_over_all_nodes(workers, nodes, spot) -> No
         training=[{"instance_type": "g5.xlarge", "count": nodes, "market": market}],
     )
     assert vcpus == {"L-1216C47A": 4 + 8 * workers, "L-3819A6DF" if spot else "L-DB2E81BA": 4 * nodes}
-
-
-def context_of(*groups: dict[str, Any]) -> PreflightContext:
-    topology, account = topology_of(training=groups), Account(boto3.Session())
-    return PreflightContext(topology=topology, deployment="mine", owner="ada", account=account)
-
-
-def with_root(device: str, size: int) -> dict[str, Any]:
-    others = {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}
-    return {
-        "RootDeviceName": device,
-        "BlockDeviceMappings": [others, {"DeviceName": device, "Ebs": {"VolumeSize": size}}],
-    }
-
-
-@pytest.mark.parametrize(
-    ("images", "refused"),
-    [
-        ([with_root("/dev/sda1", 8)], 2),
-        ([with_root("/dev/xvda", 150)], 0),
-        ([with_root("/dev/xvda", 151)], 2),
-        ([], 2),
-    ],
-    ids=["other root device", "usable", "too large", "nowhere"],
-)
-def test_an_image_must_exist_and_fit_on_the_root_device(monkeypatch, messages, images, refused) -> None:
-    answer = {"Images": images}
-    monkeypatch.setattr(Account, "client", lambda *_: Mock(describe_images=Mock(return_value=answer)))
-    sentences = list(image_unusable(context_of(GPU, {**GPU, "name": "own", "image": "ami-0a1b2c3d4e5f60718"})))
-    assert len(sentences) == refused
-    for each in sentences:
-        messages.check(each)
