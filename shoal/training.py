@@ -11,7 +11,7 @@ from common.errors import TrainingError
 from shoal.arguments import errors_name_arguments
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.model_folder import load_model as read_model
-from trainer.config import TrainConfig, configured, default_model
+from trainer.config import TrainConfig, configured
 
 _INTEGER = re.compile("0|-?[1-9][0-9]*", re.ASCII)
 
@@ -101,8 +101,8 @@ def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: An
     """
     from bootstrap.training.sources.dataset import DatasetSource
 
-    given = {**default_model(options), **options}
-    return _trained(DatasetSource(str(data)), configured({**given, "data": Path(data), "output": Path(output)}), ranks)
+    config = configured({**options, "data": Path(data), "output": Path(output)})
+    return _trained(DatasetSource(str(data)), config, ranks)
 
 
 @errors_name_arguments(input="files", nodes="ranks")

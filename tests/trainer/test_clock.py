@@ -36,7 +36,6 @@ def test_activities_add_up_to_the_total_time(played):
         "training": 15,
         "checkpoints": 2,
         "evaluation": 0,
-        "search": 0,
         "other": 1,
     }
     assert sum(spent.times.values()) == played.now

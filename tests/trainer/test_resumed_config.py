@@ -15,7 +15,7 @@ from trainer.start import resumed_config
 
 
 def config(**settings: Any) -> TrainConfig:
-    return TrainConfig(data=Path("d.h5"), output=Path("out"), **settings)
+    return TrainConfig(**{"model": "lstm", "data": Path("d.h5"), "output": Path("out"), **settings})
 
 
 def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dict[str, Any]:
@@ -43,7 +43,6 @@ def assert_refused(messages):
 def test_settings_derived_from_the_rows_are_kept(assert_refused):
     fasttext = {"model": "fasttext"}
     assert resume(state(**fasttext, buckets=100), **fasttext)[0].buckets == 100
-    assert resume(state(temperature=2.0))[0].temperature == 2.0
     assert_refused(state(**fasttext, buckets=100), **fasttext, buckets=7)
 
 

@@ -81,7 +81,7 @@ def test_three_classes_are_learned_and_their_confusion_matrix_is_recorded(tmp_pa
 
 
 def test_predicted_probabilities_of_three_classes_equal_those_of_the_evaluation(tmp_path):
-    found = train_here(tmp_path, *LEARNING, "--epochs", "1")
+    found = train_here(tmp_path, *LEARNING, "--model", "lstm", "--epochs", "1")
     model, rows = load_model(tmp_path), some_rows(400, seed=2)
     batch = rows.batch(np.arange(400), torch.device("cpu"))
     probabilities = model.loss.probabilities(model.classifier(batch.tokens, batch.lengths))

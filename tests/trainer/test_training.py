@@ -20,6 +20,7 @@ from trainer.output.summary import Metrics
 
 # The result depends on the ranks only by rounding, which stays small for small steps.
 LEARNING = (
+    "--model", "lstm",
     "--epochs", "3", "--global-batch", "64", "--layers", "2", "--dropout", "0.2", "--embedding-dropout", "0.2",
     "--learning-rate", "3e-3", "--rate-scaling", "none", "--loss", "bce", "--threads", "1", "--record-every", "1",
     "--metric", "f1-macro",

@@ -1,6 +1,6 @@
 """Task that trains a classifier of texts from rows of word ids with a label or a rating."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from trainer.classification.metrics import (
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import RaggedRows, Rows, WordDropout
-from trainer.classification.selection import block_scores, folds
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.classification.trained_model import TrainedModel
 from trainer.clock import ROWS, StepTimer
@@ -39,7 +38,7 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.output.run_files import MODEL
 from trainer.registry import RunSize
-from trainer.task import TEST, BlockScore, DatasetStatistics, Task
+from trainer.task import TEST, Task
 
 _MISTAKES, _MOST_MISTAKES = 10, 200
 """Largest number of wrong test rows that are recorded for a class, and about the largest for all classes."""
@@ -179,19 +178,6 @@ class Classification(Task[TextData]):
                 return None
         return logits, torch.from_numpy(rows.labels.astype(np.int64))
 
-    @staticmethod
-    def statistics(data: TextData) -> DatasetStatistics:
-        rated = data.scale.high - data.scale.low > 1
-        return DatasetStatistics(rows=len(data.training), rated=rated, words=float(data.training.lengths.mean()))
-
-    @staticmethod
-    def folds(config: TrainConfig, ranks: Ranks, data: TextData) -> Sequence[TextData]:
-        return folds(data, ranks.device, rows_in=config.rows_in)
-
-    def block_scores(self, *, split: IntArray, stop: Callable[[], bool]) -> Sequence[BlockScore] | None:
-        validation = self._validation_logits(split, stop)
-        return validation and block_scores(self._loss, *validation, self._config.metric)
-
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
         names = (*measures_for(self._loss.classes), *CALIBRATION, "accuracy_interval", "confusion")
         return {name: tested[name] if tested else None for name in names}
@@ -232,10 +218,10 @@ class Classification(Task[TextData]):
 
 def _loss(config: TrainConfig, data: TextData) -> Loss:
     """Return the loss of a run on `data`. Raises TrainingError if options contradict the number of classes."""
-    classes, temperature = len(data.classes), config.temperature or 1.0
+    classes = len(data.classes)
     if classes <= 2:
         weight = config.positive_weight or data.balancing_weight()
-        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight, temperature=temperature)
+        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight)
     if classes > MOST_CLASSES:
         raise TrainingError(
             f"{config.data} has {classes:,} classes, but training supports at most {MOST_CLASSES:,}; leave out the "
@@ -251,7 +237,7 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
             f"--positive-weight is {config.positive_weight}, which applies only to two classes, but {config.data} has "
             f"{classes}; leave out --positive-weight, or use 1"
         )
-    return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes, temperature=temperature)
+    return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes)
 
 
 def text_gradients(

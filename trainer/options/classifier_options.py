@@ -109,9 +109,9 @@ class ClassifierOptions(Section):
     )
 
     metric: str = option(
-        "metric for choosing the decision threshold of two classes on the validation rows, and for --model auto. "
-        "accuracy: threshold 0.5; f1-macro: mean F1 of the classes; balanced: mean recall of the classes. f1-macro "
-        "and balanced find more rows of a rare class, but are less accurate",
+        "metric for choosing the decision threshold of two classes on the validation rows. accuracy: "
+        "threshold 0.5; f1-macro: mean F1 of the classes; balanced: mean recall of the classes. f1-macro and balanced "
+        "find more rows of a rare class, but are less accurate",
         default="accuracy",
         choices=("accuracy", "f1-macro", "balanced"),
     )

@@ -18,7 +18,7 @@ MIN_STEPS = 192
 GLOBAL_BATCH = 256
 """Number of rows per step if neither the user nor the model sets a number."""
 KEPT_ON_RESUME = ("global_batch", "rank_batch", "epochs")
-"""Settings that a resumed run keeps unless the user gives them. A preset does not change them in a resumed run."""
+"""Settings that a resumed run keeps unless the user gives them. Those of model and preset do not count."""
 
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 

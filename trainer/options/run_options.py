@@ -87,12 +87,7 @@ class ModelOptions(Section):
         default=None,
         choices=tuple(PRESETS),
     )
-    model: str = option(
-        "kind of model",
-        default="lstm",
-        choices=tuple(MODELS),
-        advanced=False,
-    )
+    model: str = field(metadata=option_metadata("kind of model", choices=tuple(MODELS), advanced=False))
     seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 

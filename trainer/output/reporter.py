@@ -118,20 +118,18 @@ class StepSampling:
 class Reporter:
     """Writes reports on the first rank. On the other ranks it does nothing."""
 
-    def __init__(
-        self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool, silent: bool = False
-    ) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
         """Open the record. All ranks must do this at the same time.
 
         `rows`: the number of rows in all epochs. `seen`: the number of these rows before this start. `fresh`: replace
-        the record of an earlier run. `silent`: report nothing. Raises TrainingError on all ranks if the output folder
-        is not writable.
+        the record and the checkpoints of an earlier run. Raises TrainingError on all ranks if the output folder is not
+        writable.
         """
-        self.first, self._output = ranks.is_first and not silent, config.output
+        self.first, self._output = ranks.is_first, config.output
         self.names = ranks.gather(failures.rank_name(ranks.rank))
         """For each rank, the name that messages use."""
         with ranks.agreement():
-            self._record = open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
+            self._record = _open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
         self._sampling = StepSampling(config.record_every)
         self._apart = False
         self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
@@ -270,7 +268,7 @@ class Reporter:
             self._bar.set_postfix_str(f"loss {report.loss:.3f}{balanced}")
 
 
-def open_record(output: Path, *, fresh: bool) -> Record:
+def _open_record(output: Path, *, fresh: bool) -> Record:
     """Open the record of a run that starts or continues. Raises TrainingError if the output folder is not writable.
 
     `fresh`: replace the record and the checkpoints of an earlier run.

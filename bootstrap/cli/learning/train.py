@@ -26,7 +26,7 @@ from corpus.dataset_settings import DEFAULT
 from jobs.input_options import read_inputs
 from jobs.job_settings import LABELLING, LIMITS, apply_labelling
 from trainer.classification.metrics import MOST_CLASSES
-from trainer.config import default_model, options_for
+from trainer.config import options_for
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -37,12 +37,9 @@ _FILES = ("input", "test_input", "positive_input", "negative_input")
 
 @command(
     help="Train a sentiment model by data-parallel SGD. Each global batch is split over the ranks in proportion to "
-    "their measured speed. Without --model, a search first chooses the model and its settings on held-out "
-    "training rows; the search does not change options that you give. Ctrl-C stops with a checkpoint (exit "
-    "status 130; SIGTERM: 143), and "
-    "--resume continues. With --deployment, the GPU nodes run, and cost money, until the training has finished "
-    "or is stopped. The training continues if the terminal is closed; to follow it again, run the same command "
-    "or `shoal attach`.",
+    "their measured speed. Ctrl-C stops with a checkpoint (exit status 130; SIGTERM: 143), and --resume continues. "
+    "With --deployment, the GPU nodes run, and cost money, until the training has finished or is stopped. "
+    "The training continues if the terminal is closed; to follow it again, run the same command or `shoal attach`.",
     epilog="""\
 \b
 Examples:
@@ -78,7 +75,7 @@ Examples:
 @input_options
 @reading_options
 @described_options((*LABELLING, *LIMITS), group=FORMAT)
-@described_options(options_for("classes", auto=True), but=("data",))
+@described_options(options_for("classes"), but=("data",))
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -91,7 +88,7 @@ def run(
     **options: Any,
 ) -> Result:
     source = _source(typed_options(ctx), options, data, local=target is None)
-    config = config_of(ctx, default_model(typed_options(ctx)))
+    config = config_of(ctx)
     place = place_of(target, nodes, launch)
     return training_result(run_training(ctx, source, config, place), config.output)
 
