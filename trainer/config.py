@@ -14,7 +14,7 @@ from common.options import Option, flag
 from corpus.dataset_settings import FIXED
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
-from trainer.options.optimisation_options import GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
+from trainer.options.optimisation_options import DEFAULT_EPOCHS, GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
 from trainer.options.run_options import (
     BalanceOptions,
     ComputeOptions,
@@ -131,20 +131,26 @@ def implied_settings(model: str, preset: str | None) -> Settings:
 
 
 def options_for(learns: str) -> list[Option]:
-    """Return the options of a run that learns `classes` or `words` (registry.py)."""
-    return options_of(tuple(name for name, model in MODELS.items() if model.learns == learns))
+    """Return the options with which `shoal` trains models that learn `classes` or `words` (registry.py)."""
+    models = tuple(name for name, model in MODELS.items() if model.learns == learns)
+    return [each for each in options_of(models) if not each.internal]
 
 
 def options_of(models: Sequence[str]) -> list[Option]:
-    """Return the options of a run that trains one of these models. The first model is the default."""
+    """Return all options of a run that trains one of these models. The first model is the default."""
     presets = {name: each.system for model in models for name, each in MODELS[model].presets.items()}
     systems = "; ".join(f"{name}, {system}" for name, system in presets.items())
     step_rows = "; ".join(f"for {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
+    epochs = "".join(f"for {name} {own}; else " for name in models if (own := MODELS[name].defaults.get("epochs")))
     changed: dict[str, dict[str, Any]] = {
         "model": {"required": False, "default": models[0], "choices": models, "text": _model_help(models)},
         "preset": {
             "choices": tuple(presets),
             "text": f"start from the settings of another system: {systems}. Options that are given take precedence",
+        },
+        "epochs": {
+            "default": None,
+            "text": f"passes over the training rows (default: {epochs}{DEFAULT_EPOCHS}; with --resume: unchanged)",
         },
         "global_batch": {
             "text": f"rows per step, over all ranks together (default: {step_rows}; otherwise {GLOBAL_BATCH}; with "
@@ -171,7 +177,7 @@ def _model_help(models: Sequence[str]) -> str:
         having = [name for name in models if name in models_by_option().get(each.name, models)]
         of_models = {name: MODELS[name].defaults.get(each.name, each.default) for name in having}
         for name, default in of_models.items():
-            if default != of_models[having[0]]:
+            if default not in (of_models[having[0]], None) and each.name != "epochs" and not each.internal:
                 defaults[name][each.name] = default
     others = "; ".join(f"for {name}: {shown_options(own)}" for name, own in defaults.items() if own)
     return f"kind of model: {kinds}" + (f". Other defaults {others}" if others else "")

@@ -38,6 +38,9 @@ from trainer.rank_errors import SAME_SPLIT_ADVICE, DivergedError
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.task import TEST, VALIDATION, EpochStatus, RunData, task_class
 
+_REBALANCE_STEPS = 10
+"""Number of steps after which the split over the ranks is computed again."""
+
 
 class Trainer:
     """Training run on this rank.
@@ -96,7 +99,7 @@ class Trainer:
                 self.balancer = make_balancer(
                     config.balance,
                     np.array(rates),
-                    every=config.rebalance_every,
+                    every=_REBALANCE_STEPS,
                     steps_per_epoch=order.steps,
                     total=order.size(0),
                 )
@@ -363,10 +366,8 @@ class Trainer:
     def require_finite(self, what: str, value: float, step: int) -> None:
         """Raise DivergedError if `value` is infinite or NaN. `what` is the name of the value, for the message."""
         if not np.isfinite(value):
-            way = "" if self.task.precision == "float32" else ", or use --precision float32"
             raise DivergedError(
-                f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
-                + self.checkpointer.resume_advice()
+                f"the {what} is {value} at step {step + 1}; lower --learning-rate" + self.checkpointer.resume_advice()
             )
 
     def require_complete(self, report: StepReport) -> None:

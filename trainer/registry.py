@@ -136,6 +136,7 @@ _GLUON = Preset(  # settings of a student project for 560,000 Yelp reviews
         "optimiser": "adam",
         "learning_rate": 0.05,
         "rate_scaling": "none",
+        "momentum": 0.0,
         "schedule": "constant",
         "warm_up": 0.0,
         "embedding": 100,

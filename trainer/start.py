@@ -28,7 +28,7 @@ from trainer.output import checkpoint
 from trainer.output.run_files import CHECKPOINTS, locked_output, prepare_output, require_free_output
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
-_SETTINGS_OF_NODES = ("data", "output", "rows_in", "cache", "threads")
+_SETTINGS_OF_NODES = ("data", "output", "cache", "threads")
 """Settings that are allowed to differ between ranks, because nodes have different paths, memory and cores."""
 
 
@@ -173,13 +173,10 @@ _MAY_CHANGE = frozenset(
         "data",
         "output",
         "balance",
-        "rebalance_every",
         "slow",
-        "record_every",
         "checkpoint_minutes",
         "resume",
         "force",
-        "rows_in",
         "cache",
         "threads",
         "precision",
@@ -193,9 +190,6 @@ _MAY_CHANGE = frozenset(
 _DERIVED_SETTINGS = ("embedding", "buckets")
 """Settings with a default that depends on the vectors or the rows. A resumed run keeps them."""
 
-_MAY_CHANGE_AFTER_DIVERGENCE = ("learning_rate", "word_rate", "clip_norm")
-"""Settings that the user can change for a resumed run after the loss became infinite or NaN."""
-
 
 def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -> tuple[TrainConfig, list[str]]:
     """Return the configuration for resuming the run of `state` (checkpoint.py), and notes for the user.
@@ -208,11 +202,9 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
     saved = state["config"]
     _require_same(state, config, digest)
     kept = {name: saved[name] for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if name in saved}
-    notes = [
-        f"continuing with {flag(name)} {getattr(config, name)}; it was {saved[name]}"
-        for name in _MAY_CHANGE_AFTER_DIVERGENCE
-        if name in saved and getattr(config, name) != saved[name]
-    ]
+    # After the loss became infinite or NaN, the user can resume the run with a smaller learning rate.
+    rate, before = config.learning_rate, saved.get("learning_rate", config.learning_rate)
+    notes = [] if rate == before else [f"continuing with --learning-rate {rate}; it was {before}"]
     return replace(config, **kept), notes
 
 
@@ -222,7 +214,7 @@ def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> No
     if state["digest"] != digest:
         raise TrainingError(f"{made} with a different dataset than {config.data}; {otherwise}")
     now = config.plain()
-    free = {*_MAY_CHANGE, *_MAY_CHANGE_AFTER_DIVERGENCE}
+    free = {*_MAY_CHANGE, "learning_rate"}
     free |= {name for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if now[name] is None}
     if now["global_batch"] == state["global_batch"]:  # even if the user did not give it
         free.add("global_batch")

@@ -89,7 +89,7 @@ def _trained(data: TextRows, ranks: Ranks, size: int, batch: int, seconds: float
         mock.patch.object(Embedding, "load", return_value=data),
         stopped_after(seconds),
     ):
-        summary = start.train(TrainConfig(model="lstm", data=Path("generated"), output=Path(folder), **options), ranks)
+        summary = start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
     speed = summary["rows_seen"] * summary["words_a_row"] / summary["times"]["training"]
     (phases,) = summary["profile"]
     print_progress(f"\nvectors of {size}, {batch:,} rows a step: {speed / 1e6:.2f} million words a second")

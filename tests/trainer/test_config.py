@@ -123,7 +123,7 @@ def test_a_preset_requires_its_model(preset, model, own, messages):
 
 @pytest.mark.parametrize(
     ("learns", "name", "default"),
-    [("words", "hidden", 128), ("classes", "vocabulary", 30_000), ("classes", "epochs", 3)],
+    [("words", "hidden", 128), ("classes", "hidden", 32), ("classes", "ngrams", 3)],
 )
 def test_help_shows_the_default_of_the_first_model_that_has_an_option(learns, name, default):
     (shown,) = (each for each in options_for(learns) if each.name == name)

@@ -57,7 +57,7 @@ def test_a_run_stops_when_its_output_folder_is_removed(dataset, tmp_path, monkey
             shutil.rmtree(output)
 
     monkeypatch.setattr(Reporter, "advance", advance)
-    options = ("--epochs", "1", "--global-batch", "100", "--record-every", "1")
+    options = ("--epochs", "1", "--global-batch", "100")
     status, errors = run_here("--data", dataset, "--output", output, *options)
     assert (status, len(steps), output.exists()) == (1, 5, False)  # the report of a step comes with the next one
     messages.check(errors)
@@ -74,7 +74,7 @@ def test_a_run_writes_nothing_into_another_folder_at_its_path(dataset, tmp_path,
         return [1.0]
 
     monkeypatch.setattr(*((Reporter, "advance") if place == "steps" else (loop, "measure_own_rates")), replace_output)
-    status, errors = run_here("--data", dataset, "--output", output, "--epochs", "1", "--record-every", "1")
+    status, errors = run_here("--data", dataset, "--output", output, "--epochs", "1")
     assert (status, [*output.iterdir()]) == (1, [])
     messages.check(errors)
 
@@ -121,17 +121,29 @@ def test_full_gpu_memory_is_one_sentence(monkeypatch, dataset, tmp_path, owner, 
 
 
 def test_a_diverged_run_keeps_its_checkpoint_and_resumes_with_a_smaller_rate(monkeypatch, dataset, tmp_path, messages):
-    options = ("--data", dataset, "--output", tmp_path, *SGD, "--epochs", "2", "--global-batch", "100")
+    options = (
+        "--data",
+        dataset,
+        "--output",
+        tmp_path,
+        *SGD,
+        "--clip-norm",
+        "0",
+        "--epochs",
+        "2",
+        "--global-batch",
+        "100",
+    )
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(task, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
-        status, errors = run_here(*options, "--clip-norm", "0")
+        status, errors = run_here(*options)
     assert status == 1
     messages.check(errors)
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
-    assert run_here(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume")[0] == 0
+    assert run_here(*options, "--learning-rate", "0.001", "--resume")[0] == 0
     messages.check("\n".join(notes(tmp_path)))
     assert summary(tmp_path)["rows_seen"] == 2 * 1900
 

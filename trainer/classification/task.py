@@ -49,10 +49,10 @@ class Classification(Task[TextData]):
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
-        data = load_data(
-            config.data, learned=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
-        ).cut_to(config.row_length)
-        return place_parts(data, ranks.device, rows_in=config.rows_in)
+        data = load_data(config.data, learned=config.rows_to_learn, cache=config.cache, memory=memory).cut_to(
+            config.row_length
+        )
+        return place_parts(data, ranks.device)
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:

@@ -57,6 +57,7 @@ class ClassifierOptions(Section):
         "the vector of unknown words. 2000000: every word has its own vector",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
+        internal=True,
     )
     hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
     layers: int = option("number of LSTM layers", default=1, must=from_1_to(_DEEPEST))
@@ -65,6 +66,7 @@ class ClassifierOptions(Section):
         "maximum of these states; words: mean of the word vectors; last: state after the last word",
         default="mean+max+words",
         choices=("mean+max+words", "mean+words", "mean", "last"),
+        internal=True,
     )
     ngrams: int = option(
         "largest number of words in an n-gram; 1: only single words",
@@ -77,6 +79,7 @@ class ClassifierOptions(Section):
         default=None,
         must=_CHARS,
         metavar="MIN-MAX",
+        internal=True,
     )
     buckets: int | None = option(
         "for linear, the largest number of n-grams with a weight (default: 4,000,000); for fasttext, the number of "
@@ -84,15 +87,22 @@ class ClassifierOptions(Section):
         "2,000,000)",
         default=None,
         must=from_1_to(_MOST_BUCKETS),
+        internal=True,
     )
     dropout: float = option(
         "share of values to drop between LSTM layers, and before the last layer of every model",
         default=0.3,
         must=SHARE,
+        internal=True,
     )
-    embedding_dropout: float = option("share of dimensions to drop from a text's word vectors", default=0.5, must=SHARE)
+    embedding_dropout: float = option(
+        "share of dimensions to drop from a text's word vectors", default=0.5, must=SHARE, internal=True
+    )
     word_dropout: float = option(
-        "share of words to drop from a text each time it is used; at least four words are kept", default=0.5, must=SHARE
+        "share of words to drop from a text each time it is used; at least four words are kept",
+        default=0.5,
+        must=SHARE,
+        internal=True,
     )
     loss: str = option(
         "loss. cross-entropy: of the ratings, or of the labels if the dataset has no ratings; bce: of labels, with "

@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from shoal_balance import parse_balance
-
 from common.errors import TrainingError
 from trainer.options.section import (
     AT_LEAST_0,
-    AT_LEAST_1,
     Bound,
     Section,
     from_1_to,
@@ -57,13 +54,6 @@ class DataOptions(Section):
         default=1.0,
         must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
     )
-    rows_in: str = option(
-        "where ranks keep the rows: memory, device (also on the GPU), or disk (unpacked on each machine). auto: "
-        "disk if the rows of all ranks would fill half of a machine's free memory, else memory; rows are also kept on "
-        "a GPU if they fill at most half of its free memory",
-        default="auto",
-        choices=("auto", "device", "memory", "disk"),
-    )
     cache: Path | None = field(
         default=None,
         metadata=option_metadata(
@@ -100,6 +90,7 @@ class ComputeOptions(Section):
         "GPUs, else float32",
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
+        internal=True,
     )
     threads: int | None = option(
         "CPU threads of a rank (default: the machine's cores, shared among its ranks)",
@@ -121,12 +112,11 @@ class BalanceOptions(Section):
         default="steps",
         metavar="HOW",
     )
-    rebalance_every: int = option(
-        "number of steps after which the split is computed again", default=10, must=AT_LEAST_1
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        from shoal_balance import parse_balance  # imports numpy, which `--help` does not need
+
         try:
             parse_balance(self.balance)
         except ValueError as error:
@@ -144,12 +134,6 @@ class OutputOptions(Section):
             "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR", advanced=False
         )
     )
-    record_every: int = option(
-        "steps between two lines of record.jsonl; 1: record every step. Any other value writes at most two lines per "
-        "second, and at least one line every five seconds",
-        default=10,
-        must=AT_LEAST_1,
-    )
     checkpoint_minutes: float = option(
         "minutes between two checkpoints; 0: an interval of 15 seconds to 5 minutes, so that writing checkpoints "
         "takes about a hundredth of the time",
@@ -162,7 +146,9 @@ class OutputOptions(Section):
         advanced=False,
     )
     force: bool = option(
-        "train again although --output contains a finished model; the model is replaced at the end", default=False
+        "train again although --output contains a finished model; the model is replaced at the end",
+        default=False,
+        advanced=False,
     )
 
 

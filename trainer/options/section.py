@@ -50,6 +50,7 @@ def option_metadata(
     parse: Callable[[str], Any] | None = None,
     several: bool = False,
     advanced: bool = True,
+    internal: bool = False,
 ) -> dict[str, Any]:
     """Return the metadata of a field: the attributes of `common.options.Option`, and the condition `must`.
 
@@ -65,6 +66,7 @@ def option_metadata(
         "kind": parse,
         "several": several,
         "advanced": advanced,
+        "internal": internal,
     }
 
 

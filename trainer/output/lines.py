@@ -99,9 +99,7 @@ class Start(Line):
 class Step(Line):
     """Step of the run.
 
-    One of `record_every` steps is recorded. Recorded steps are at least half a second apart, so that fast steps do not
-    create a large file. Slow steps are recorded at least every five seconds. The first and the last step after each
-    start are always recorded. If `record_every` is 1, all steps are recorded.
+    Recorded steps are at least half a second apart. The first and the last step after each start are always recorded.
     """
 
     epoch: Count

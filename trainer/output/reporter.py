@@ -30,8 +30,8 @@ from trainer.output.run_files import CHECKPOINTS, RECORD, SUMMARY, missing_outpu
 from trainer.output.throughput import Throughput
 from trainer.task import RunData
 
-_STEP_SECONDS = 0.5
-_QUIET_SECONDS = 5.0
+STEP_SECONDS = 0.5
+"""Minimum number of seconds between two recorded steps, so that fast steps do not create a large record."""
 
 
 def print_notice(text: str) -> None:
@@ -91,30 +91,6 @@ def _is_at(file: IO[bytes], path: str) -> bool:
         return False
 
 
-class StepSampling:
-    """Selects the steps that are recorded after a start of a run."""
-
-    def __init__(self, every: int) -> None:
-        """`every`: steps between two lines; 1: record every step.
-
-        Otherwise lines are at least half a second apart, and at most five seconds if steps are slow.
-        """
-        self._every = every
-        self._latest: float | None = None
-
-    def takes(self, step: int, *, last: bool, now: float) -> bool:
-        """Return whether to record a step.
-
-        `step`: the number of the step in the run, from 0. `now`: the current time in seconds.
-        """
-        since = math.inf if self._latest is None else now - self._latest
-        due = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
-        if not (due or last or since >= _QUIET_SECONDS):
-            return False
-        self._latest = now
-        return True
-
-
 class Reporter:
     """Writes reports on the first rank. On the other ranks it does nothing."""
 
@@ -130,7 +106,8 @@ class Reporter:
         """For each rank, the name that messages use."""
         with ranks.agreement():
             self._record = _open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
-        self._sampling = StepSampling(config.record_every)
+        self._recorded = -math.inf
+        """Time (time.monotonic) of the latest recorded step."""
         self._apart = False
         self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
         self._bar = tqdm(
@@ -252,7 +229,9 @@ class Reporter:
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
             self.note(f"{self.names[rank]}: its share does not fit into its memory; continuing in {pieces}")
         self._pieces = report.pieces
-        if self._sampling.takes(report.step, last=last, now=time.monotonic()):
+        now = time.monotonic()
+        if last or now - self._recorded >= STEP_SECONDS:
+            self._recorded = now
             self._record.write(
                 Step(
                     epoch=epoch,

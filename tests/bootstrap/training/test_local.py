@@ -153,7 +153,6 @@ def config(tmp_path):
         global_batch=64,
         slow={0: 12.0, 1: 12.0},
         checkpoint_minutes=0.004,
-        record_every=1,
         threads=1,
     )
 
