@@ -23,7 +23,7 @@ from trainer.options.run_options import (
     ModelOptions,
     OutputOptions,
 )
-from trainer.options.section import option, options, shown_options
+from trainer.options.section import option, options
 from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, RunSize, Settings
 
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
@@ -172,14 +172,14 @@ def _model_help(models: Sequence[str]) -> str:
     The help of an option shows the default of the first model that has it.
     """
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
-    defaults: dict[str, dict[str, Any]] = {model: {} for model in models}
+    defaults: dict[str, list[str]] = {model: [] for model in models}
     for each in options(TrainConfig):
         having = [name for name in models if name in models_by_option().get(each.name, models)]
         of_models = {name: MODELS[name].defaults.get(each.name, each.default) for name in having}
         for name, default in of_models.items():
             if default not in (of_models[having[0]], None) and each.name != "epochs" and not each.internal:
-                defaults[name][each.name] = default
-    others = "; ".join(f"for {name}: {shown_options(own)}" for name, own in defaults.items() if own)
+                defaults[name].append(f"{flag(each.name)} {default}")
+    others = "; ".join(f"for {name}: {' '.join(own)}" for name, own in defaults.items() if own)
     return f"kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
 
 

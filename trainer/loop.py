@@ -26,7 +26,7 @@ from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
 from trainer.distributed.exchange import GradientExchange, StepReport, bytes_a_step
-from trainer.distributed.ranks import Ranks, Stop
+from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
@@ -57,7 +57,7 @@ class Trainer:
         *,
         saved: dict[str, Any] | None,
         clock: Clock,
-        stop: Stop,
+        stop: StopRequest,
     ) -> None:
         """Create the model and its optimiser, restore them from `saved` if given, and measure the ranks' own rates.
 

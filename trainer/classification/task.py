@@ -146,22 +146,6 @@ class Classification(Task[TextData]):
         `split` (ranks,): ranks share the rows in this proportion. A resumed run repeats the fit before the test, so
         checkpoints need not contain the two values.
         """
-        validation = self._validation_logits(split, stop)
-        if validation is None:
-            return False
-        fitted, note = calibrate(self._loss, *validation, self._config.metric)
-        # All ranks use the values of the first rank, because results of different processors can differ slightly.
-        temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
-        self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
-        self._notes = [note] if note else []
-        return True
-
-    def _validation_logits(self, split: IntArray, stop: Callable[[], bool]) -> tuple[Tensor, Tensor] | None:
-        """Return the logits (n, classes) and the labels (n,) of the validation rows; None if the run was asked to stop.
-
-        `split` (ranks,): ranks share the rows in this proportion. If there are very many validation rows, only the
-        first are used.
-        """
         rows = self._data.validation[: max(1, MOST_LOGITS // self._loss.classes)]
         logits = torch.zeros(len(rows), self._loss.classes)
         if len(rows):
@@ -175,8 +159,14 @@ class Classification(Task[TextData]):
                 logits=logits,
             )
             if evaluation is None:
-                return None
-        return logits, torch.from_numpy(rows.labels.astype(np.int64))
+                return False
+        labels = torch.from_numpy(rows.labels.astype(np.int64))
+        fitted, note = calibrate(self._loss, logits, labels, self._config.metric)
+        # All ranks use the values of the first rank, because results of different processors can differ slightly.
+        temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
+        self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
+        self._notes = [note] if note else []
+        return True
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
         names = (*measures_for(self._loss.classes), *CALIBRATION, "accuracy_interval", "confusion")

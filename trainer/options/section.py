@@ -114,10 +114,6 @@ def options(kind: type[Section]) -> list[Option]:
     ]
 
 
-def shown_options(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{flag(name)} {value}" for name, value in values.items())
-
-
 def _option_of(entry: "Field[Any]", group: str) -> Option:
     described = {name: value for name, value in entry.metadata.items() if name != "must"}
     types = [each for each in get_args(entry.type) if each is not NoneType]

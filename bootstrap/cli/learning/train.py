@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _FLAG = re.compile("`[^`]*`|(--[a-z]+(?:-[a-z]+)*)")
-"""Matches an option, or a whole command in backticks, whose options are those of another command."""
+"""Matches an option, or a whole command in backticks. The options of such a command are left out."""
 _FIELDS = tuple(
     replace(each, advanced=True) for each in READING if each.name in ("text_field", "rating_field", "label_field")
 )
