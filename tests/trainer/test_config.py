@@ -90,6 +90,7 @@ def test_a_decaying_schedule_on_unbounded_text_is_refused(options, messages):
         ("lstm", "ngrams", 2),
         ("lstm", "window", 3),
         ("skipgram", "embeddings", "v.txt"),
+        ("skipgram", "train_share", 0.5),
         ("fasttext", "word_dropout", 0.2),
     ],
 )

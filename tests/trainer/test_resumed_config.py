@@ -90,3 +90,11 @@ def test_settings_of_a_preset_do_not_count_as_given(ranks, messages):
     assert (resumed.epochs, resumed.global_batch, resumed.rank_batch, notes) == (20, 128, None, [])
     with messages.raises(TrainingError):
         resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a")
+
+
+def test_the_default_epochs_of_a_model_do_not_count_as_given(messages):
+    command = ["--data=d.h5", "--output=out", "--model=linear"]
+    saved = {**state(), "config": parse_arguments([*command, "--epochs=20"]).plain()}
+    assert resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")[0].epochs == 20
+    with messages.raises(TrainingError):
+        resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=3"]), digest="a")

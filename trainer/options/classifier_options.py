@@ -36,10 +36,15 @@ _CHARS = Bound(
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(Section):
-    """Options for the layers, the dropout and the loss of a text classifier."""
+    """Options for the rows, the layers, the dropout and the loss of a text classifier."""
 
     title: ClassVar[str] = "model"
 
+    train_share: float = option(
+        "share of the training rows to learn from, the same rows in every run; validation and test rows do not change",
+        default=1.0,
+        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
+    )
     embedding: int | None = option(
         "dimensions of a word vector (with --embeddings: the dimensions of the pretrained vectors)",
         default=64,
@@ -47,8 +52,8 @@ class ClassifierOptions(Section):
     )
     embeddings: str | None = option(
         "start from pretrained word embeddings in word2vec format, text or binary: a path or s3://..., or a folder "
-        "with vectors.bin or vectors.txt (default: random vectors). Other words start with random vectors. The "
-        "default --word-rate of lstm is then 0.02",
+        "with vectors.bin or vectors.txt (default: random vectors). Other words start with random vectors. lstm "
+        "then changes word vectors slowly",
         default=None,
         metavar="FILE_OR_DIR",
     )
@@ -125,6 +130,10 @@ class ClassifierOptions(Section):
         default="accuracy",
         choices=("accuracy", "f1-macro", "balanced"),
     )
+
+    def rows_to_learn(self, every: int) -> int:
+        """Return the number of rows to train on if the dataset has `every` training rows."""
+        return max(1, round(self.train_share * every))
 
     def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
         """Return the settings with which `models.build` creates a model with `words` word ids and `outputs` outputs per

@@ -49,11 +49,6 @@ class DataOptions(Section):
     title: ClassVar[str] = "data"
 
     data: Path = field(metadata=option_metadata("dataset: an HDF5 file that `shoal preprocess` wrote", metavar="FILE"))
-    train_share: float = option(
-        "share of the training rows to learn from, the same rows in every run; validation and test rows do not change",
-        default=1.0,
-        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
-    )
     cache: Path | None = field(
         default=None,
         metadata=option_metadata(
@@ -62,10 +57,6 @@ class DataOptions(Section):
             metavar="DIR",
         ),
     )
-
-    def rows_to_learn(self, every: int) -> int:
-        """Return the number of rows to train on if the dataset has `every` training rows."""
-        return max(1, round(self.train_share * every))
 
 
 @dataclass(frozen=True, kw_only=True)
