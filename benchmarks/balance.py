@@ -166,6 +166,7 @@ def _trained(
     if not data.exists():
         write_rows(data, _BATCHES[percent] * _STEPS[percent])
     config = TrainConfig(
+        model="lstm",
         data=data,
         output=folder / "model",
         force=True,

@@ -26,10 +26,6 @@ _BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{left}, {rate_fmt}{postfix}]
 _LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}{left}{postfix}"
 _STALLED_SECONDS = 10.0
 """Seconds without progress after which the remaining time is left out, because the estimate no longer decreases."""
-_SECONDS = "s"
-"""Unit of a stage with a known duration. For such a stage, no rate is shown."""
-_BAR_OF_SECONDS = "{l_bar}{bar}| {n_fmt}/{total_fmt} s{postfix}"
-_LINE_OF_SECONDS = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt} s{postfix}"
 _LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_fmt}, {elapsed}{postfix}"
 
 
@@ -54,8 +50,6 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
     def line(self) -> str:
         """Return the progress as a plain line with all figures."""
         line_format = _LINE if self.total else _LINE_WITHOUT_TOTAL if self.n else _UNKNOWN_TOTAL
-        if self.unit == _SECONDS:
-            line_format = _LINE_OF_SECONDS
         shown = self._parts()
         figures = ", ".join(f"{name}={figure}" for name, figure in self.figures.items())
         changed = {"ncols": None, "bar_format": line_format, "postfix": figures, "left": self._left(", {} left")}
@@ -67,7 +61,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
         shown["rate"] = rate = self.pace or shown["rate"]
         if rate is None and shown["elapsed"]:
             rate = (shown["n"] - shown["initial"]) / shown["elapsed"]
-        if shown["unit"] not in ("B", _SECONDS):
+        if shown["unit"] != "B":
             shown.update(n_fmt=_whole(shown["n"]), total_fmt=_whole(shown["total"] or 0))
             if not (rate and rate < 1):
                 shown["unit"] = f" {shown['unit']}s"
@@ -153,7 +147,7 @@ class Bars:
             unit_divisor=1000,
             file=sys.stderr if is_drawn_on(sys.stderr) else _Nowhere(),
             dynamic_ncols=True,
-            bar_format=(_BAR_OF_SECONDS if unit == _SECONDS else _BAR) if total else _UNKNOWN_TOTAL,
+            bar_format=_BAR if total else _UNKNOWN_TOTAL,
         )
         self._bar.moved = time.monotonic()
 

@@ -37,6 +37,8 @@ class Option:
     """Whether the option takes one or more values and can be repeated."""
     advanced: bool = False
     """Whether the option is shown by `--help-all` only, not by `--help`."""
+    internal: bool = False
+    """Whether no command of `shoal` has the option. A model or a preset sets it, or `python -m trainer`."""
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
 from common.display import is_printable
 from common.errors import DataError, require_rules
 from common.json_values import from_json
 from corpus.text import FIRST_WORD
+
+if TYPE_CHECKING:
+    import numpy as np
 
 WORD_RULES = ("letters", "tokens")
 """Names of rules 1 and 1b of docs/reference/dataset.md, which split a text into words."""
@@ -153,8 +154,10 @@ class Settings:
         }
 
     @property
-    def token_dtype(self) -> np.dtype[Any]:
+    def token_dtype(self) -> "np.dtype[Any]":
         """Type of a word id: 16 bits if they suffice for a full vocabulary, otherwise 32 bits."""
+        import numpy as np  # commands import this module for their help
+
         return np.dtype(np.uint16 if self.vocabulary_size + FIRST_WORD <= 1 << 16 else np.uint32)
 
     @property
@@ -167,8 +170,10 @@ class Settings:
         return len(self.classes) or 2
 
     @property
-    def label_dtype(self) -> np.dtype[Any]:
+    def label_dtype(self) -> "np.dtype[Any]":
         """Type of a label: 8 bits for up to 256 classes, otherwise 16 bits."""
+        import numpy as np
+
         return np.dtype(np.uint8 if self.class_count <= 1 << 8 else np.uint16)
 
 

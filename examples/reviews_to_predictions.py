@@ -16,7 +16,7 @@ def main(reviews: list[str], output: Path) -> None:
     dataset = preprocess(reviews, output / "data")
     print(f"{dataset.counts['distinct']:,} distinct texts in {dataset.dataset}")
 
-    summary = train(dataset.dataset, output / "model", minutes=1)
+    summary = train(dataset.dataset, output / "model")
     print(f"accuracy {summary['accuracy']:.1%} (majority class: {summary['majority']:.1%})")
 
     model = load_model(output / "model")

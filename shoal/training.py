@@ -1,7 +1,7 @@
 """Training and prediction on this machine."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,8 @@ from common.errors import TrainingError
 from shoal.arguments import errors_name_arguments
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.model_folder import load_model as read_model
-from trainer.config import TrainConfig, configured, default_model
+from trainer.config import TrainConfig, configured, options_for
+from trainer.registry import COMMANDS
 
 _INTEGER = re.compile("0|-?[1-9][0-9]*", re.ASCII)
 
@@ -101,8 +102,9 @@ def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: An
     """
     from bootstrap.training.sources.dataset import DatasetSource
 
-    given = {**default_model(options), **options}
-    return _trained(DatasetSource(str(data)), configured({**given, "data": Path(data), "output": Path(output)}), ranks)
+    _require_options("classes", options)
+    config = configured({**options, "data": Path(data), "output": Path(output)})
+    return _trained(DatasetSource(str(data)), config, ranks)
 
 
 @errors_name_arguments(input="files", nodes="ranks")
@@ -144,9 +146,18 @@ def embed(
         sources=tuple(absolute(str(each)) for each in named), tokeniser=tokeniser, lowercase=lowercase
     )
     settings = replace(settings, text=text_fields(settings.sources, ()))
+    _require_options("words", options)
     model = {} if options.get("preset") else {"model": "skipgram"}
     config = configured({**model, **options, "data": Path("stream"), "output": Path(output)})
     return _trained(StreamSource(settings), config, ranks)
+
+
+def _require_options(learns: str, given: Iterable[str]) -> None:
+    """Raise TypeError unless these names are options of the command that learns `classes` or `words`."""
+    known = {each.name for each in options_for(learns)}
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{COMMANDS[learns]}() got an unexpected keyword argument '{name}'")
 
 
 def _trained(source: "Source", config: TrainConfig, ranks: int) -> dict[str, Any]:

@@ -39,8 +39,6 @@ class Activity(StrEnum):
     """Measure the ranks' own rates."""
     WAITING = "waiting"
     """Wait for the next rows of an unbounded stream."""
-    SEARCH = "search"
-    """Search for the best settings (`--model auto`)."""
     TRAINING = "training"
     CHECKPOINTS = "checkpoints"
     """Write checkpoints, while other ranks wait or train."""

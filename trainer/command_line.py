@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 from common.errors import DataError, TrainingError
 from common.options import argparse_argument, flag
 from corpus.stream.stream_settings import read_settings
-from trainer.config import TrainConfig, configured, models_by_option, options_of
+from trainer.config import TrainConfig, configured, implied_settings, models_by_option, options_of
 from trainer.options.optimisation_options import KEPT_ON_RESUME
 from trainer.options.section import options
-from trainer.registry import AUTO, MODELS, SEARCHED
+from trainer.registry import MODELS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     An option that the user does not give is absent from the parsed namespace.
     """
     groups: dict[str, Any] = {}
-    models = (TrainConfig.model, *(name for name in MODELS if name != TrainConfig.model))
-    for each in options_of(models, auto=False):
+    for each in options_of(tuple(MODELS)):
         group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group))
         group.add_argument(*each.flags, **{**argparse_argument(each), "default": argparse.SUPPRESS})
 
@@ -49,13 +48,12 @@ def option_values(config: TrainConfig) -> dict[str, tuple[str, ...]]:
     An option is left out if its value has the same effect as the default.
     """
     option_words: dict[str, tuple[str, ...]] = {}
+    implied = implied_settings(config.model, config.preset)
     for each in options(TrainConfig):
         if config.model not in models_by_option().get(each.name, (config.model,)):
             continue
-        if config.model == AUTO and each.name in SEARCHED and each.name not in config.fixed:
-            continue
         value = getattr(config, each.name)
-        if config.preset and each.name in KEPT_ON_RESUME and each.name not in config.fixed:
+        if each.name in KEPT_ON_RESUME and each.name not in config.fixed and value == implied.get(each.name):
             continue
         if value is None or value is False or value in ((), {}):
             continue

@@ -14,7 +14,7 @@ from common.options import Option, flag
 from corpus.dataset_settings import FIXED
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
-from trainer.options.optimisation_options import GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
+from trainer.options.optimisation_options import DEFAULT_EPOCHS, GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
 from trainer.options.run_options import (
     BalanceOptions,
     ComputeOptions,
@@ -23,11 +23,9 @@ from trainer.options.run_options import (
     ModelOptions,
     OutputOptions,
 )
-from trainer.options.section import option, options, shown_options
-from trainer.registry import AUTO, MODELS, PRESETS, SEARCHED, RunSize, Settings
+from trainer.options.section import option, options
+from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, RunSize, Settings
 
-SEARCH_MINUTES = 5.0
-"""Default time limit of the search of `--model auto`, in minutes. Measurements: benchmarks/results/fasttext.md."""
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
 """Defaults on an unbounded stream without `--words` or `--epochs`.
 
@@ -68,15 +66,9 @@ class TrainConfig(
     """All options of a training run, in the order in which the help shows them."""
 
     fixed: tuple[str, ...] = option("", default=())
-    """Internal.
-
-    With `--model auto`: the options of SEARCHED that the user gave, which are the same in all trials. With a preset:
-    the options of KEPT_ON_RESUME that the user gave.
-    """
+    """Internal. Options of KEPT_ON_RESUME that the user gave although the model or preset implies them."""
     row_length: int = option("", default=FIXED.row_length)
     """Internal. Largest number of words per row in a padded batch. A preset can change it."""
-    temperature: float | None = option("", default=None)
-    """Internal. Mean calibration temperature over the folds of the trial that a search selected."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,11 +87,6 @@ class TrainConfig(
                 "or sgd, or --mode sync"
             )
 
-    @property
-    def search_seconds(self) -> float:
-        """Time limit of the search of `--model auto`, in seconds, including the final training."""
-        return 60 * (SEARCH_MINUTES if self.minutes is None else self.minutes)
-
     def with_step_rows(self, size: RunSize) -> "TrainConfig":
         """Return this configuration with a batch size.
 
@@ -108,14 +95,6 @@ class TrainConfig(
         declared = MODELS[self.model].step_rows
         step_rows = declared and declared.of(size._replace(optimiser=self.optimiser))
         return self if self.requested_batch(1) or not step_rows else replace(self, global_batch=step_rows)
-
-    def with_model(self, model: str, values: Settings) -> "TrainConfig":
-        """Return this configuration for a different model, with that model's defaults.
-
-        `values` take precedence over the defaults.
-        """
-        others = {name: default_of(model, name) for name, models in models_by_option().items() if model not in models}
-        return replace(self, **{**MODELS[model].defaults, **values, **others, "model": model})
 
 
 @cache
@@ -146,73 +125,62 @@ def default_of(model: str, name: str) -> Any:
     return MODELS[model].defaults.get(name, getattr(TrainConfig, name))
 
 
-def options_for(learns: str, *, auto: bool = False) -> list[Option]:
-    """Return the options of a run that learns `classes` or `words` (registry.py).
-
-    `auto`: include the options of a search.
-    """
-    return options_of(
-        tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO)), auto=auto
-    )
+def implied_settings(model: str, preset: str | None) -> Settings:
+    """Return the settings that a model and a preset, if any, imply. Options that the user gives take precedence."""
+    return {**MODELS[model].defaults, **PRESETS.get(preset or "", {})}
 
 
-def options_of(models: Sequence[str], *, auto: bool) -> list[Option]:
-    """Return the options of a run that trains one of these models. The first model is the default.
+def options_for(learns: str) -> list[Option]:
+    """Return the options with which `shoal` trains models that learn `classes` or `words` (registry.py)."""
+    models = tuple(name for name, model in MODELS.items() if model.learns == learns)
+    return [each for each in options_of(models) if not each.internal]
 
-    `auto`: the run trains on a dataset and can start with a search.
-    """
+
+def options_of(models: Sequence[str]) -> list[Option]:
+    """Return all options of a run that trains one of these models. The first model is the default."""
     presets = {name: each.system for model in models for name, each in MODELS[model].presets.items()}
     systems = "; ".join(f"{name}, {system}" for name, system in presets.items())
     step_rows = "; ".join(f"for {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
+    epochs = "".join(f"for {name} {own}; else " for name in models if (own := MODELS[name].defaults.get("epochs")))
     changed: dict[str, dict[str, Any]] = {
-        "model": {"default": models[0], "choices": models, "text": _model_help(models)},
+        "model": {"required": False, "default": models[0], "choices": models, "text": _model_help(models)},
         "preset": {
             "choices": tuple(presets),
             "text": f"start from the settings of another system: {systems}. Options that are given take precedence",
+        },
+        "epochs": {
+            "default": None,
+            "text": f"passes over the training rows (default: {epochs}{DEFAULT_EPOCHS}; with --resume: unchanged)",
         },
         "global_batch": {
             "text": f"rows per step, over all ranks together (default: {step_rows}; otherwise {GLOBAL_BATCH}; with "
             "--resume: unchanged)"
         },
     }
-    if auto:
-        changed["minutes"] = {
-            "text": f"with --model {AUTO}: approximate time limit of the search and the final training, in minutes; at "
-            f"least one trial is run (default: {SEARCH_MINUTES:g})",
-            "group": ModelOptions.title,  # in this command the option limits a search, not training on a stream
-            "advanced": False,
-        }
     adapted = []
     for each in options(TrainConfig):
-        having = [name for name in models_by_option().get(each.name, models) if name in models]
-        named = [name for name in having if name != AUTO]
-        first = named[0] if len(named) == 1 else models[0]
-        shown = {"default": MODELS[first].defaults.get(each.name, each.default), "text": each.text}
-        if {*named, AUTO} != {*models, AUTO}:
-            shown["text"] = f"{', '.join(named)}: {each.text}"
-        if having:
-            adapted.append(replace(each, **{**shown, **changed.get(each.name, {})}))
+        if having := [name for name in models if name in models_by_option().get(each.name, models)]:
+            text = each.text if having == [*models] else f"{', '.join(having)}: {each.text}"
+            default = MODELS[having[0]].defaults.get(each.name, each.default)
+            adapted.append(replace(each, **{"default": default, "text": text, **changed.get(each.name, {})}))
     return adapted
 
 
 def _model_help(models: Sequence[str]) -> str:
-    """Return the help of `--model`: the choices, and the defaults of all models except the first.
+    """Return the help of `--model`: the choices, and the defaults of each model that the help of no option shows.
 
-    The help of each option shows the default of the first model.
+    The help of an option shows the default of the first model that has it.
     """
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
-    having = models_by_option()
-    own = {
-        of: {name: value for name, value in MODELS[of].defaults.items() if of in having.get(name, models)}
-        for of in models[1:]
-    }
-    others = "; ".join(f"for {of}: {shown_options(defaults)}" for of, defaults in own.items() if defaults)
+    defaults: dict[str, list[str]] = {model: [] for model in models}
+    for each in options(TrainConfig):
+        having = [name for name in models if name in models_by_option().get(each.name, models)]
+        of_models = {name: MODELS[name].defaults.get(each.name, each.default) for name in having}
+        for name, default in of_models.items():
+            if default not in (of_models[having[0]], None) and each.name != "epochs" and not each.internal:
+                defaults[name].append(f"{flag(each.name)} {default}")
+    others = "; ".join(f"for {name}: {' '.join(own)}" for name, own in defaults.items() if own)
     return f"kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
-
-
-def default_model(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the setting `model` that the options of the user imply: a search, unless they name a model or a preset."""
-    return {} if {"model", "preset"} & given.keys() else {"model": AUTO}
 
 
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
@@ -226,16 +194,14 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
             values.setdefault(other, None)
     preset = values.pop("preset", None)
     of_preset = PRESETS.get(preset, {})
-    if preset is not None:
-        values["fixed"] = tuple(name for name in KEPT_ON_RESUME if name in given)
     values = {**of_preset, **values}
-    model: str = values.get("model", TrainConfig.model)
+    model: str = values.setdefault("model", DEFAULT_MODEL)
     if of_preset and model != (own := of_preset["model"]):
         raise TrainingError(f"--preset {preset} requires --model {own}; leave out --model {model}, or --preset")
-    if model == AUTO:
-        values["fixed"] = tuple(name for name in SEARCHED if name in given)
     declared = MODELS.get(model)
     if declared is not None:
+        implied = implied_settings(model, preset)
+        values["fixed"] = tuple(name for name in KEPT_ON_RESUME if name in given and name in implied)
         defaults = dict(declared.defaults)
         for name, models in models_by_option().items():
             if name in given and model not in models and not (name in defaults and given[name] == defaults[name]):

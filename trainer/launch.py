@@ -238,7 +238,7 @@ def _failure_of(rank: int, failed: ProcessFailure, start: float) -> Failure:
         if failed.exitcode == -signal.SIGKILL:
             then = (
                 ", as the operating system does when memory is full; "
-                "restart with --resume, and with --rows-in disk or with fewer ranks on this machine"
+                "restart with --resume, and with fewer ranks on this machine"
             )
     return Failure(kind=kind, time=failed.timestamp, what=what, then=then)
 

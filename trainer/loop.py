@@ -12,7 +12,7 @@ change only the order of floating-point sums. They do not change dropout, which 
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
 from trainer.distributed.exchange import GradientExchange, StepReport, bytes_a_step
-from trainer.distributed.ranks import Ranks, Stop
+from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
@@ -38,15 +38,15 @@ from trainer.rank_errors import SAME_SPLIT_ADVICE, DivergedError
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.task import TEST, VALIDATION, EpochStatus, RunData, task_class
 
+_REBALANCE_STEPS = 10
+"""Number of steps after which the split over the ranks is computed again."""
+
 
 class Trainer:
     """Training run on this rank.
 
     All ranks take each step together, and call each method at the same time. asynchronous.py has the asynchronous loop.
     """
-
-    silent = False
-    """True if the run writes no record and no files, and shows nothing."""
 
     def __init__(
         self,
@@ -57,17 +57,14 @@ class Trainer:
         *,
         saved: dict[str, Any] | None,
         clock: Clock,
-        stop: Stop,
-        search: Mapping[str, Any] | None = None,
+        stop: StopRequest,
     ) -> None:
         """Create the model and its optimiser, restore them from `saved` if given, and measure the ranks' own rates.
 
-        `search`: the summary of the search that selected the settings. Raises TrainingError on all ranks in these
-        cases: the saved state belongs to a different run, `config` does not fit the number of ranks, or the output
-        folder is not writable.
+        Raises TrainingError on all ranks in these cases: the saved state belongs to a different run, `config` does not
+        fit the number of ranks, or the output folder is not writable.
         """
         self.config, self.ranks, self.data, self.order, self.clock, self.stop = config, ranks, data, order, clock, stop
-        self.search = search or {}
         self.epochs = config.epochs_for(order.steps)
         self.steps = self.epochs * order.steps
         self.stopped = False
@@ -96,13 +93,13 @@ class Trainer:
             task.touched_rows(order.batch(0, 0))
         )
         with clock.during(Activity.RATES):
-            rates = self.initial_rates()
+            rates = measure_initial_rates(self.compute, self.optimiser, total=order.size(0))
         with ranks.agreement():
             try:
                 self.balancer = make_balancer(
                     config.balance,
                     np.array(rates),
-                    every=config.rebalance_every,
+                    every=_REBALANCE_STEPS,
                     steps_per_epoch=order.steps,
                     total=order.size(0),
                 )
@@ -116,16 +113,11 @@ class Trainer:
             ranks,
             rows=self.epochs * order.rows,
             seen=self.progress.rows_seen,
-            fresh=not (saved or search),
-            silent=self.silent,
+            fresh=not saved,
         )
         self.checkpointer = Checkpointer(
             config, self.state_dict, self.reporter, clock, self.throughput, self.steps_done if saved else None
         )
-
-    def initial_rates(self) -> list[float]:
-        """Return the rows per second of every rank."""
-        return measure_initial_rates(self.compute, self.optimiser, total=self.order.size(0))
 
     @property
     def steps_done(self) -> int:
@@ -314,7 +306,6 @@ class Trainer:
             "model": self.task.model.state_dict(),
             "optimiser": self.optimiser.state(),
             "task": self.task.state(),
-            "search": dict(self.search),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -365,7 +356,6 @@ class Trainer:
             **self.task.summary_settings(),
             "digest": self.data.digest,
             **self.communication(),
-            **({"model": self.config.model, "search": dict(self.search)} if self.search else {}),
         }
 
     def communication(self) -> dict[str, Any]:
@@ -376,10 +366,8 @@ class Trainer:
     def require_finite(self, what: str, value: float, step: int) -> None:
         """Raise DivergedError if `value` is infinite or NaN. `what` is the name of the value, for the message."""
         if not np.isfinite(value):
-            way = "" if self.task.precision == "float32" else ", or use --precision float32"
             raise DivergedError(
-                f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
-                + self.checkpointer.resume_advice()
+                f"the {what} is {value} at step {step + 1}; lower --learning-rate" + self.checkpointer.resume_advice()
             )
 
     def require_complete(self, report: StepReport) -> None:

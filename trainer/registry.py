@@ -1,4 +1,4 @@
-"""Registry of models. Options, help, defaults, checks, search candidates, plans and reports are derived from it.
+"""Registry of models. Options, help, defaults, checks, plans and reports are derived from it.
 
 To add a text classifier, add a module to `classification/models/`, a declaration to this file, and a test. To add a
 kind of learning, add a package next to `classification/` with a subclass of Task (task.py), and add its options to
@@ -6,7 +6,7 @@ kind of learning, add a package next to `classification/` with a subclass of Tas
 does not import torch.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
@@ -81,17 +81,6 @@ class Model:
     """Defaults of this model in a run on an unbounded stream."""
     presets: Mapping[str, Preset] = field(default_factory=dict)
     step_rows: StepRows | None = None
-    changes: Sequence[Settings] = ()
-    """Changes of settings that a search tries while this model is the best model so far.
-
-    The search also varies the loss, the number of epochs and the learning rate.
-    """
-    is_slow: bool = False
-    """True if the model trains slowly.
-
-    A search tries this model early only if texts are short, otherwise last. If it is the best model, the search tries
-    no other models.
-    """
     has_known_rates: bool = False
     """True if the catalogue of instance types contains GPU rates for this model."""
 
@@ -147,6 +136,7 @@ _GLUON = Preset(  # settings of a student project for 560,000 Yelp reviews
         "optimiser": "adam",
         "learning_rate": 0.05,
         "rate_scaling": "none",
+        "momentum": 0.0,
         "schedule": "constant",
         "warm_up": 0.0,
         "embedding": 100,
@@ -170,9 +160,6 @@ _SKIPGRAM_SYSTEM: Settings = {
     "clip_norm": 0.0,
 }
 """Settings of a student project's system for word embeddings from a stream."""
-
-AUTO = "auto"
-"""Value of `--model` that lets a search select the model."""
 
 _CLASSIFIERS = {
     "linear": Model(
@@ -209,7 +196,6 @@ _CLASSIFIERS = {
             "on GPUs a hundredth of the training rows, 256 to 16,384",
             lambda run: run.hundredth(256, 16_384) if run.on_gpus else None,
         ),
-        is_slow=True,
         has_known_rates=True,
     ),
     "fasttext": Model(
@@ -233,14 +219,13 @@ _CLASSIFIERS = {
             "with SGD 64, or 192 for short texts",
             lambda run: (192 if run.words < 20 else 64) if run.optimiser == "sgd" else None,
         ),
-        changes=({"ngrams": 3}, {"char_ngrams": "3-6"}, {"embedding": 50, "dropout": 0.8}, {"ngrams": 1}),
     ),
 }
 _WORD_MODELS = {
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",
         task="trainer.embeddings.task:SkipGramEmbedding",
-        options=("embedding", "minutes", "mode"),
+        options=("embedding", "mode"),
         learns="words",
         defaults={
             "optimiser": "sgd",
@@ -262,7 +247,7 @@ _WORD_MODELS = {
     "char-lstm": Model(
         about="an LSTM that reads the characters of a word",
         task="trainer.embeddings.task:CharacterEmbedding",
-        options=("embedding", "minutes", "hidden", "layers", "character_embedding"),
+        options=("embedding", "hidden", "layers", "character_embedding"),
         learns="words",
         defaults={
             "optimiser": "adam",
@@ -282,38 +267,14 @@ _WORD_MODELS = {
     ),
 }
 
-_NOT_SEARCHED = ("char_ngrams", "embeddings")
-"""Options that a search does not vary, because they suit only some models."""
-_SEARCH = Model(
-    about="the best model and settings, found by a search on held-out training rows",
-    options=(
-        "minutes",
-        *(
-            name
-            for model in _CLASSIFIERS.values()
-            for name in (*model.settings, *model.options)
-            if name not in _NOT_SEARCHED
-        ),
-    ),
-)
-
-MODELS: Mapping[str, Model] = {AUTO: _SEARCH, **_CLASSIFIERS, **_WORD_MODELS}
+MODELS: Mapping[str, Model] = {**_CLASSIFIERS, **_WORD_MODELS}
 CLASSIFIERS, WORD_MODELS = tuple(_CLASSIFIERS), tuple(_WORD_MODELS)
+DEFAULT_MODEL = CLASSIFIERS[0]
+"""Model of a run for which the user names none: the most accurate one (benchmarks/results/fasttext.md)."""
 
 PRESETS: Mapping[str, Settings] = {
     name: {"model": of, **preset.settings} for of, model in MODELS.items() for name, preset in model.presets.items()
 }
-SEARCHED = tuple(
-    dict.fromkeys(
-        name
-        for model in _CLASSIFIERS.values()
-        for settings in (model.defaults, *model.changes, {"positive_weight": 1.0})
-        for name in settings
-        if name not in _NOT_SEARCHED
-    )
-)
-"""Options that `--model auto` chooses, unless the user gives them."""
-
 COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
 """Name of the command for each kind of learning."""
 

@@ -18,20 +18,17 @@ from common.display import plural
 from common.errors import TrainingError
 from common.options import flag
 from trainer.asynchronous import AsynchronousTrainer
-from trainer.clock import Activity, Clock
-from trainer.config import TrainConfig
+from trainer.clock import Clock
+from trainer.config import TrainConfig, implied_settings
 from trainer.distributed import failures, memory
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.loop import Trainer
 from trainer.options.optimisation_options import KEPT_ON_RESUME
 from trainer.output import checkpoint
 from trainer.output.run_files import CHECKPOINTS, locked_output, prepare_output, require_free_output
-from trainer.registry import AUTO
-from trainer.search.candidates import resumed_candidate_config
-from trainer.search.search import Search
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
-_SETTINGS_OF_NODES = ("data", "output", "rows_in", "cache", "threads")
+_SETTINGS_OF_NODES = ("data", "output", "cache", "threads")
 """Settings that are allowed to differ between ranks, because nodes have different paths, memory and cores."""
 
 
@@ -46,19 +43,11 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
             if ranks.is_first:
                 held.enter_context(locked_output(config.output))
         saved, config, notes = load_checkpoint(config, ranks, data)
-        search_summary = saved["search"] if saved else {}
-        if config.model == AUTO:
-            search = Search(config, ranks, data, stop)
-            with clock.during(Activity.SEARCH):
-                if stopped := search.run():
-                    return stopped
-            config, search_summary = search.chosen()
-            notes.append(search_summary["verdict"])
         if saved is None:
             config, data, notes_of_task = task.resolve_config(config, ranks, data)
             notes += notes_of_task
         order = make_order(config, ranks, data, saved=saved)
-        run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop, search=search_summary)
+        run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
         return run.train(notes)
 
 
@@ -120,8 +109,6 @@ def load_checkpoint(
     if state is None:
         return None, config, notes
     with ranks.agreement():
-        if config.model == AUTO:
-            config = resumed_candidate_config(config, state["config"])
         config, resume_notes = resumed_config(state, config, digest=data.digest)
     return state, config, notes + resume_notes
 
@@ -186,13 +173,10 @@ _MAY_CHANGE = frozenset(
         "data",
         "output",
         "balance",
-        "rebalance_every",
         "slow",
-        "record_every",
         "checkpoint_minutes",
         "resume",
         "force",
-        "rows_in",
         "cache",
         "threads",
         "precision",
@@ -203,11 +187,8 @@ _MAY_CHANGE = frozenset(
 )
 """Settings that change the result only by rounding."""
 
-_DERIVED_SETTINGS = ("embedding", "buckets", "temperature")
+_DERIVED_SETTINGS = ("embedding", "buckets")
 """Settings with a default that depends on the vectors or the rows. A resumed run keeps them."""
-
-_MAY_CHANGE_AFTER_DIVERGENCE = ("learning_rate", "word_rate", "clip_norm")
-"""Settings that the user can change for a resumed run after the loss became infinite or NaN."""
 
 
 def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -> tuple[TrainConfig, list[str]]:
@@ -215,17 +196,15 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
 
     `digest`: the digest of the dataset. Raises TrainingError if the state belongs to a different run.
     """
-    if config.preset:
-        left: dict[str, Any] = {name: None for name in KEPT_ON_RESUME if name not in config.fixed}
-        config = replace(config, **left)
+    implied = implied_settings(config.model, config.preset)
+    left: dict[str, Any] = {name: None for name in KEPT_ON_RESUME if name in implied and name not in config.fixed}
+    config = replace(config, **left)
     saved = state["config"]
     _require_same(state, config, digest)
     kept = {name: saved[name] for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if name in saved}
-    notes = [
-        f"continuing with {flag(name)} {getattr(config, name)}; it was {saved[name]}"
-        for name in _MAY_CHANGE_AFTER_DIVERGENCE
-        if name in saved and getattr(config, name) != saved[name]
-    ]
+    # After the loss became infinite or NaN, the user can resume the run with a smaller learning rate.
+    rate, before = config.learning_rate, saved.get("learning_rate", config.learning_rate)
+    notes = [] if rate == before else [f"continuing with --learning-rate {rate}; it was {before}"]
     return replace(config, **kept), notes
 
 
@@ -235,7 +214,7 @@ def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> No
     if state["digest"] != digest:
         raise TrainingError(f"{made} with a different dataset than {config.data}; {otherwise}")
     now = config.plain()
-    free = {*_MAY_CHANGE, *_MAY_CHANGE_AFTER_DIVERGENCE}
+    free = {*_MAY_CHANGE, "learning_rate"}
     free |= {name for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if now[name] is None}
     if now["global_batch"] == state["global_batch"]:  # even if the user did not give it
         free.add("global_batch")

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from shoal_balance import IntArray, Lengths, stratified_rows
 from torch import Tensor, nn
@@ -51,30 +51,6 @@ class RunData(Protocol):
 
 
 DataT = TypeVar("DataT", bound=RunData)
-
-
-class DatasetStatistics(NamedTuple):
-    """Statistics of labelled rows. The candidates of a search depend on them."""
-
-    rows: int
-    """Number of training rows."""
-    rated: bool
-    """True if the rows have ratings in addition to labels."""
-    words: float
-    """Mean number of words of a training row."""
-
-
-class BlockScore(NamedTuple):
-    """Scores of a model on one block of rows."""
-
-    score: float
-    """Score by which models are compared."""
-    metric: float
-    """Value of the metric that `--metric` selects."""
-    log_loss: float
-    """Log loss of calibrated probabilities; lower is better."""
-    log_temperature: float
-    """Logarithm of the temperature, fitted on the rows of all blocks."""
 
 
 class Task(ABC, Generic[DataT]):
@@ -195,27 +171,6 @@ class Task(ABC, Generic[DataT]):
         `split` (ranks,): the number of rows that each rank evaluates. The sum is the number of rows of the part.
         Returns None on every rank as soon as `stop` returns True on any rank.
         """
-
-    @staticmethod
-    def statistics(data: DataT) -> DatasetStatistics:
-        """Return the statistics of `data` on which the candidates of a search depend."""
-        raise NotImplementedError
-
-    @staticmethod
-    def folds(config: TrainConfig, ranks: Ranks, data: DataT) -> Sequence[DataT]:
-        """Return several splits of the training rows of `data` into training and validation rows, to compare models.
-
-        Each trial of a search trains on every fold. Returns an empty sequence if there are too few rows.
-        """
-        raise NotImplementedError
-
-    def block_scores(self, *, split: IntArray, stop: Callable[[], bool]) -> Sequence[BlockScore] | None:
-        """Return the score of each block of a fold's validation rows, the same on every rank; None if the run was
-        stopped.
-
-        `split` (ranks,): the number of rows that each rank evaluates.
-        """
-        raise NotImplementedError
 
     @abstractmethod
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:

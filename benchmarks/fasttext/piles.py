@@ -65,13 +65,13 @@ class Parts(NamedTuple):
 
 
 def read_pile(options: str) -> Pile:
-    """Read the files that the options of `shoal train` from --input to --positive-from name.
+    """Read the files that the options of `shoal preprocess` from --input to --positive-from name.
 
     Words are those of rule 1b (docs/reference/dataset.md). Texts without words are left out. Raises DataError for
     unreadable files and for more than two classes, and ShoalError for other options.
     """
     try:
-        inputs, chosen = _reading.main(shlex.split(options), prog_name="shoal train", standalone_mode=False)
+        inputs, chosen = _reading.main(shlex.split(options), prog_name="shoal preprocess", standalone_mode=False)
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
     inspection, tally = inspect_inputs(inputs), Tally()

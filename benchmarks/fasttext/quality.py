@@ -1,6 +1,6 @@
 """Quality and cost of text classification by Shoal and other programs: equal rows, several seeds, interleaved.
 
-    python -m benchmarks fasttext quality 'NAME=OPTIONS OF shoal train'... [--seeds 5] [--cases CASE...]
+    python -m benchmarks fasttext quality 'NAME=OPTIONS OF shoal preprocess'... [--seeds 5] [--cases CASE...]
         [--shoal 'CASE=OPTIONS OF shoal train'...]
 
 NAME is a pile of texts, and OPTIONS are the options to read it, such as 'imdb=--input FILE --label-field label'. A pile
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> None:
         "piles",
         nargs="*",
         metavar="NAME=OPTIONS",
-        help=f"texts, with options of shoal train to read them (default: {_GENERATED:,} generated texts)",
+        help=f"texts, with options of shoal preprocess to read them (default: {_GENERATED:,} generated texts)",
     )
     parser.add_argument("--seeds", type=int, default=5, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument(

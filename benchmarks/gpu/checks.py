@@ -80,7 +80,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float32) -> Classifier:
     """Return a model of SETTINGS, with the same weights and masks on any device."""
-    config = TrainConfig(data=Path(), output=Path(), **SETTINGS[name])
+    config = TrainConfig(model="lstm", data=Path(), output=Path(), **SETTINGS[name])
     torch.manual_seed(0)
     return models.build("lstm", config.model_settings("lstm", words=VOCABULARY + FIRST_WORD, outputs=LOSS.outputs)).to(
         device, dtype
@@ -197,7 +197,9 @@ def _updates(device: torch.device) -> Iterator[Check]:
         weights = []
         for where in (_CPU, device):
             model = copy.deepcopy(new_model("default", _CPU)).to(where)
-            optimiser = Optimiser(model, model.tables, TrainConfig(data=Path(), output=Path(), optimiser=kind))
+            optimiser = Optimiser(
+                model, model.tables, TrainConfig(model="lstm", data=Path(), output=Path(), optimiser=kind)
+            )
             generator = torch.Generator().manual_seed(0)
             for _ in range(3):
                 for each in model.parameters():
@@ -258,7 +260,7 @@ def _row_updates(device: torch.device) -> Iterator[Check]:
     """
     for kind in ("adam", "adagrad", "sgd"):
         weights = []
-        config = TrainConfig(data=Path(), output=Path(), optimiser=kind, momentum=0.0)
+        config = TrainConfig(model="lstm", data=Path(), output=Path(), optimiser=kind, momentum=0.0)
         for where, sparse in ((_CPU, False), (device, True)):
             model = _new_fasttext(where)
             table, none = (model.vectors,), ()

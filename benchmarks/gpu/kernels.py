@@ -84,8 +84,8 @@ def model_as_trained(device: torch.device) -> Classifier:
 def kernels_of_step(training: Rows, device: torch.device, batch: int) -> list[dict[str, Any]]:
     """Return the kernels of a step, the longest first: name, milliseconds a step, and number of calls."""
     model = model_as_trained(device)
-    timer, rows = StepTimer(), place_rows(training[: 2 * batch], device, rows_in="auto")
-    config = TrainConfig(data=Path(), output=Path())
+    timer, rows = StepTimer(), place_rows(training[: 2 * batch], device)
+    config = TrainConfig(model="lstm", data=Path(), output=Path())
     words = WordDropout(config.word_dropout, ROW_LENGTH, config.seed)
     compute = text_gradients(model, rows, loss=LOSS, device=device, words=words, timer=timer)
     optimiser, size = Optimiser(model, model.tables, config), len(rows)

@@ -29,7 +29,8 @@ def single_rank(device: torch.device) -> Iterator[Ranks]:
 def train(data: TextData, ranks: Ranks, **options: Any) -> dict[str, Any]:
     """Train with these options of a run, and return its summary."""
     with TemporaryDirectory() as folder, mock.patch.object(task, "load_data", return_value=data):
-        return start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
+        config = TrainConfig(**{"model": "lstm", "data": Path("generated"), "output": Path(folder), **options})
+        return start.train(config, ranks)
 
 
 @contextlib.contextmanager

@@ -11,11 +11,6 @@ NOTES = {
     "--dry-run` shows the detected settings.",
 }
 """Help text below the heading of each group of options."""
-READING_NAMES = (
-    *(each.name for each in (*READING, CLASSES)),
-    *("rating_range", "rating_step", "rating_fraction", "positive_from", "test_share", "max_malformed"),
-)
-"""Names of the options that say how texts are read."""
 
 
 def input_options(function: Callback) -> Callback:

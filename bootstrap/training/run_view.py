@@ -14,13 +14,10 @@ from bootstrap.progress import Bars
 from corpus.stream.progress import Status
 from experiments.records.runs import numbers
 from trainer.options.embedding_options import ENDLESS
-from trainer.options.section import shown_options
-from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Trial, Waiting, parse_line
+from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Waiting, parse_line
 
 _FIGURES = (
     "waiting",
-    "trials",
-    "best",
     "loss",
     "words read",
     "balanced",
@@ -71,7 +68,6 @@ class RunView:
         self._figures: dict[str, str] = {}
         self._waits_since: float | None = None
         self._noted_vocabulary = False
-        self._search: Search | None = None
 
     def feed(self, more: bytes) -> None:
         """Process the bytes that were appended to the record, and show the newest step.
@@ -97,9 +93,6 @@ class RunView:
                 self._noted_vocabulary = True
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
-        if self._search:  # from the clock, because the record can have no new line for minutes
-            so_far = time.time() - self._search.time
-            self._bars.at(round(min(max(so_far, 0.0), self._search.limit)))
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
         self._bars.tick()
         if self._ended:
@@ -114,15 +107,7 @@ class RunView:
 
     def _show(self, line: Line) -> None:
         match line:
-            case Search():
-                self._bars.stage("search", round(line.limit), "s")
-                self._search, self._figures = line, {}
-            case Trial():
-                self._figures["trials"] = str(line.trial)
-                if line.best:
-                    self._figures["best"] = shown_options(line.settings)
             case Start():
-                self._search = None
                 self._start(line)
             case Step():
                 self._step(line)
@@ -133,7 +118,7 @@ class RunView:
             case Note() if line.time >= self._since:
                 self._bars.note(line.text)
             case End():
-                self._waits_since = self._search = None
+                self._waits_since = None
                 self._ended = True  # a resumed run starts again
 
     def _start(self, line: Start) -> None:

@@ -18,7 +18,7 @@ from experiments.forecast import node_stages
 from infra.topology_error import TopologyError
 from trainer.command_line import option_values
 from trainer.config import TrainConfig, options_for
-from trainer.registry import AUTO, COMMANDS, MODELS
+from trainer.registry import COMMANDS, MODELS
 
 _OF_ONE_COMMAND = ("resume", "force", "json")
 """Options that are left out of the file that repeats the run."""
@@ -76,7 +76,7 @@ def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, 
     """
     path = config.output / CONFIG
     learns = MODELS[config.model].learns
-    own = {each.name for each in options_for(learns, auto=learns == "classes")} - {"data"}
+    own = {each.name for each in options_for(learns)} - {"data"}
     words: dict[str, Sequence[str]] = {
         flag(name)[2:]: each for name, each in option_values(config).items() if name in own
     }
@@ -134,10 +134,5 @@ def _require_known(run: Run) -> None:
     """Raise ExperimentError if Shoal cannot predict the duration of the run."""
     if run.config.resume:
         raise ExperimentError("Shoal does not predict the remaining time of a resumed run")
-    if run.config.model == AUTO:
-        minutes = run.config.search_seconds / 60
-        raise ExperimentError(
-            f"--model {AUTO} searches for at most {minutes:g} minutes, and then trains the model that it finds"
-        )
     if not MODELS[run.config.model].has_known_rates:
         raise ExperimentError(f"the speed of GPUs with --model {run.config.model} is unknown")

@@ -10,7 +10,7 @@ from common.display import plural
 from experiments.records.runs import RunRecord
 from trainer.classification.metrics import few_rows_note
 
-_IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
+_IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes")
 """Settings that affect neither the model nor the speed."""
 
 

@@ -19,7 +19,7 @@ from common.files import DOCUMENT_BYTES, RECORD_BYTES, open_regular
 from experiments.records.launches import read_launches
 from experiments.records.summaries import Mistake, StoredConfusion
 from trainer.classification.metrics import Confusion
-from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Test, Trial, parse_line
+from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Test, parse_line
 from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, read_json
 
 _T = TypeVar("_T")
@@ -231,8 +231,7 @@ def _parts(lines: Iterable[bytes]) -> tuple[list[_Part], int]:
         elif line is not None and parts:
             parts[-1].lines.append(line)
         else:
-            # lines before the first start line do not belong to the run
-            left_out += not isinstance(line, Search | Trial)
+            left_out += 1  # also a line before the first start line, which does not belong to the run
     return parts, left_out
 
 

@@ -52,7 +52,7 @@ def test_the_speed_does_not_count_rows_of_earlier_runs():
         assert re.search(r"50%.* 50,000/100,000 \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
 
 
-def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate():
+def test_a_slow_stage_shows_seconds_per_row():
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100)
@@ -60,10 +60,6 @@ def test_a_slow_stage_shows_seconds_per_row_and_a_timed_stage_no_rate():
         bars.at(40)
         bars.tick()
         assert "2.00s/row]" in last(terminal)
-        bars.stage("search", 300, "s")
-        bars.at(139)
-        bars.tick()
-        assert last(terminal).endswith("| 139/300 s")
 
 
 def test_a_stage_that_ends_early_is_not_shown_as_complete():

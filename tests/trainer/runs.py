@@ -17,6 +17,7 @@ from tests.trainer import forked
 from tests.waiting import PATIENCE, until
 from trainer import rate_measurement
 from trainer.__main__ import main
+from trainer.output import reporter
 from trainer.output.summary import Embeddings, Metrics, SinceStart, WholeRun
 
 _FIELDS = {name for part in (Metrics, WholeRun, SinceStart, Embeddings) for name in part.__annotations__}
@@ -25,11 +26,12 @@ _OF_FILES = ("similarity_", "analogy_", "pip_")
 
 
 def run_here(*arguments: object) -> tuple[int, str]:
-    """Run `python -m trainer` in this process with one thread. Return its status and its standard error. A new process
-    would take seconds to import PyTorch."""
+    """Run `python -m trainer` in this process with one thread, and record all steps. Return its status and its
+    standard error. A new process would take seconds to import PyTorch."""
     errors = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(errors):
         patch.setattr("sys.argv", ["trainer", *map(str, arguments), "--threads", "1"])
+        patch.setattr(reporter, "STEP_SECONDS", 0.0)
         patch.setattr(rate_measurement, "_LOOK", forked.LOOK)
         patch.setitem(rate_measurement.measure_own_rates.__kwdefaults__, "seconds", forked.SECONDS)
         status = main()

@@ -18,6 +18,7 @@ FILES = ["--data", "d.h5", "--output", "out"]
 @given(
     st.builds(
         TrainConfig,
+        model=st.just("lstm"),
         data=st.just(Path("d.h5")),
         output=st.just(Path("out")),
         epochs=st.none() | st.integers(1, 9),
@@ -42,9 +43,9 @@ def test_option_values_of_any_model_or_preset_give_the_same_configuration(given)
 
 
 def test_options_have_common_aliases_and_several_ranks_can_be_slowed_by_one_or_by_several():
-    options = ("--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd", "--slow", "0:1.5", "1:2", "--slow", "2:3")
+    options = ("--lr", "0.5", "--batch-size", "64", "--optimizer", "adagrad", "--slow", "0:1.5", "1:2", "--slow", "2:3")
     config = parse_arguments([*FILES, *options])
-    assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "sgd")
+    assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "adagrad")
     assert config.slow == {0: 1.5, 1: 2.0, 2: 3.0}
 
 

@@ -12,7 +12,7 @@ from trainer.command_line import as_arguments, parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import configured, models_by_option, options_for
 from trainer.embeddings.task import CharacterEmbedding, SkipGramEmbedding
-from trainer.registry import AUTO, CLASSIFIERS, MODELS, WORD_MODELS, Model
+from trainer.registry import CLASSIFIERS, MODELS, WORD_MODELS, Model
 from trainer.task import task_class
 
 FILES = ["--data", "d.h5", "--output", "out"]
@@ -52,6 +52,15 @@ def test_presets_of_word_models_set_options_that_are_not_given(options, model, s
 WORDS = {"data": Path("d"), "output": Path("o")}
 
 
+def test_a_run_trains_the_linear_model_unless_a_model_or_a_preset_is_given():
+    assert (
+        configured(WORDS)
+        == configured({**WORDS, "model": "linear"})
+        == parse_arguments(["--data", "d", "--output", "o"])
+    )
+    assert configured({**WORDS, "preset": "gluon"}).model == "fasttext"
+
+
 @pytest.mark.parametrize("model", ["skipgram", "char-lstm"])
 def test_defaults_on_unbounded_text_need_no_end(model):
     config = configured({**WORDS, "model": model}, endless=True)
@@ -81,6 +90,7 @@ def test_a_decaying_schedule_on_unbounded_text_is_refused(options, messages):
         ("lstm", "ngrams", 2),
         ("lstm", "window", 3),
         ("skipgram", "embeddings", "v.txt"),
+        ("skipgram", "train_share", 0.5),
         ("fasttext", "word_dropout", 0.2),
     ],
 )
@@ -112,9 +122,12 @@ def test_a_preset_requires_its_model(preset, model, own, messages):
         configured({**WORDS, "preset": preset, "model": model})
 
 
-@pytest.mark.parametrize(("learns", "name", "default"), [("words", "hidden", 128), ("classes", "vocabulary", 30_000)])
-def test_help_shows_the_default_of_the_one_model_that_has_an_option(learns, name, default):
-    (shown,) = (each for each in options_for(learns, auto=learns == "classes") if each.name == name)
+@pytest.mark.parametrize(
+    ("learns", "name", "default"),
+    [("words", "hidden", 128), ("classes", "hidden", 32), ("classes", "ngrams", 3)],
+)
+def test_help_shows_the_default_of_the_first_model_that_has_an_option(learns, name, default):
+    (shown,) = (each for each in options_for(learns) if each.name == name)
     assert shown.default == default
 
 
@@ -138,7 +151,8 @@ def test_values_that_contradict_each_other_or_are_not_finite_are_wrong_use(optio
 
 
 def test_the_default_step_has_256_rows_and_small_datasets_have_more_epochs():
-    config, other = parse_arguments(FILES), parse_arguments([*FILES, "--global-batch", "256", "--epochs", "3"])
+    lstm = [*FILES, "--model", "lstm"]
+    config, other = parse_arguments(lstm), parse_arguments([*lstm, "--global-batch", "256", "--epochs", "3"])
     assert (config.batch_for(3), config.requested_batch(3), other.requested_batch(3)) == (256, None, 256)
     assert [config.epochs_for(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
     assert other.epochs_for(1) == 3
@@ -148,6 +162,13 @@ def test_the_default_step_has_256_rows_and_small_datasets_have_more_epochs():
 def test_an_unknown_preset_is_refused_with_any_other_option(beside, messages):
     with messages.raises(TrainingError):
         configured({"data": Path("d"), "output": Path("o"), "preset": "refrence", **beside})
+
+
+def test_the_help_of_the_model_shows_the_defaults_of_other_models():
+    (model,) = (each for each in options_for("classes") if each.name == "model")
+    lstm, fasttext = model.text.split("for lstm: ")[1].split("; for fasttext: ")
+    assert "--optimiser adam" in lstm
+    assert "--ngrams 2" in fasttext
 
 
 def test_a_model_in_the_registry_is_a_choice_with_its_description(monkeypatch):
@@ -161,6 +182,6 @@ def test_a_model_in_the_registry_is_a_choice_with_its_description(monkeypatch):
 
 
 def test_every_model_belongs_to_one_kind_of_task():
-    of_texts = dict.fromkeys((AUTO, *CLASSIFIERS), Classification)
+    of_texts = dict.fromkeys(CLASSIFIERS, Classification)
     of_words = {"skipgram": SkipGramEmbedding, "char-lstm": CharacterEmbedding}
     assert {name: task_class(name) for name in MODELS} == {**of_texts, **of_words}

@@ -61,7 +61,7 @@ def test_a_run_ends_without_its_output_folder(dataset, tmp_path, monkeypatch, ow
         return [1.0]
 
     monkeypatch.setattr(owner, name, lose_output)
-    status, errors = run_here("--data", dataset, "--output", output, "--epochs", "1", "--record-every", "1")
+    status, errors = run_here("--data", dataset, "--output", output, "--epochs", "1")
     assert (status, len(calls) <= 3, output.exists()) == (1, True, replaced)  # the report of a step is a step late
     assert not list(output.glob("*"))
     messages.check(errors)
@@ -85,6 +85,7 @@ def test_a_run_that_cannot_start_is_one_sentence(dataset, tmp_path, monkeypatch,
     refused("--data", dataset, "--output", "out", *options)
 
 
+SGD = ("--model", "lstm", "--optimiser", "sgd")
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.\nmore")
 FULL_FOR_NCCL = dist.DistBackendError("NCCL error in: NCCLUtils.cpp:94\nCuda failure 2 'out of memory'")
 FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
@@ -108,17 +109,29 @@ def test_full_gpu_memory_is_one_sentence(monkeypatch, dataset, tmp_path, owner, 
 
 
 def test_a_diverged_run_keeps_its_checkpoint_and_resumes_with_a_smaller_rate(monkeypatch, dataset, tmp_path, messages):
-    options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
+    options = (
+        "--data",
+        dataset,
+        "--output",
+        tmp_path,
+        *SGD,
+        "--clip-norm",
+        "0",
+        "--epochs",
+        "2",
+        "--global-batch",
+        "100",
+    )
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(task, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
-        status, errors = run_here(*options, "--clip-norm", "0")
+        status, errors = run_here(*options)
     assert status == 1
     messages.check(errors)
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
-    assert run_here(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume")[0] == 0
+    assert run_here(*options, "--learning-rate", "0.001", "--resume")[0] == 0
     messages.check("\n".join(notes(tmp_path)))
     assert summary(tmp_path)["rows_seen"] == 2 * 1900
 
@@ -244,7 +257,7 @@ def test_a_run_stopped_before_its_test_is_calibrated_like_an_undisturbed_one(dat
 
 
 def test_an_evaluation_without_a_number_stops_the_run(dataset, tmp_path):
-    options = ("--loss", "mse", "--optimiser", "sgd", "--learning-rate", "1e12", "--rate-scaling", "none")
+    options = (*SGD, "--loss", "mse", "--learning-rate", "1e12", "--rate-scaling", "none")
     only_step = ("--global-batch", "4000", "--epochs", "1", "--clip-norm", "0", "--warm-up", "0")
     status, errors = run_here("--data", dataset, "--output", tmp_path, *options, *only_step)
     assert status == 1
@@ -261,7 +274,7 @@ def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning(messages
 
 
 def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, messages, monkeypatch):
-    config, first, memories = TrainConfig(data=Path("d.h5"), output=tmp_path), ["a"], []
+    config, first, memories = TrainConfig(model="lstm", data=Path("d.h5"), output=tmp_path), ["a"], []
     ranks = SimpleNamespace(
         is_first=False,
         world_size=2,
@@ -283,7 +296,10 @@ def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, mess
 
 @pytest.mark.parametrize("saved", [None, {"global_batch": 2}], ids=["new", "resumed"])
 def test_a_global_batch_has_a_row_for_each_rank(saved, messages):
-    config, data = TrainConfig(data=Path("d"), output=Path("o"), global_batch=2), SimpleNamespace(sizes={TRAINING: 100})
+    config, data = (
+        TrainConfig(model="lstm", data=Path("d"), output=Path("o"), global_batch=2),
+        SimpleNamespace(sizes={TRAINING: 100}),
+    )
     ranks = SimpleNamespace(world_size=2, agreement=nullcontext)
     assert make_order(config, ranks, data, saved=saved).size(0) == 2
     ranks.world_size = 3

@@ -1,5 +1,6 @@
 """fastText's model and the linear model learn the same on one rank and on several, with each optimiser."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,9 +9,10 @@ import torch
 
 from tests.trainer.runs import finish, summary, train_here, weights
 from trainer.classification import task
-from trainer.classification.data import load_data
+from trainer.classification.data import load_data, place_parts
 from trainer.classification.labelling import Labeller
 from trainer.classification.model_folder import load_model
+from trainer.classification.rows import RaggedRows
 from trainer.config import configured
 from trainer.registry import RunSize
 
@@ -86,9 +88,9 @@ def test_the_default_batch_size_depends_on_the_device_and_the_training_rows(text
     assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
 
 
-def test_parts_of_one_array_share_one_copy_on_the_device(texts):
-    ranks = SimpleNamespace(device=torch.device("cpu"))
-    config = configured({"data": texts, "output": texts.parent, "rows_in": "device"})
-    data = task.Classification.load(config, ranks, memory=0, stop=lambda: False)
+def test_parts_of_one_array_share_one_copy_on_the_device(texts, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (1 << 40, 1 << 40))
+    monkeypatch.setattr(RaggedRows, "copy_to", lambda own, _device: replace(own, device_tokens=own.tokens.copy()))
+    data = place_parts(load_data(texts), torch.device("cuda"))
     for rows in (data.validation, data.training[:3]):
         assert rows.device_tokens is data.training.device_tokens is not None

@@ -173,7 +173,7 @@ def ranks(launcher, dataset, tmp_path):
     """Return the function `ranks(how, ...)`, which starts ranks that fail like failing.py."""
 
     def start(how, *options, place=("--standalone", "--nproc-per-node=2")):
-        learning = ("--epochs", 1, "--global-batch", 64, "--threads", 1, "--record-every", 1)
+        learning = ("--epochs", 1, "--global-batch", 64, "--threads", 1)
         arguments = ("--data", dataset, "--output", tmp_path, *learning, "--checkpoint-minutes", 1e-4, *options)
         return launcher(*place, "--max-restarts=3", FAILING, how, *arguments)
 

@@ -43,7 +43,9 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
     compute = text_gradients(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
     compute.slowness = slowness
     with join_process_group(1):
-        optimiser = Optimiser(compute.model, compute.model.tables, TrainConfig(data=tmp_path, output=tmp_path))
+        optimiser = Optimiser(
+            compute.model, compute.model.tables, TrainConfig(model="lstm", data=tmp_path, output=tmp_path)
+        )
         (found,) = measure_own_rates(compute, optimiser, split=np.array([SHARE]), **seconds)
     return found
 

@@ -14,8 +14,9 @@ from trainer.output.lines import parse_line
 KILLS = 20
 EPOCHS, STEPS = 8, 30
 LEARNING = (
+    "--model", "lstm",
     "--epochs", EPOCHS, "--global-batch", 64, "--dropout", 0.2, "--embedding-dropout", 0.2, "--layers", 2,
-    "--learning-rate", 1e-3, "--threads", 1, "--record-every", 1, "--checkpoint-minutes", 0.004,
+    "--learning-rate", 1e-3, "--threads", 1, "--checkpoint-minutes", 0.004,
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from trainer.start import resumed_config
 
 
 def config(**settings: Any) -> TrainConfig:
-    return TrainConfig(data=Path("d.h5"), output=Path("out"), **settings)
+    return TrainConfig(**{"model": "lstm", "data": Path("d.h5"), "output": Path("out"), **settings})
 
 
 def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dict[str, Any]:
@@ -32,7 +32,6 @@ def resume(saved: dict[str, Any], **settings: Any) -> tuple[TrainConfig, list[st
 def test_settings_derived_from_the_rows_are_kept_and_neutral_ones_may_change():
     fasttext = {"model": "fasttext"}
     assert resume(state(**fasttext, buckets=100), **fasttext)[0].buckets == 100
-    assert resume(state(temperature=2.0))[0].temperature == 2.0
     assert resume(state(), threads=8)[1] == []
     assert resume(state(), global_batch=GLOBAL_BATCH)[0].global_batch is None
 
@@ -88,3 +87,11 @@ def test_settings_of_a_preset_do_not_count_as_given(ranks, messages):
     assert (resumed.epochs, resumed.global_batch, resumed.rank_batch, notes) == (20, 128, None, [])
     with messages.raises(TrainingError):
         resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a")
+
+
+def test_the_default_epochs_of_a_model_do_not_count_as_given(messages):
+    command = ["--data=d.h5", "--output=out", "--model=linear"]
+    saved = {**state(), "config": parse_arguments([*command, "--epochs=20"]).plain()}
+    assert resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")[0].epochs == 20
+    with messages.raises(TrainingError):
+        resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=3"]), digest="a")

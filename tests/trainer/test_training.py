@@ -20,8 +20,9 @@ from trainer.output.summary import Metrics
 
 # The result depends on the ranks only by rounding, which stays small for small steps.
 LEARNING = (
+    "--model", "lstm",
     "--epochs", "3", "--global-batch", "64", "--layers", "2", "--dropout", "0.2", "--embedding-dropout", "0.2",
-    "--learning-rate", "3e-3", "--rate-scaling", "none", "--loss", "bce", "--threads", "1", "--record-every", "1",
+    "--learning-rate", "3e-3", "--rate-scaling", "none", "--loss", "bce", "--threads", "1",
     "--metric", "f1-macro",
 )  # fmt: skip
 
@@ -38,7 +39,7 @@ def alone(dataset, tmp_path_factory):
 def uneven(launch, dataset, tmp_path_factory):
     """The same run on two ranks, with rows on disk. By a simulated clock, the second rank is five times slower."""
     output = tmp_path_factory.mktemp("uneven")
-    options = ("--slow", "1:5", "--rows-in", "disk", "--cache", output / "cache", *LEARNING)
+    options = ("--slow", "1:5", *LEARNING)
     finish(launch(2, "-m", "tests.trainer.simulated_clock", "--data", dataset, "--output", output, *options))
     return output
 

@@ -40,8 +40,8 @@ _NAME = "acceptance"
 """Name of the deployed topology. A deployment of a topology with this name was created by an acceptance run."""
 _TEXTS = 3000
 _LEARNING = {"model": "lstm", "epochs": 100, "global-batch": 32}
-"""Options of `shoal train`. There is no search, because the loss of a node would lose the whole search. Batches are so
-small that a GPU is hardly faster than a CPU, and the run takes about half a minute on both."""
+"""Options of `shoal train`. Batches are so small that a GPU is hardly faster than a CPU, and the run takes about half a
+minute on both."""
 _SECONDS_BEFORE_TERMINATION = 10.0
 """Seconds that a node trains before the run terminates it."""
 _END_STATES = ("finished", "stopped", "failed")

@@ -29,38 +29,34 @@ ratios of row counts."""
 
 
 def calibrate(
-    loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, spread: float = _SPREAD, is_scaled: bool = False
+    loss: Loss, logits: Tensor, labels: Tensor, metric: str, *, is_scaled: bool = False
 ) -> tuple[Loss, str | None]:
     """Return `loss` with a temperature and a threshold that fit the validation rows.
 
     If fitting is impossible, return `loss` unchanged, and a message for the user; otherwise, there is no message
     (None). `logits` (n, classes), `labels` (n,): the logits and the labels of the validation rows. The temperature of
-    `loss` is the argument `usual` of `fit_temperature`. The temperature of an `mse` loss is not changed, because its
-    outputs are not odds. For two classes, the threshold is the best one for `metric`; if `metric` is accuracy, the
-    threshold is not changed. `is_scaled`: the model itself has fitted the scale of its outputs (strength.py), so the
-    temperature is not changed either.
+    an `mse` loss is not changed, because its outputs are not odds. For two classes, the threshold is the best one for
+    `metric`; if `metric` is accuracy, the threshold is not changed. `is_scaled`: the model itself has fitted the scale
+    of its outputs (strength.py), so the temperature is not changed either.
     """
     if is_scaled and metric == ACCURACY:
         return loss, None
     if len(labels) == 0 or bool((labels == labels[0]).all()):
         return loss, "probabilities are not calibrated, because the validation rows do not contain two or more classes"
-    fitted = (
-        loss
-        if is_scaled or loss.kind == MSE
-        else replace(loss, temperature=fit_temperature(logits, labels, loss.temperature, spread))
-    )
+    is_fitted = is_scaled or loss.kind == MSE
+    fitted = loss if is_fitted else replace(loss, temperature=fit_temperature(logits, labels))
     if metric != ACCURACY and loss.classes == 2:
         probabilities = fitted.probabilities_of(logits)[:, 1]
         return replace(fitted, threshold=best_threshold(probabilities, labels, metric)), None
     return fitted, None
 
 
-def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: float = _SPREAD) -> float:
+def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the maximum a posteriori temperature for `logits` (n, classes) and `labels` (n,).
 
     The likelihood is the log loss of the logits (Guo et al. 2017, section 4.2). The prior of the temperature's
-    logarithm is normal, with mean log(`usual`) and standard deviation `spread`. The log loss with the returned
-    temperature is not larger than with `usual`. For very small logits, the result can be a local optimum.
+    logarithm is normal, with mean 0. The log loss with the returned temperature is not larger than with temperature 1.
+    For very small logits, the result can be a local optimum.
     """
     labels = labels.long()[:, None]
     beyond = logits.double() - logits.double().gather(1, labels)  # (n, classes): 0 for the row's label
@@ -72,7 +68,7 @@ def fit_temperature(logits: Tensor, labels: Tensor, usual: float = 1.0, spread: 
     low, high = _LOG_INVERSES
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        rising = math.exp(middle) * slope(middle) + (middle + math.log(usual)) / spread**2
+        rising = math.exp(middle) * slope(middle) + middle / _SPREAD**2
         low, high = (middle, high) if rising < 0 else (low, middle)
     return math.exp(-low)
 

@@ -125,16 +125,13 @@ def load_data(
     path: Path,
     *,
     learned: Callable[[int], int] = lambda every: every,
-    rows_in: str = "memory",
     cache: Path | None = None,
-    memory: int = 0,
+    memory: int | None = None,
 ) -> TextData:
-    """Read a dataset into memory, or map it from this machine's disk (mapped.py).
+    """Read a dataset into memory, or map it from this machine's disk (mapped.py) if it needs too much memory.
 
-    `learned`: function of the number of training rows that returns how many of them to train on. `rows_in`: `disk`;
-    `memory`; `device`, which first reads into memory (see `place_rows`); or `auto`, which uses the disk if the rows
-    would fill more than half of `memory`. `cache`: the folder for rows on disk. `memory`: the free memory of this rank,
-    in bytes.
+    `learned`: function of the number of training rows that returns how many of them to train on. `cache`: the folder
+    for rows on disk. `memory`: the free memory of this rank, in bytes; the rows may fill half of it. None: any amount.
 
     Raises DataError if the file is not a dataset. Raises TrainingError if the dataset is unsuitable for training: it
     has an empty split, a class without rows, or ids beyond the vocabulary.
@@ -148,7 +145,7 @@ def load_data(
                     f"{path}: /{split.name} has {plural(len(split), 'row')}, too few to train or evaluate on; "
                     "preprocess more texts"
                 )
-        if rows_in == "disk" or (rows_in == "auto" and _bytes(dataset) > memory / 2):
+        if memory is not None and _bytes(dataset) > memory / 2:
             training, test = _mapped(dataset, cache)
         else:
             try:
@@ -156,7 +153,7 @@ def load_data(
             except MemoryError:
                 raise TrainingError(
                     f"{path}: the rows, {_bytes(dataset):,} bytes, do not fit into this machine's memory; "
-                    "use --rows-in disk, or fewer ranks per machine"
+                    "use fewer ranks per machine"
                 ) from None
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
         rows = training[held_out:]
@@ -178,40 +175,24 @@ def load_data(
         )
 
 
-def place_parts(data: TextData, device: torch.device, *, rows_in: str) -> TextData:
-    """Return `data` with its training rows placed by `place_rows`. Copy the other rows to a GPU if they need little
-    memory."""
-    training = place_rows(data.training, device, rows_in=rows_in)
+def place_parts(data: TextData, device: torch.device) -> TextData:
+    """Return `data` with its rows placed by `place_rows`. Other rows than training rows must need little memory."""
+    training = place_rows(data.training, device)
 
     def near(rows: Rows) -> Rows:
         if rows.tokens is training.tokens:
             return replace(rows, device_tokens=training.device_tokens)
-        return place_rows(
-            rows, device, rows_in="auto" if rows_in == "device" else rows_in, share=_EVALUATION_MEMORY_SHARE
-        )
+        return place_rows(rows, device, share=_EVALUATION_MEMORY_SHARE)
 
     return replace(data, training=training, validation=near(data.validation), test=near(data.test))
 
 
-def place_rows(rows: Rows, device: torch.device, *, rows_in: str, share: float = 0.5) -> Rows:
-    """Return `rows`, with a copy of their tokens on `device` if `rows_in` demands a copy.
-
-    `rows_in`: `device` always copies; `auto` copies to a GPU if the tokens fill at most `share` of its free memory;
-    other values do not copy. Raises TrainingError if the tokens do not fit into the memory of the device.
-    """
-    if rows.device_tokens is not None:
+def place_rows(rows: Rows, device: torch.device, *, share: float = 0.5) -> Rows:
+    """Return `rows`, with a copy of their tokens on a GPU if the tokens fill at most `share` of its free memory."""
+    if device.type != "cuda":
         return rows
-    if rows_in == "auto" and device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return rows.copy_to(device) if rows.tokens.nbytes <= share * free else rows
-    if rows_in != "device":
-        return rows
-    try:
-        return rows.copy_to(device)
-    except torch.OutOfMemoryError:
-        raise TrainingError(
-            f"the rows, {rows.tokens.nbytes:,} bytes, do not fit into the memory of {device}; leave out --rows-in"
-        ) from None
+    free, _ = torch.cuda.mem_get_info(device)
+    return rows.copy_to(device) if rows.tokens.nbytes <= share * free else rows
 
 
 def default_cache() -> Path:

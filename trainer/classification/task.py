@@ -1,6 +1,6 @@
 """Task that trains a classifier of texts from rows of word ids with a label or a rating."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from trainer.classification.metrics import (
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import RaggedRows, Rows, WordDropout
-from trainer.classification.selection import block_scores, folds
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.classification.strength import FEW_ROWS, base_outputs, fold_strength
 from trainer.classification.trained_model import TrainedModel
@@ -40,7 +39,7 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.output.run_files import MODEL
 from trainer.registry import RunSize
-from trainer.task import TEST, BlockScore, DatasetStatistics, Task
+from trainer.task import TEST, Task
 
 _MISTAKES, _MOST_MISTAKES = 10, 200
 """Largest number of wrong test rows that are recorded for a class, and about the largest for all classes."""
@@ -51,10 +50,10 @@ class Classification(Task[TextData]):
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
-        data = load_data(
-            config.data, learned=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
-        ).cut_to(config.row_length)
-        return place_parts(data, ranks.device, rows_in=config.rows_in)
+        data = load_data(config.data, learned=config.rows_to_learn, cache=config.cache, memory=memory).cut_to(
+            config.row_length
+        )
+        return place_parts(data, ranks.device)
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
@@ -157,22 +156,6 @@ class Classification(Task[TextData]):
         `split` (ranks,): ranks share the rows in this proportion. A resumed run repeats the fit before the test, so
         checkpoints need not contain the two values.
         """
-        validation = self._validation_logits(split, stop)
-        if validation is None:
-            return False
-        fitted, note = calibrate(self._loss, *validation, self._config.metric, is_scaled=self._has_strength)
-        # All ranks use the values of the first rank, because results of different processors can differ slightly.
-        temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
-        self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
-        self._notes = [note] if note else []
-        return True
-
-    def _validation_logits(self, split: IntArray, stop: Callable[[], bool]) -> tuple[Tensor, Tensor] | None:
-        """Return the logits (n, classes) and the labels (n,) of the validation rows; None if the run was asked to stop.
-
-        `split` (ranks,): ranks share the rows in this proportion. If there are very many validation rows, only the
-        first are used.
-        """
         rows = self._data.validation[: max(1, MOST_LOGITS // self._loss.classes)]
         logits = torch.zeros(len(rows), self._loss.classes)
         if len(rows):
@@ -186,21 +169,14 @@ class Classification(Task[TextData]):
                 logits=logits,
             )
             if evaluation is None:
-                return None
-        return logits, torch.from_numpy(rows.labels.astype(np.int64))
-
-    @staticmethod
-    def statistics(data: TextData) -> DatasetStatistics:
-        rated = data.scale.high - data.scale.low > 1
-        return DatasetStatistics(rows=len(data.training), rated=rated, words=float(data.training.lengths.mean()))
-
-    @staticmethod
-    def folds(config: TrainConfig, ranks: Ranks, data: TextData) -> Sequence[TextData]:
-        return folds(data, ranks.device, rows_in=config.rows_in)
-
-    def block_scores(self, *, split: IntArray, stop: Callable[[], bool]) -> Sequence[BlockScore] | None:
-        validation = self._validation_logits(split, stop)
-        return validation and block_scores(self._loss, *validation, self._config.metric)
+                return False
+        labels = torch.from_numpy(rows.labels.astype(np.int64))
+        fitted, note = calibrate(self._loss, logits, labels, self._config.metric, is_scaled=self._has_strength)
+        # All ranks use the values of the first rank, because results of different processors can differ slightly.
+        temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
+        self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
+        self._notes = [note] if note else []
+        return True
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
         names = (*measures_for(self._loss.classes), *CALIBRATION, "accuracy_interval", "confusion")
@@ -243,10 +219,10 @@ class Classification(Task[TextData]):
 
 def _loss(config: TrainConfig, data: TextData) -> Loss:
     """Return the loss of a run on `data`. Raises TrainingError if options contradict the number of classes."""
-    classes, temperature = len(data.classes), config.temperature or 1.0
+    classes = len(data.classes)
     if classes <= 2:
         weight = config.positive_weight or data.balancing_weight()
-        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight, temperature=temperature)
+        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight)
     if classes > MOST_CLASSES:
         raise TrainingError(
             f"{config.data} has {classes:,} classes, but training supports at most {MOST_CLASSES:,}; leave out the "
@@ -262,7 +238,7 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
             f"--positive-weight is {config.positive_weight}, which applies only to two classes, but {config.data} has "
             f"{classes}; leave out --positive-weight, or use 1"
         )
-    return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes, temperature=temperature)
+    return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes)
 
 
 def text_gradients(

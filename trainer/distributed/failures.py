@@ -119,7 +119,7 @@ def describe(error: Exception, rank: int) -> Failure:
         return Failure(kind=FailureKind.FINAL, time=now, what=str(error))
     where = next(iter(getattr(error, "__notes__", ())), None)
     if isinstance(error, MemoryError):
-        then = "; restart with --resume, and with --rows-in disk or fewer ranks per machine"
+        then = "; restart with --resume, and with fewer ranks per machine"
         what = "ran out of memory"
     else:
         lines = str(error).splitlines()

@@ -33,8 +33,8 @@ def convert_errors(device: torch.device) -> Iterator[None]:
             raise
         where = next((f" {note}" for note in getattr(error, "__notes__", ())), "")
         raise RankError(
-            f"the memory of {device} is full{where}; use a smaller model or --rows-in memory, or stop other programs "
-            "that use this memory, and restart with --resume"
+            f"the memory of {device} is full{where}; use a smaller model, or stop other programs that use this "
+            "memory, and restart with --resume"
         ) from error
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -172,11 +172,6 @@ def _machine() -> str:
     """
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text() if boot.exists() else platform.node()
-
-
-class Stop(Protocol):
-    @property
-    def requested(self) -> bool: ...
 
 
 class StopRequest:

@@ -36,10 +36,15 @@ _CHARS = Bound(
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(Section):
-    """Options for the layers, the dropout and the loss of a text classifier."""
+    """Options for the rows, the layers, the dropout and the loss of a text classifier."""
 
     title: ClassVar[str] = "model"
 
+    train_share: float = option(
+        "share of the training rows to learn from, the same rows in every run; validation and test rows do not change",
+        default=1.0,
+        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
+    )
     embedding: int | None = option(
         "dimensions of a word vector (with --embeddings: the dimensions of the pretrained vectors)",
         default=64,
@@ -47,8 +52,8 @@ class ClassifierOptions(Section):
     )
     embeddings: str | None = option(
         "start from pretrained word embeddings in word2vec format, text or binary: a path or s3://..., or a folder "
-        "with vectors.bin or vectors.txt (default: random vectors). Other words start with random vectors. The "
-        "default --word-rate of lstm is then 0.02",
+        "with vectors.bin or vectors.txt (default: random vectors). Other words start with random vectors. lstm "
+        "then changes word vectors slowly",
         default=None,
         metavar="FILE_OR_DIR",
     )
@@ -57,6 +62,7 @@ class ClassifierOptions(Section):
         "the vector of unknown words. 2000000: every word has its own vector",
         default=_MOST_WORDS,
         must=from_1_to(_MOST_WORDS),
+        internal=True,
     )
     hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
     layers: int = option("number of LSTM layers", default=1, must=from_1_to(_DEEPEST))
@@ -65,6 +71,7 @@ class ClassifierOptions(Section):
         "maximum of these states; words: mean of the word vectors; last: state after the last word",
         default="mean+max+words",
         choices=("mean+max+words", "mean+words", "mean", "last"),
+        internal=True,
     )
     ngrams: int = option(
         "largest number of words in an n-gram; 1: only single words",
@@ -77,6 +84,7 @@ class ClassifierOptions(Section):
         default=None,
         must=_CHARS,
         metavar="MIN-MAX",
+        internal=True,
     )
     buckets: int | None = option(
         "for linear, the largest number of n-grams with a weight (default: 4,000,000); for fasttext, the number of "
@@ -84,15 +92,22 @@ class ClassifierOptions(Section):
         "2,000,000)",
         default=None,
         must=from_1_to(_MOST_BUCKETS),
+        internal=True,
     )
     dropout: float = option(
         "share of values to drop between LSTM layers, and before the last layer of every model",
         default=0.3,
         must=SHARE,
+        internal=True,
     )
-    embedding_dropout: float = option("share of dimensions to drop from a text's word vectors", default=0.5, must=SHARE)
+    embedding_dropout: float = option(
+        "share of dimensions to drop from a text's word vectors", default=0.5, must=SHARE, internal=True
+    )
     word_dropout: float = option(
-        "share of words to drop from a text each time it is used; at least four words are kept", default=0.5, must=SHARE
+        "share of words to drop from a text each time it is used; at least four words are kept",
+        default=0.5,
+        must=SHARE,
+        internal=True,
     )
     loss: str = option(
         "loss. cross-entropy: of the ratings, or of the labels if the dataset has no ratings; bce: of labels, with "
@@ -109,12 +124,16 @@ class ClassifierOptions(Section):
     )
 
     metric: str = option(
-        "metric for choosing the decision threshold of two classes on the validation rows, and for --model auto. "
-        "accuracy: threshold 0.5; f1-macro: mean F1 of the classes; balanced: mean recall of the classes. f1-macro "
-        "and balanced find more rows of a rare class, but are less accurate",
+        "metric for choosing the decision threshold of two classes on the validation rows. accuracy: "
+        "threshold 0.5; f1-macro: mean F1 of the classes; balanced: mean recall of the classes. f1-macro and balanced "
+        "find more rows of a rare class, but are less accurate",
         default="accuracy",
         choices=("accuracy", "f1-macro", "balanced"),
     )
+
+    def rows_to_learn(self, every: int) -> int:
+        """Return the number of rows to train on if the dataset has `every` training rows."""
+        return max(1, round(self.train_share * every))
 
     def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
         """Return the settings with which `models.build` creates a model with `words` word ids and `outputs` outputs per

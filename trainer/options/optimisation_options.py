@@ -15,10 +15,16 @@ Small datasets need many epochs: an epoch has few steps, and word dropout of one
 MIN_STEPS = 192
 """Minimum number of steps. With fewer steps a model learns almost nothing, however often it sees each row."""
 
+DEFAULT_EPOCHS = (
+    f"enough for {TARGET_STEPS} steps, from {MIN_EPOCHS} to {MAX_EPOCHS} epochs, or more if {MAX_EPOCHS} epochs have "
+    f"fewer than {MIN_STEPS} steps"
+)
+"""Description of the default number of epochs, if the model has no default of its own."""
+
 GLOBAL_BATCH = 256
 """Number of rows per step if neither the user nor the model sets a number."""
 KEPT_ON_RESUME = ("global_batch", "rank_batch", "epochs")
-"""Settings that a resumed run keeps unless the user gives them. A preset does not change them in a resumed run."""
+"""Settings that a resumed run keeps unless the user gives them. Those of model and preset do not count."""
 
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
@@ -36,9 +42,7 @@ class OptimisationOptions(Section):
     title: ClassVar[str] = "optimisation"
 
     epochs: int | None = option(
-        f"passes over the training rows (default: enough for {TARGET_STEPS} steps, from {MIN_EPOCHS} to "
-        f"{MAX_EPOCHS} epochs, or more if {MAX_EPOCHS} epochs have fewer than {MIN_STEPS} steps; with --resume: "
-        "unchanged)",
+        "passes over the training rows",
         default=None,
         must=AT_LEAST_1,
         advanced=False,
@@ -56,6 +60,7 @@ class OptimisationOptions(Section):
         "run keeps its global batch",
         default=None,
         must=AT_LEAST_1,
+        internal=True,
     )
     learning_rate: float = option(
         "highest learning rate", default=8e-3, aliases=("--lr",), must=ABOVE_0, advanced=False
@@ -64,12 +69,14 @@ class OptimisationOptions(Section):
         "learning rate of word vectors, as a multiple of --learning-rate; below 1, rare words are memorised less",
         default=0.25,
         must=ABOVE_0,
+        internal=True,
     )
     rate_scaling: str = option(
         "scaling of --learning-rate, which is meant for a global batch of 256. linear: multiply it by batch / 256, "
         "for sgd; root: multiply it by the square root of batch / 256, for adam; none: do not scale it",
         default="root",
         choices=("root", "linear", "none"),
+        internal=True,
     )
     optimiser: str = option(
         "optimiser; adam is lazy for sparse gradients: it does not change table rows without a gradient, nor their "
@@ -78,16 +85,22 @@ class OptimisationOptions(Section):
         choices=("adam", "adagrad", "sgd"),
         aliases=("--optimizer",),
     )
-    momentum: float = option("momentum of sgd", default=0.9, must=SHARE)
+    momentum: float = option("momentum of sgd", default=0.9, must=SHARE, internal=True)
     schedule: str = option(
         "learning rate after the warm-up: constant, or decaying to 0 linearly or along a cosine",
         default="cosine",
         choices=("cosine", "linear", "constant"),
+        internal=True,
     )
     warm_up: float = option(
-        "share of all steps in which the learning rate rises to its highest value", default=0.05, must=SHARE
+        "share of all steps in which the learning rate rises to its highest value",
+        default=0.05,
+        must=SHARE,
+        internal=True,
     )
-    clip_norm: float = option("clip gradients to this norm; 0: no clipping", default=1.0, must=AT_LEAST_0)
+    clip_norm: float = option(
+        "clip gradients to this norm; 0: no clipping", default=1.0, must=AT_LEAST_0, internal=True
+    )
     mode: str = option(
         "how ranks learn together. sync: sum the gradients of all ranks at each step; average:K: each rank takes K "
         "steps on --global-batch or --rank-batch rows of its own, and then the ranks synchronise their vectors; "

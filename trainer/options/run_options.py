@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from shoal_balance import parse_balance
-
 from common.errors import TrainingError
 from trainer.options.section import (
     AT_LEAST_0,
-    AT_LEAST_1,
     Bound,
     Section,
     from_1_to,
@@ -52,18 +49,6 @@ class DataOptions(Section):
     title: ClassVar[str] = "data"
 
     data: Path = field(metadata=option_metadata("dataset: an HDF5 file that `shoal preprocess` wrote", metavar="FILE"))
-    train_share: float = option(
-        "share of the training rows to learn from, the same rows in every run; validation and test rows do not change",
-        default=1.0,
-        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
-    )
-    rows_in: str = option(
-        "where ranks keep the rows: memory, device (also on the GPU), or disk (unpacked on each machine). auto: "
-        "disk if the rows of all ranks would fill half of a machine's free memory, else memory; rows are also kept on "
-        "a GPU if they fill at most half of its free memory",
-        default="auto",
-        choices=("auto", "device", "memory", "disk"),
-    )
     cache: Path | None = field(
         default=None,
         metadata=option_metadata(
@@ -72,10 +57,6 @@ class DataOptions(Section):
             metavar="DIR",
         ),
     )
-
-    def rows_to_learn(self, every: int) -> int:
-        """Return the number of rows to train on if the dataset has `every` training rows."""
-        return max(1, round(self.train_share * every))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +68,7 @@ class ModelOptions(Section):
         default=None,
         choices=tuple(PRESETS),
     )
-    model: str = option(
-        "kind of model",
-        default="lstm",
-        choices=tuple(MODELS),
-        advanced=False,
-    )
+    model: str = field(metadata=option_metadata("kind of model", choices=tuple(MODELS), advanced=False))
     seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
@@ -105,6 +81,7 @@ class ComputeOptions(Section):
         "GPUs, else float32",
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
+        internal=True,
     )
     threads: int | None = option(
         "CPU threads of a rank (default: the machine's cores, shared among its ranks)",
@@ -126,12 +103,11 @@ class BalanceOptions(Section):
         default="steps",
         metavar="HOW",
     )
-    rebalance_every: int = option(
-        "number of steps after which the split is computed again", default=10, must=AT_LEAST_1
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        from shoal_balance import parse_balance  # imports numpy, which `--help` does not need
+
         try:
             parse_balance(self.balance)
         except ValueError as error:
@@ -149,12 +125,6 @@ class OutputOptions(Section):
             "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR", advanced=False
         )
     )
-    record_every: int = option(
-        "steps between two lines of record.jsonl; 1: record every step. Any other value writes at most two lines per "
-        "second, and at least one line every five seconds",
-        default=10,
-        must=AT_LEAST_1,
-    )
     checkpoint_minutes: float = option(
         "minutes between two checkpoints; 0: an interval of 15 seconds to 5 minutes, so that writing checkpoints "
         "takes about a hundredth of the time",
@@ -167,7 +137,9 @@ class OutputOptions(Section):
         advanced=False,
     )
     force: bool = option(
-        "train again although --output contains a finished model; the model is replaced at the end", default=False
+        "train again although --output contains a finished model; the model is replaced at the end",
+        default=False,
+        advanced=False,
     )
 
 

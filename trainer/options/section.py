@@ -50,6 +50,7 @@ def option_metadata(
     parse: Callable[[str], Any] | None = None,
     several: bool = False,
     advanced: bool = True,
+    internal: bool = False,
 ) -> dict[str, Any]:
     """Return the metadata of a field: the attributes of `common.options.Option`, and the condition `must`.
 
@@ -65,6 +66,7 @@ def option_metadata(
         "kind": parse,
         "several": several,
         "advanced": advanced,
+        "internal": internal,
     }
 
 
@@ -110,10 +112,6 @@ def options(kind: type[Section]) -> list[Option]:
         for name in section.__annotations__
         if name in entries
     ]
-
-
-def shown_options(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{flag(name)} {value}" for name, value in values.items())
 
 
 def _option_of(entry: "Field[Any]", group: str) -> Option:

@@ -39,7 +39,6 @@ _KINDS = {
     "model": dict,
     "optimiser": dict,
     "task": dict,
-    "search": dict,
 }
 
 

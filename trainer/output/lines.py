@@ -68,40 +68,6 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search(Line):
-    """Start of a search (`--model auto`). The lines of its trials come next, and then the lines of the run."""
-
-    limit: Seconds
-    """Time limit of the search and the final training, in seconds."""
-    rows: Count
-    """Number of training rows in each fold."""
-    folds: Count
-    """Number of folds of the held-out rows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial(Line):
-    """Trial of settings, measured on held-out rows."""
-
-    trial: Count
-    """Number of the trial, from 1."""
-    settings: Object
-    """Options of the trial that differ from the defaults of the model."""
-    measures: Object
-    """`score`, by which trials are compared, the requested `metric`, `log_loss` and `log_temperature`.
-
-    Each measure is a mean over the blocks of held-out rows. It is null if training diverged, or if the time limit
-    passed.
-    """
-    folds: Count
-    """Number of measured folds. A trial skips the remaining folds if it is already worse than the best trial."""
-    seconds: Seconds
-    """Duration of the trial."""
-    best: Annotated[bool, lambda value: isinstance(value, bool)]
-    """True if it is the best trial so far."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Start(Line):
     """First start of a run, or start of a resumed run."""
 
@@ -133,9 +99,7 @@ class Start(Line):
 class Step(Line):
     """Step of the run.
 
-    One of `record_every` steps is recorded. Recorded steps are at least half a second apart, so that fast steps do not
-    create a large file. Slow steps are recorded at least every five seconds. The first and the last step after each
-    start are always recorded. If `record_every` is 1, all steps are recorded.
+    Recorded steps are at least half a second apart. The first and the last step after each start are always recorded.
     """
 
     epoch: Count

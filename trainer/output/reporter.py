@@ -30,8 +30,8 @@ from trainer.output.run_files import CHECKPOINTS, RECORD, SUMMARY, missing_outpu
 from trainer.output.throughput import Throughput
 from trainer.task import RunData
 
-_STEP_SECONDS = 0.5
-_QUIET_SECONDS = 5.0
+STEP_SECONDS = 0.5
+"""Minimum number of seconds between two recorded steps, so that fast steps do not create a large record."""
 
 
 def print_notice(text: str) -> None:
@@ -91,48 +91,23 @@ def _is_at(file: IO[bytes], path: str) -> bool:
         return False
 
 
-class StepSampling:
-    """Selects the steps that are recorded after a start of a run."""
-
-    def __init__(self, every: int) -> None:
-        """`every`: steps between two lines; 1: record every step.
-
-        Otherwise lines are at least half a second apart, and at most five seconds if steps are slow.
-        """
-        self._every = every
-        self._latest: float | None = None
-
-    def takes(self, step: int, *, last: bool, now: float) -> bool:
-        """Return whether to record a step.
-
-        `step`: the number of the step in the run, from 0. `now`: the current time in seconds.
-        """
-        since = math.inf if self._latest is None else now - self._latest
-        due = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
-        if not (due or last or since >= _QUIET_SECONDS):
-            return False
-        self._latest = now
-        return True
-
-
 class Reporter:
     """Writes reports on the first rank. On the other ranks it does nothing."""
 
-    def __init__(
-        self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool, silent: bool = False
-    ) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
         """Open the record. All ranks must do this at the same time.
 
         `rows`: the number of rows in all epochs. `seen`: the number of these rows before this start. `fresh`: replace
-        the record of an earlier run. `silent`: report nothing. Raises TrainingError on all ranks if the output folder
-        is not writable.
+        the record and the checkpoints of an earlier run. Raises TrainingError on all ranks if the output folder is not
+        writable.
         """
-        self.first, self._output = ranks.is_first and not silent, config.output
+        self.first, self._output = ranks.is_first, config.output
         self.names = ranks.gather(failures.rank_name(ranks.rank))
         """For each rank, the name that messages use."""
         with ranks.agreement():
-            self._record = open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
-        self._sampling = StepSampling(config.record_every)
+            self._record = _open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
+        self._recorded = -math.inf
+        """Time (time.monotonic) of the latest recorded step."""
         self._apart = False
         self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
         self._bar = tqdm(
@@ -254,7 +229,9 @@ class Reporter:
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
             self.note(f"{self.names[rank]}: its share does not fit into its memory; continuing in {pieces}")
         self._pieces = report.pieces
-        if self._sampling.takes(report.step, last=last, now=time.monotonic()):
+        now = time.monotonic()
+        if last or now - self._recorded >= STEP_SECONDS:
+            self._recorded = now
             self._record.write(
                 Step(
                     epoch=epoch,
@@ -270,7 +247,7 @@ class Reporter:
             self._bar.set_postfix_str(f"loss {report.loss:.3f}{balanced}")
 
 
-def open_record(output: Path, *, fresh: bool) -> Record:
+def _open_record(output: Path, *, fresh: bool) -> Record:
     """Open the record of a run that starts or continues. Raises TrainingError if the output folder is not writable.
 
     `fresh`: replace the record and the checkpoints of an earlier run.

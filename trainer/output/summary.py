@@ -57,10 +57,6 @@ class WholeRun(TypedDict, total=False):
     """Training time in seconds, including checkpoints."""
     samples_per_second: float
     """`rows_seen` divided by `seconds`."""
-    model: str
-    """Model that the search chose."""
-    search: Mapping[str, Any]
-    """Result of the search: `verdict` (a sentence), `settings`, `seconds` and `trials`, as in record.jsonl."""
     rows: int
     """Number of training rows."""
     epochs: int
@@ -105,7 +101,7 @@ class SinceStart(TypedDict, total=False):
     """Seconds of each rank: `order` (find rows), `rows` (read them), `forward`, `backward`, `slowed`, `pack`,
     `all_reduce` (including the wait for other ranks), `update`."""
     times: Mapping[str, float]
-    """Seconds of the first rank: `loading`, `search`, `rates`, `waiting` (for text), `training`, `checkpoints`,
+    """Seconds of the first rank: `loading`, `rates`, `waiting` (for text), `training`, `checkpoints`,
     `evaluation`, `other`."""
     wall: float
     """Seconds since the rendezvous: the sum of `times`."""

@@ -1,21 +1,14 @@
 """`shoal train`: trains a model on a dataset or on texts."""
 
-from argparse import Namespace
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
-from bootstrap.cli.input_options import (
-    FORMAT,
-    INPUT,
-    NOTES,
-    READING_NAMES,
-    input_options,
-    reading_options,
-    require_s3,
-)
+from bootstrap.cli.input_options import FORMAT, INPUT, NOTES, require_s3
 from bootstrap.cli.learning.training_result import training_result
 from bootstrap.cli.learning.training_run import config_of, place_of, run_training
 from bootstrap.cli.output import Result
@@ -23,26 +16,29 @@ from bootstrap.cli.target import Target, hosts_option, launch_options, local_ran
 from common.errors import DataError, UsageError
 from common.options import flag
 from corpus.dataset_settings import DEFAULT
-from jobs.input_options import read_inputs
-from jobs.job_settings import LABELLING, LIMITS, apply_labelling
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
+from corpus.reading.sources import Inputs, ReadingOptions
+from jobs.input_options import CLASSES, FILES, READING, TEST_FILES
 from trainer.classification.metrics import MOST_CLASSES
-from trainer.config import default_model, options_for
+from trainer.config import options_for
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
 
 
-_FILES = ("input", "test_input", "positive_input", "negative_input")
+_FLAG = re.compile("`[^`]*`|(--[a-z]+(?:-[a-z]+)*)")
+"""Matches an option, or a whole command in backticks. The options of such a command are left out."""
+_FIELDS = tuple(
+    replace(each, advanced=True) for each in READING if each.name in ("text_field", "rating_field", "label_field")
+)
+_READING_NAMES = (CLASSES.name, *(each.name for each in _FIELDS))
 
 
 @command(
     help="Train a sentiment model by data-parallel SGD. Each global batch is split over the ranks in proportion to "
-    "their measured speed. Without --model, a search first chooses the model and its settings on held-out "
-    "training rows; the search does not change options that you give. Ctrl-C stops with a checkpoint (exit "
-    "status 130; SIGTERM: 143), and "
-    "--resume continues. With --deployment, the GPU nodes run, and cost money, until the training has finished "
-    "or is stopped. The training continues if the terminal is closed; to follow it again, run the same command "
-    "or `shoal attach`.",
+    "their measured speed. Ctrl-C stops with a checkpoint (exit status 130; SIGTERM: 143), and --resume continues. "
+    "With --deployment, the GPU nodes run, and cost money, until the training has finished or is stopped. "
+    "The training continues if the terminal is closed; to follow it again, run the same command or `shoal attach`.",
     epilog="""\
 \b
 Examples:
@@ -61,7 +57,10 @@ Examples:
       --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
 """,
-    notes={**NOTES, INPUT: f"Instead of --data: texts to learn from. Training uses all their words. {NOTES[INPUT]}"},
+    notes={
+        INPUT: f"Instead of --data: texts to learn from. Training uses all their words. {NOTES[INPUT]}",
+        FORMAT: "Shoal detects the format from the first lines of a file; `shoal preprocess` has more options for it.",
+    },
 )
 @where_options
 @hosts_option
@@ -75,10 +74,8 @@ Examples:
     help="dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... (default with "
     "--deployment: the deployment's newest dataset)",
 )
-@input_options
-@reading_options
-@described_options((*LABELLING, *LIMITS), group=FORMAT)
-@described_options(options_for("classes", auto=True), but=("data",))
+@described_options((FILES, TEST_FILES[0], CLASSES, *_FIELDS))
+@described_options(options_for("classes"), but=("data",))
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -91,15 +88,22 @@ def run(
     **options: Any,
 ) -> Result:
     source = _source(typed_options(ctx), options, data, local=target is None)
-    config = config_of(ctx, default_model(typed_options(ctx)))
+    config = config_of(ctx)
     place = place_of(target, nodes, launch)
-    return training_result(run_training(ctx, source, config, place), config.output)
+    try:
+        return training_result(run_training(ctx, source, config, place), config.output)
+    except DataError as error:
+        named = [each for each in _FLAG.findall(str(error)) if each and each not in {flag(name) for name in ctx.params}]
+        if not named:
+            raise
+        advice = f"{named[0]} is an option of `shoal preprocess`: preprocess the texts, and train with --data"
+        raise DataError(f"{error}. {advice}") from error
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
     """Return the source of rows: a dataset, or texts to read. Raises UsageError for contradictory options."""
-    if not any(options[name] for name in _FILES):
-        if needless := [name for name in typed if name in READING_NAMES]:
+    if not options["input"] and not options["test_input"]:
+        if needless := [name for name in typed if name in _READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} requires --input, because the texts of a dataset were already read")
         if local and data is None:
             raise UsageError(
@@ -113,19 +117,23 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
         raise UsageError("--data and --input exclude each other; give a dataset or texts")
     if (classes := len(options["classes"])) > MOST_CLASSES:
         raise UsageError(
-            f"--classes names {classes:,} classes, but training supports at most {MOST_CLASSES:,}; give the "
-            f"most frequent classes, and raise --max-malformed, so that the texts of all other classes are left out"
+            f"--classes names {classes:,} classes, but training supports at most {MOST_CLASSES:,}; merge "
+            "classes, or leave out the texts of rare classes"
         )
     try:
-        settings = apply_labelling(Namespace(**options), DEFAULT)
-        inputs = read_inputs(options, settings)
+        inputs = Inputs(
+            files=tuple(options["input"]),
+            test=tuple(options["test_input"]),
+            options=ReadingOptions(
+                text=tuple(options["text_field"]),
+                rating=options["rating_field"],
+                label=options["label_field"],
+                classes=tuple(options["classes"]),
+            ),
+        )
     except DataError as error:
         raise UsageError(str(error)) from error
     require_s3(*inputs.addresses)
     from bootstrap.training.sources.texts import TextsSource
 
-    return TextsSource(
-        inputs=inputs,
-        settings=settings,
-        max_malformed=options["max_malformed"],
-    )
+    return TextsSource(inputs=inputs, settings=DEFAULT, max_malformed=DEFAULT_MAX_MALFORMED)

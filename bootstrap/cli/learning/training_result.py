@@ -219,7 +219,6 @@ SCORES: Rows = {
 }
 _FINISHED: Rows = {"finished": lambda _: "by an earlier command; to train again, use --force instead of --resume"}
 _ROWS: Rows = {
-    "search": "{search.verdict}",
     "rows": _rows,
     "words": _words,
     "vocabulary": "{vocabulary:,} words",

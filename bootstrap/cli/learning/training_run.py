@@ -12,7 +12,6 @@ from bootstrap.cli.command import typed_options
 from bootstrap.cli.config_options import given_words
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, warn_of_deletion
-from bootstrap.progress import Bars
 from common.errors import TrainingError, UsageError
 from trainer.command_line import from_args
 from trainer.config import TrainConfig
@@ -76,6 +75,7 @@ def place_of(
 
 def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:
     """Train and return the run's summary."""
+    from bootstrap.progress import Bars
     from bootstrap.training.train import train
 
     with sole_writer(config.output), Bars(unit="row") as bars:

@@ -225,7 +225,7 @@ OFFERED = {
     "shoal pre": {"preprocess", "predict"},
     "shoal train --learn": {"--learning-rate"},
     "shoal plan starte": {"starter"},
-    "shoal train --schedule co": {"cosine", "constant"},
+    "shoal train --loss c": {"cross-entropy"},
 }
 
 

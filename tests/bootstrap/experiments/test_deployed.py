@@ -31,7 +31,7 @@ def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path) -> None:
             "about": "x",
             "kind": "training",
             "repeats": 1,
-            "settings": {"epochs": 60, "global_batch": 32, "threads": 1},
+            "settings": {"model": "lstm", "epochs": 60, "global_batch": 32, "threads": 1},
             "arms": [{"name": "here", "topology": "demo"}, {"name": "there", "topology": "starter"}],
         }
     )

@@ -17,7 +17,7 @@ TRAINING = """\
 about: Two against one.
 kind: training
 repeats: {repeats}
-settings: {{hidden: 8, epochs: {epochs}, global_batch: 64, threads: 1, record_every: 1, checkpoint_minutes: 0.004}}
+settings: {{model: lstm, hidden: 8, epochs: {epochs}, global_batch: 64, threads: 1, checkpoint_minutes: 0.004}}
 baseline: one
 arms:
   - {{name: one, local: {{slow: [{factor}]}}, topology: reference-1g3}}

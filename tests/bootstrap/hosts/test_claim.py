@@ -44,7 +44,7 @@ def store(tmp_path):
 def run(store, tmp_path):
     """A run on one host with a working agent."""
     file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
-    config = TrainConfig(data=Path("dataset"), output=tmp_path / "out", epochs=3)
+    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "out", epochs=3)
     made = HostsRun(HostsPlace(file), PreparedDataset("dataset"), config)
     made.store, made._data = store, f"datasets/{1:032x}/dataset.h5"
     made.hosts.on_all = lambda _: [{"works": True}]

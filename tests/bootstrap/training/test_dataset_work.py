@@ -12,7 +12,7 @@ from trainer.config import configured
 
 
 def config(**given):
-    return configured({"data": "d", "output": "o", **given})
+    return configured({"data": "d", "output": "o", "model": "lstm", **given})
 
 
 @pytest.mark.parametrize("longest", [20, 1000])

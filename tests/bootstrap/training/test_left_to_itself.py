@@ -34,7 +34,7 @@ def test_a_detached_training_is_followed_by_another_command_and_leaves_no_secret
     one, secret = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent()), secrets.token_hex(20)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
-    config = TrainConfig(data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
+    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
     with Bars() as bars:
         left = train(DatasetSource(DATASET), config, DeploymentPlace(one.deployment, LaunchOptions(detach=True)), bars)
     assert (left["detached"], left["deployment"]) == (True, one.name)
@@ -53,7 +53,9 @@ def test_the_rest_of_the_cost_limit_determines_the_time_of_the_nodes(monkeypatch
     launch = NodeLaunch(Fleet().deployment, "demo.20260102T030405-0a1b")
     messages.hide(launch.deployment.name, "FLEET")
     launch._request = request(max_dollars=10.0)
-    run = DeploymentRun(launch, PreparedDataset(DATASET), TrainConfig(data=Path("dataset"), output=Path("output")))
+    run = DeploymentRun(
+        launch, PreparedDataset(DATASET), TrainConfig(model="lstm", data=Path("dataset"), output=Path("output"))
+    )
     assert run._until() is None  # without a cost limit
     run._spending = SimpleNamespace(so_far=lambda: 4.0, hourly=lambda: 12.0)
     monkeypatch.setattr(time, "time", lambda: 1_000.0)
@@ -73,7 +75,9 @@ def test_the_rest_of_the_cost_limit_determines_the_time_of_the_nodes(monkeypatch
 def test_a_run_that_the_guard_stopped_says_why_and_what_to_do(stops_runs, monkeypatch, messages):
     launch = NodeLaunch(Fleet().deployment, "demo.20260102T030405-0a1b")
     launch._request = request()
-    run = DeploymentRun(launch, PreparedDataset(DATASET), TrainConfig(data=Path("dataset"), output=Path("output")))
+    run = DeploymentRun(
+        launch, PreparedDataset(DATASET), TrainConfig(model="lstm", data=Path("dataset"), output=Path("output"))
+    )
     found = AnnouncedDeletion(
         at=datetime.now(UTC), reason="REASON", remedy="To keep it, do this.", stops_runs=stops_runs
     )

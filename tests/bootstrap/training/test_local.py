@@ -78,7 +78,7 @@ def test_a_new_run_does_not_change_a_stopped_or_finished_one(tmp_path, files, re
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
-    config = TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=resume)
+    config = TrainConfig(model="lstm", data=tmp_path / "d.h5", output=tmp_path, resume=resume)
     with nullcontext() if resume else messages.raises(TrainingError):
         assert train_here(config, ranks=1) == {"stopped": False, "finished_before": True}
     assert {name: (tmp_path / name).read_text() for name in files} == files
@@ -146,13 +146,13 @@ def test_an_invalid_summary_is_refused_with_its_file(tmp_path, content, wrong, m
 def config(tmp_path):
     """Return the configuration of a run of some seconds."""
     return TrainConfig(
+        model="lstm",
         data=made_dataset(tmp_path / "dataset.h5"),
         output=tmp_path / "out",
         epochs=4,
         global_batch=64,
         slow={0: 12.0, 1: 12.0},
         checkpoint_minutes=0.004,
-        record_every=1,
         threads=1,
     )
 

@@ -37,7 +37,9 @@ def trained(fleet, output, minutes, takes):
     slow = {0: 30.0, 1: 30.0}
     more = {"epochs": 12, "slow": slow, "balance": "off", "checkpoint_minutes": minutes}
     with Losing(takes) as bars:
-        finished = train_on(fleet.deployment, TrainConfig(data=Path("dataset"), output=output, **more), DATASET, bars)
+        finished = train_on(
+            fleet.deployment, TrainConfig(model="lstm", data=Path("dataset"), output=output, **more), DATASET, bars
+        )
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
     return bars, finished, [json.loads(line) for line in (output / "record.jsonl").open()]
 

@@ -33,7 +33,7 @@ def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text(lines)
     texts = TextsSource(inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05)
     with Bars() as bars:
-        config = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
+        config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "model")
         prepared = texts.prepare(DeploymentPlace(Fleet().deployment), config, bars)
     (made,) = (tmp_path / "cache").glob("texts-*/dataset.h5")
     with open_dataset(made) as opened:
@@ -46,7 +46,7 @@ def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
 def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path):
     for name in ("vectors.txt", "pairs.txt", "msr.questions", "msr.answers"):
         (tmp_path / name).write_text(name)
-    without = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
+    without = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "model")
     starts = replace(without, embeddings=str(tmp_path))
     compares = replace(
         without,
@@ -71,6 +71,6 @@ def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path)
 def test_hosts_refuse_local_vectors(tmp_path, messages):
     (tmp_path / "hosts.txt").write_text("folder=s3://somewhere\n10.0.0.1\n")
     place = HostsPlace(read_hosts(tmp_path / "hosts.txt"))
-    config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
+    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
     with Bars() as bars, messages.raises(ShoalError):
         place.prepare(DatasetSource("dataset"), config, bars)

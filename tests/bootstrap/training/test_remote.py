@@ -42,7 +42,7 @@ def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch):
 def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(one, tmp_path, resume, messages):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("finished")
-    config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
+    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, resume=resume)
     with Bars() as bars, messages.raises(TrainingError):
         train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
@@ -50,15 +50,13 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(one, tmp
 
 def test_unreadable_vectors_are_refused_before_any_node_starts(one, tmp_path, messages):
     for address in ("vectors.bin", "s3://elsewhere/v.bin"):
-        config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings=address)
+        config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, embeddings=address)
         with Bars() as bars, messages.raises((DataError, ShoalError)):
             train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
-@pytest.mark.parametrize(
-    "changes", [{"model": "fasttext"}, {"model": "auto", "minutes": 2.0}, {"resume": True}], ids=str
-)
+@pytest.mark.parametrize("changes", [{"model": "fasttext"}, {"model": "lstm", "resume": True}], ids=str)
 def test_an_impossible_prediction_is_noted_and_not_an_error(one, tmp_path, capsys, changes, messages):
     config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
     with Bars() as bars:

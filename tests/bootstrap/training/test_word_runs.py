@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.soak]
 
 LEARNING = (
     "--model", "skipgram", "--embedding", "8", "--global-batch", "4", "--min-count", "1", "--subsample", "0",
-    "--threads", "1", "--vocabulary-words", "5000", "--checkpoint-minutes", "0.01", "--record-every", "1",
+    "--threads", "1", "--vocabulary-words", "5000", "--checkpoint-minutes", "0.01",
 )  # fmt: skip
 
 

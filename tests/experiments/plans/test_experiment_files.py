@@ -29,7 +29,7 @@ def written(folder: Path, text: str) -> str:
 
 def test_the_documented_experiments_exist() -> None:
     assert set(names()) == {
-        *("losses", "mixed-gpus", "network-size", "preprocessing"),
+        *("losses", "mixed-gpus", "models", "network-size", "preprocessing"),
         *("same-gpus-over-nodes", "strong-scaling", "weak-scaling", "fasttext-adam-sgd"),
         *("embeddings-50", "embeddings-200", "embeddings-characters"),
     }
@@ -62,7 +62,7 @@ def test_a_file_accepts_the_tokenisers_of_readers() -> None:
 
 
 def test_the_settings_of_an_arm_override_shared_ones(tmp_path: Path) -> None:
-    text = f"{HEAD}settings: {{hidden: 16, epochs: 3, learning_rate: 8e-3}}\n"
+    text = f"{HEAD}settings: {{model: lstm, hidden: 16, epochs: 3, learning_rate: 8e-3}}\n"
     arms = "arms:\n  - {name: A, local: {slow: [1, 2.5]}, settings: {hidden: 8}}\n"
     experiment = load(written(tmp_path, text + arms)).experiment
     run = planned_runs(experiment.arms, 2, Path("out"))[1]

@@ -18,7 +18,7 @@ SIZE = DatasetSize(train=900_000, test=100_000)
 
 
 def config(**settings: object) -> TrainConfig:
-    return configured({"data": Path("d.h5"), "output": Path("out"), "epochs": 2, **settings})
+    return configured({"data": Path("d.h5"), "output": Path("out"), "model": "lstm", "epochs": 2, **settings})
 
 
 def test_the_work_of_a_training_follows_from_its_dataset() -> None:

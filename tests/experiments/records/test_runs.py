@@ -32,14 +32,6 @@ def test_an_unfinished_run_has_the_measures_of_its_latest_epoch(tmp_path: Path) 
     assert run.measures["accuracy"] == 0.7
 
 
-def test_a_search_before_a_run_is_valid(tmp_path: Path) -> None:
-    search = {"kind": "search", "time": 1.0, "limit": 300.0, "rows": 900, "folds": 5}
-    trial = {"kind": "trial", "time": 2.0, "trial": 1, "settings": {}, "measures": {}, "folds": 5, "seconds": 1.0}
-    lines = [json.dumps(each) for each in (search, {**trial, "best": True})]
-    run = runs.read_run(records.write(tmp_path, *lines, records.start(100), records.step(5, 103)))
-    assert (run.begin.time, run.left_out) == (100, 0)
-
-
 def test_only_the_last_of_repeated_steps_counts(tmp_path: Path) -> None:
     first = [records.start(100), records.step(5, 103), records.checkpoint(8, 104), records.epoch(1, 106)]
     again = [records.start(120, from_step=8), records.step(12, 124, loss=0.4), records.epoch(1, 122), records.end(130)]

@@ -19,7 +19,7 @@ def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entr
     """Return a small random model that reads padded rows, with a loss for ratings of 1 to 5."""
     torch.manual_seed(1)
     loss = Loss(kind=kind, scale=Scale(1, 5, 4), positive_weight=1 if classes else 0.5, classes=len(classes) or 2)
-    config = TrainConfig(data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
+    config = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
     settings = config.model_settings(name, words=2 + len(words), outputs=loss.outputs)
     classifier = models.build(name, settings)
     classifier.set_vocabulary(words)

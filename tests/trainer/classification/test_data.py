@@ -128,9 +128,9 @@ def test_datasets_without_enough_rows_or_classes_are_refused(tmp_path, messages)
         (nine, written(9, lengths=np.zeros(9, np.uint16))),
     ):
         path = put(tmp_path / "d.h5", train, test)
-        for rows_in in ("memory", "disk"):
+        for memory in (None, 0):
             with messages.raises(TrainingError):
-                load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
+                load_data(path, memory=memory, cache=tmp_path / "cache")
     assert not list((tmp_path / "cache").glob(".*"))
 
 
@@ -145,7 +145,7 @@ def test_rows_that_a_killed_run_or_a_cleaner_of_old_files_damaged_are_written_ag
         lambda: os.truncate(home / "train.tokens.npy", 999),
     ):
         spoil()
-        rows = load_data(dataset, rows_in="disk", cache=tmp_path).training
+        rows = load_data(dataset, memory=0, cache=tmp_path).training
         assert np.array_equal(rows.tokens, expected.training.tokens)
         assert not half.exists()
 
@@ -177,7 +177,7 @@ def test_an_invalid_digest_never_becomes_a_path(dataset, tmp_path, folder_of_a_p
     with h5py.File(file, "r+") as opened:
         opened.attrs["digest"] = digest
     with messages.raises(DataError):
-        load_data(file, rows_in="disk", cache=tmp_path / "cache")
+        load_data(file, memory=0, cache=tmp_path / "cache")
     # Also for a caller that trusts the digest in the file.
     with open_dataset(dataset) as believed, pytest.raises(DataError, match="is not a digest"):
         map_rows(replace(believed, digest=digest), tmp_path / "cache", lambda _split, _rows: None)
@@ -191,7 +191,7 @@ def test_a_cache_folder_with_other_files_is_not_removed(dataset, tmp_path, folde
     messages.hide(home.name, "DIGEST")
     folder_of_a_person.rename(home)
     with messages.raises(TrainingError):
-        load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
+        load_data(dataset, memory=0, cache=tmp_path / "cache")
     assert [path.name for path in home.iterdir()] == ["chapter1.txt"]
 
 
@@ -206,7 +206,7 @@ def test_no_link_in_the_cache_is_followed(dataset, tmp_path, folder_of_a_person,
     link = cache / name.format(digest)
     link.symlink_to(folder_of_a_person / "chapter1.txt" if is_lock else folder_of_a_person)
     with messages.raises(TrainingError):
-        load_data(dataset, rows_in="disk", cache=cache)
+        load_data(dataset, memory=0, cache=cache)
     assert (folder_of_a_person / "train.tokens.npy").read_text() == "rows of somebody"
     assert (folder_of_a_person / "chapter1.txt").read_text() == "all there is"
 
@@ -219,8 +219,8 @@ def test_rows_with_another_digest_are_not_cached(dataset, tmp_path):
     with h5py.File(file, "r+") as opened:
         opened["train/labels"][:] = 1 - opened["train/labels"][:]
     with pytest.raises(DataError, match="changed after it was created"):
-        load_data(file, rows_in="disk", cache=tmp_path / "cache")
-    kept = load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
+        load_data(file, memory=0, cache=tmp_path / "cache")
+    kept = load_data(dataset, memory=0, cache=tmp_path / "cache")
     assert np.array_equal(kept.training.labels, whole.training.labels)
 
 
@@ -233,7 +233,7 @@ def test_the_cache_of_another_user_is_not_used(dataset, tmp_path, folder_of_a_pe
     messages.hide(place, "CACHE")
     try:
         with messages.raises(DataError):
-            load_data(dataset, rows_in="disk")
+            load_data(dataset, memory=0)
     finally:
         place.unlink()
 
@@ -247,7 +247,7 @@ def test_rows_that_do_not_fit_into_memory_are_an_error(dataset, monkeypatch, mes
 def test_rows_go_to_disk_if_they_would_fill_half_of_the_memory(dataset, tmp_path):
     needed = 2400 * 44  # bytes
     for memory, on_disk in ((2 * needed, False), (2 * needed - 2, True)):
-        rows = load_data(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
+        rows = load_data(dataset, cache=tmp_path, memory=memory).training
         assert isinstance(rows.tokens, np.memmap) == on_disk
 
 
@@ -257,7 +257,7 @@ def test_rows_go_to_disk_if_they_would_fill_half_of_the_memory(dataset, tmp_path
 def test_rows_go_to_a_gpu_if_they_fill_a_small_share_of_its_memory(dataset, monkeypatch, free, copied):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (free, free))
     monkeypatch.setattr(TextRows, "copy_to", lambda own, _device: replace(own, device_tokens=own.tokens))
-    data = place_parts(load_data(dataset), torch.device("cuda"), rows_in="auto")
+    data = place_parts(load_data(dataset), torch.device("cuda"))
     parts = (data.training, data.validation, data.test)  # 76,000, 4,000 and 16,000 bytes
     assert [rows.device_tokens is not None for rows in parts] == copied
 
@@ -265,4 +265,4 @@ def test_rows_go_to_a_gpu_if_they_fill_a_small_share_of_its_memory(dataset, monk
 def test_an_unwritable_cache_is_an_error(dataset, tmp_path, messages):
     (tmp_path / "cache").write_text("in the way")
     with messages.raises(TrainingError):
-        load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
+        load_data(dataset, memory=0, cache=tmp_path / "cache")

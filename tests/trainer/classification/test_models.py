@@ -39,10 +39,12 @@ def test_ids_beyond_the_vocabulary_count_as_the_unknown_word():
     known = torch.where(tokens < 22, tokens, 1)
     assert not known.equal(tokens)
     assert model(tokens, lengths).equal(model(known, lengths))
-    settings = TrainConfig(data="d", output="o", vocabulary=20).model_settings("lstm", words=50, outputs=1)
+    settings = TrainConfig(model="lstm", data="d", output="o", vocabulary=20).model_settings(
+        "lstm", words=50, outputs=1
+    )
     weights = models.build("lstm", settings).state_dict().values()
     assert models.kind("lstm").count_weights(settings) == sum(each.numel() for each in weights)
-    enough = TrainConfig(data="d", output="o", vocabulary=48).model_settings("lstm", words=50, outputs=1)
+    enough = TrainConfig(model="lstm", data="d", output="o", vocabulary=48).model_settings("lstm", words=50, outputs=1)
     assert "vocabulary" not in enough
 
 
@@ -112,6 +114,6 @@ def test_word_vectors_reach_the_last_layers_without_the_lstm():
 
 def test_the_reference_preset_has_the_parameter_count_of_the_reference(tmp_path):
     reference = {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last"}
-    config = TrainConfig(data=tmp_path, output=tmp_path, **reference)
+    config = TrainConfig(model="lstm", data=tmp_path, output=tmp_path, **reference)
     model = models.build("lstm", config.model_settings("lstm", words=10_003, outputs=1))
     assert sum(parameter.numel() for parameter in model.parameters()) == 1_026_989

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.errors import TrainingError
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
-from trainer.classification.data import load_data, place_rows
+from trainer.classification.data import load_data
 from trainer.classification.rows import FEWEST_WORDS, RaggedRows, Rows, TextBatch, TextRows, WordDropout
 from trainer.computing.dropout import keys
 
@@ -111,29 +111,29 @@ def test_ragged_rows_on_disk_equal_those_in_memory_and_are_written_once(tmp_path
     assert (len(in_memory.validation), len(in_memory.training), in_memory.row_length) == (20, 380, 400)
     written = set()
     for _ in range(2):  # written, then found in the cache
-        on_disk = load_data(path, rows_in="disk", cache=tmp_path / "cache")
+        on_disk = load_data(path, memory=0, cache=tmp_path / "cache")
         assert isinstance(on_disk.training.tokens, np.memmap)
         for part in ("training", "validation", "test"):
             assert_same_rows(getattr(in_memory, part), getattr(on_disk, part))
         files = (tmp_path / "cache" / in_memory.digest).iterdir()
         written.add(frozenset((file.name, file.stat().st_ino) for file in files))
     assert len(written) == 1
-    assert_same_rows(in_memory.training, place_rows(in_memory.training, CPU, rows_in="device"))
+    assert_same_rows(in_memory.training, in_memory.training.copy_to(CPU))
 
 
 def test_rows_of_many_classes_have_their_labels_and_names(tmp_path):
     names = tuple(f"class {number:03}" for number in range(300))
     settings = replace(SETTINGS, labelled=True, classes=names)
     path = write(tmp_path / "d.h5", block(3_000, classes=300), block(50, classes=300), settings)
-    for rows_in in ("memory", "disk"):
-        data = load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
+    for memory in (None, 0):
+        data = load_data(path, memory=memory, cache=tmp_path / "cache")
         assert (data.classes, data.words) == (names, "letters")
         batch = data.training.batch(np.arange(300), CPU)
         assert sorted(batch.labels.tolist()) == sorted(batch.ratings.tolist()) == list(range(300))
 
 
-@pytest.mark.parametrize("rows_in", ["memory", "disk"])
-def test_invalid_ragged_rows_are_refused(tmp_path, rows_in, messages):
+@pytest.mark.parametrize("memory", [None, 0], ids=["memory", "disk"])
+def test_invalid_ragged_rows_are_refused(tmp_path, memory, messages):
     three = replace(SETTINGS, labelled=True, classes=("art", "sport", "war"))
     for train, settings in (
         (block(99), three),
@@ -143,7 +143,7 @@ def test_invalid_ragged_rows_are_refused(tmp_path, rows_in, messages):
     ):
         path = write(tmp_path / "d.h5", train, block(9), settings)
         with messages.raises(TrainingError):
-            load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
+            load_data(path, memory=memory, cache=tmp_path / "cache")
 
 
 def kept(words: WordDropout, lengths: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> tuple[Any, Any]:

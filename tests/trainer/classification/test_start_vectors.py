@@ -70,9 +70,9 @@ def test_unusable_vectors_are_one_sentence(dataset, tmp_path, messages):
 @pytest.mark.parametrize(
     ("options", "embedding", "rate"),
     [
-        ({}, None, 0.02),
-        ({"embedding": 64}, 64, 0.02),
-        ({"word_rate": 0.5}, None, 0.5),
+        ({"model": "lstm"}, None, 0.02),
+        ({"model": "lstm", "embedding": 64}, 64, 0.02),
+        ({"model": "lstm", "word_rate": 0.5}, None, 0.5),
         ({"model": "fasttext"}, None, 1.0),
         ({"preset": "reference"}, None, 1.0),
         ({"preset": "gluon", "embedding": 100}, 100, 1.0),
@@ -86,11 +86,13 @@ def test_the_default_size_is_that_of_the_vectors(options, embedding, rate):
 
 
 def test_a_resumed_run_does_not_read_the_vectors_again(messages):
-    started = TrainConfig(**PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02)
+    started = TrainConfig(
+        model="lstm", **PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02
+    )
     state = {"config": started.plain(), "digest": "a", "global_batch": 256, "progress": {"epoch": 0, "step": 0}}
-    again = configured({**PLACES, "embeddings": "one.bin", "resume": True})
+    again = configured({**PLACES, "model": "lstm", "embeddings": "one.bin", "resume": True})
     going, notes = resumed_config(state, again, digest="a")
     assert (going.embedding, going.embeddings, notes) == (100, "one.bin", [])
-    other = configured({**PLACES, "embeddings": "other.bin", "resume": True})
+    other = configured({**PLACES, "model": "lstm", "embeddings": "other.bin", "resume": True})
     with messages.raises(TrainingError):
         resumed_config(state, other, digest="a")

@@ -19,7 +19,9 @@ from trainer.classification.trained_model import build_unfilled, load_weights
 from trainer.config import TrainConfig
 from trainer.output.archive import DamagedError
 
-OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings("lstm", words=5, outputs=5)
+OWN = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(
+    "lstm", words=5, outputs=5
+)
 MODEL = random_model()
 STATE = MODEL.classifier.state_dict()
 NUMBERS = sum(tensor.numel() for tensor in STATE.values())

@@ -138,7 +138,7 @@ class Table(nn.Module):
 
 
 def config(kind: str) -> TrainConfig:
-    return TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
+    return TrainConfig(model="lstm", data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
 
 
 PEERS: dict[str, Callable[[list[Tensor]], Any]] = {

@@ -151,7 +151,7 @@ def test_a_recurring_failure_is_reported_or_else_the_first_cause_of_the_last_att
 
 def stepped(model: torch.nn.Module) -> Optimiser:
     """Return an optimiser after one step."""
-    found = Optimiser(model, [], TrainConfig(data=Path("d"), output=Path("o")))
+    found = Optimiser(model, [], TrainConfig(model="lstm", data=Path("d"), output=Path("o")))
     for each in model.parameters():
         each.grad = torch.ones_like(each)
     found.step(0.01)

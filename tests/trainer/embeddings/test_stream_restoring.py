@@ -44,7 +44,7 @@ def settings_of(tmp_path: Path) -> StreamSettings:
 
 def save(output: Path, task: Mapping[str, Any], step: int) -> None:
     """Write a checkpoint with a task's state, and placeholders for the rest."""
-    empty: dict[str, Any] = {name: {} for name in ("config", "progress", "model", "optimiser", "search")}
+    empty: dict[str, Any] = {name: {} for name in ("config", "progress", "model", "optimiser")}
     head = {"format": checkpoint.FORMAT, "digest": "", "global_batch": 1}
     output.mkdir(exist_ok=True)
     checkpoint.save(output / "checkpoints", {**head, **empty, "task": dict(task)}, steps=step)

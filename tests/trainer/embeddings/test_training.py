@@ -17,7 +17,7 @@ from trainer.output import checkpoint
 
 LEARNING = (
     "--model", "skipgram", "--embedding", "16", "--global-batch", "4", "--epochs", "12", "--min-count", "1",
-    "--subsample", "0", "--learning-rate", "1.6", "--threads", "1", "--record-every", "1",
+    "--subsample", "0", "--learning-rate", "1.6", "--threads", "1",
 )  # fmt: skip
 
 

@@ -51,10 +51,10 @@ def test_each_section_checks_its_own_values(name, messages):
 def test_each_option_of_a_run_is_in_one_section():
     names = [each.name for each in options(TrainConfig)]
     assert sorted(names) == sorted(entry.name for entry in fields(TrainConfig) if entry.metadata["text"])
-    assert [each.name for each in options(TrainConfig) if each.required] == ["data", "output"]
+    assert [each.name for each in options(TrainConfig) if each.required] == ["data", "output", "model"]
     assert all(each.text for each in options(TrainConfig))
 
 
 def test_plain_values_can_be_json():
     assert Both(colour="red").plain() == {"width": 3, "colour": "red", "near": False}
-    assert TrainConfig(data=Path("d"), output=Path("o")).plain()["data"] == "d"
+    assert TrainConfig(model="lstm", data=Path("d"), output=Path("o")).plain()["data"] == "d"

@@ -17,7 +17,9 @@ from trainer.config import TrainConfig
 from trainer.output import checkpoint
 from trainer.output.archive import DamagedError, read, require_tensors
 
-OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings("lstm", words=5, outputs=5)
+OWN = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(
+    "lstm", words=5, outputs=5
+)
 
 
 def vast(state: dict[str, Any]) -> None:
@@ -58,12 +60,13 @@ def test_invalid_tensors_are_refused_in_little_memory(harm, messages):
 def saved() -> dict[str, Any]:
     """Return a checkpoint's state after a step."""
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
+    adam = Optimiser(
+        classifier, [classifier.embedding.weight], TrainConfig(model="lstm", data=Path("d"), output=Path("o"))
+    )
     sum(parameter.sum() for parameter in classifier.parameters()).backward()
     adam.step(0.01)
     return {
         "format": checkpoint.FORMAT,
-        "search": {},
         "config": {"seed": 0},
         "digest": "a" * 32,
         "global_batch": 8,
@@ -76,7 +79,9 @@ def saved() -> dict[str, Any]:
 
 def restored(state: dict[str, Any]) -> Any:
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
+    adam = Optimiser(
+        classifier, [classifier.embedding.weight], TrainConfig(model="lstm", data=Path("d"), output=Path("o"))
+    )
     checkpoint.require_state(state)
     return checkpoint.restore(state, classifier, adam, lambda _: None, where=Path("there"))
 

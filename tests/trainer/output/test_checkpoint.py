@@ -18,7 +18,6 @@ def state(number: int) -> dict[str, Any]:
     """Return the state after `number` steps."""
     return {
         "format": checkpoint.FORMAT,
-        "search": {},
         "config": {"seed": 0},
         "digest": "a",
         "global_batch": 1,

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import time
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,25 @@ import numpy as np
 import pytest
 
 from trainer.output.lines import Note
-from trainer.output.reporter import Record, Reporter, StepSampling, print_notice
+from trainer.output.reporter import Record, Reporter, print_notice
+
+THROUGHPUT = SimpleNamespace(rows_per_second=4.0, balanced=1.0)
+
+
+def open_reporter(output):
+    """Return the reporter of the first of two ranks."""
+    ranks = SimpleNamespace(
+        rank=0, world_size=2, is_first=True, gather=lambda name: [name, "rank 1"], agreement=nullcontext
+    )
+    return Reporter(SimpleNamespace(output=output), ranks, rows=20, seen=0, fresh=True)
+
+
+def report_of(step, pieces):
+    return SimpleNamespace(step=step, loss=0.5, rows=np.array([2, 2]), seconds=np.ones(2), pieces=np.array(pieces))
+
+
+def written(output):
+    return [json.loads(line) for line in (output / "record.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.parametrize(("fresh", "kept"), [(False, ['{"kind": "start"}', '{"kind": "st']), (True, [])])
@@ -61,39 +80,27 @@ def test_a_record_notices_that_its_folder_is_missing(tmp_path, how):
 
 
 @pytest.mark.parametrize(
-    ("every", "seconds_a_step", "steps", "first", "taken"),
-    [
-        (10, 0.25, 35, 0, [0, 10, 20, 30, 34]),
-        (10, 2.0, 20, 0, [0, 3, 6, 9, 10, 13, 16, 19]),
-        (10, 60.0, 4, 0, [0, 1, 2, 3]),
-        (10, 0.01, 143, 0, [0, 50, 100, 142]),
-        (10, 0.25, 42, 17, [17, 20, 30, 40, 41]),  # a resumed run
-        (1, 0.001, 9, 0, list(range(9))),
-    ],
+    ("seconds_a_step", "steps", "taken"),
+    [(0.25, 8, [0, 2, 4, 6, 7]), (2.0, 4, [0, 1, 2, 3]), (0.01, 143, [0, 50, 100, 142])],
 )
-def test_steps_are_sampled_by_number_and_by_time(every, seconds_a_step, steps, first, taken):
-    takes, last = StepSampling(every).takes, steps - 1
-    assert taken == [
-        step for step in range(first, steps) if takes(step, last=step == last, now=1000 + step * seconds_a_step)
-    ]
+def test_recorded_steps_are_half_a_second_apart_except_the_last(tmp_path, monkeypatch, seconds_a_step, steps, taken):
+    reporter = open_reporter(tmp_path)
+    clock = SimpleNamespace(time=time.time)
+    monkeypatch.setattr("trainer.output.reporter.time", clock)
+    with reporter:
+        for step in range(steps):
+            clock.monotonic = lambda step=step: 1000 + step * seconds_a_step
+            reporter.step(report_of(step, [0, 0]), THROUGHPUT, epoch=1, last=step + 1 == steps)
+    assert [line["step"] - 1 for line in written(tmp_path) if line["kind"] == "step"] == taken
 
 
 def test_pieces_are_noted_only_when_they_change_and_different_weights_only_once(tmp_path, messages):
-    ranks = SimpleNamespace(
-        rank=0, world_size=2, is_first=True, gather=lambda name: [name, "rank 1"], agreement=nullcontext
-    )
-    config = SimpleNamespace(output=tmp_path, record_every=10)
-    throughput = SimpleNamespace(rows_per_second=4.0, balanced=1.0)
-    with Reporter(config, ranks, rows=20, seen=0, fresh=True) as reporter:
+    with open_reporter(tmp_path) as reporter:
         for step, pieces in enumerate([[0, 0], [0, 8], [0, 8], [0, 1], [0, 1]]):
-            report = SimpleNamespace(
-                step=step, loss=0.5, rows=np.array([2, 2]), seconds=np.ones(2), pieces=np.array(pieces)
-            )
-            reporter.step(report, throughput, epoch=1, last=False)
+            reporter.step(report_of(step, pieces), THROUGHPUT, epoch=1, last=False)
         for most in (None, 1e-3, None, 2e-3):
             reporter.weights_synchronised(most)
-    written = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
-    texts = [line["text"] for line in written if line["kind"] == "note"]
+    texts = [line["text"] for line in written(tmp_path) if line["kind"] == "note"]
     assert len(texts) == 3
     for text in texts:
         messages.check(text)

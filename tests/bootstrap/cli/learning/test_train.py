@@ -48,15 +48,8 @@ def test_an_invalid_limit_of_the_topology_is_refused(limit, monkeypatch, message
 
 
 @pytest.mark.parametrize(
-    ("options", "model", "fixed"),
-    [
-        (["--epochs", "3"], "auto", ("epochs",)),
-        (["--model", "lstm", "--epochs", "3"], "lstm", ()),
-        (["--preset", "reference"], "lstm", ()),
-        (["--preset", "fasttext"], "fasttext", ()),
-    ],
+    ("options", "model"), [([], "linear"), (["--model", "lstm"], "lstm"), (["--preset", "reference"], "lstm")]
 )
-def test_train_searches_a_model_unless_model_or_preset_is_given(options, model, fixed, train) -> None:
+def test_train_trains_the_linear_model_unless_model_or_preset_is_given(options, model, train) -> None:
     assert shoal_here("train", "--local", "--data", "d.h5", "--output", "out", "--json", *options).returncode == 0
-    config = train.call_args.args[1]
-    assert (config.model, config.fixed) == (model, fixed)
+    assert train.call_args.args[1].model == model

@@ -25,7 +25,7 @@ def test_more_than_256_classes_are_supported(tmp_path, monkeypatch) -> None:
     classes = [f"class{number}" for number in range(300)]
     texts = [f"__label__class{n % 300} word{n % 300} and number {n}, word{n % 300}\n" for n in range(6_000)]
     Path("in.txt").write_text("".join(texts))
-    options = ("--local", "--model", "fasttext", "--buckets", "1000", "--epochs", "10", "--cache", "cache")
+    options = ("--local", "--model", "fasttext", "--epochs", "10", "--cache", "cache")
     done = shoal("train", *options, "--input", "in.txt", "--classes", *classes, "--output", "out", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
@@ -43,16 +43,16 @@ def test_a_command_stopped_while_reading_leaves_nothing(tmp_path, monkeypatch) -
     texts = (f"{('awful', 'fine')[n % 2]} text {n} {'with more words ' * 100}" for n in range(30_000))
     lines = (json.dumps({"text": text, "label": n % 2}) + "\n" for n, text in enumerate(texts))
     Path("in/texts.json").write_text("".join(lines))
-    command = ["train", "--local", "--model", "fasttext", "--buckets", "1000", "--input", "in", "--output", "in/model"]
+    command = ["train", "--local", "--model", "fasttext", "--input", "in", "--output", "in/model"]
     command += ["--epochs", "2", "--batch-size", "64", "--cache", "cache"]
 
     def parts() -> list[Path]:
         return list(Path("cache").glob("**/.texts-*/*"))
 
-    def stopped_by(number: int, *options: str) -> tuple[int, str]:
+    def stopped_by(number: int) -> tuple[int, str]:
         """Stop the command while it reads; return its status and errors."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "bootstrap.cli.main", *command, *options],
+            [sys.executable, "-m", "bootstrap.cli.main", *command],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -68,7 +68,10 @@ def test_a_command_stopped_while_reading_leaves_nothing(tmp_path, monkeypatch) -
         assert stopped_by(number) == (128 + number, "shoal: interrupted\n")
         assert [path for name in ("cache", "in/model") for path in Path(name).rglob("*") if path.is_file()] == []
         assert parts() == []
-    stopped_by(signal.SIGKILL, "--test-share", "0.2")  # another dataset
+    more = Path("in/more.json")
+    more.write_text('{"text": "another dataset", "label": 1}\n')
+    stopped_by(signal.SIGKILL)
+    more.unlink()
     assert parts() != []
     done = shoal(*command, "--json")
     assert (done.returncode, json.loads(done.stdout)["rows_seen"] > 50_000) == (0, True)
