@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,6 +21,14 @@ RATING_STEPS = (1, 2, 10)
 _ROW_LENGTH = 100
 _ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes", "negative_labels")
 """Settings that files of layout version 2 do not have."""
+
+
+class DatasetSize(NamedTuple):
+    """Numbers of rows of a dataset, and the mean number of words per row."""
+
+    train: int
+    test: int
+    words: float
 
 
 @dataclass(frozen=True, kw_only=True)

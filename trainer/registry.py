@@ -92,8 +92,6 @@ class Model:
     A search tries this model early only if texts are short, otherwise last. If it is the best model, the search tries
     no other models.
     """
-    has_known_rates: bool = False
-    """True if the catalogue of instance types contains GPU rates for this model."""
 
 
 _REFERENCE = Preset(
@@ -210,7 +208,6 @@ _CLASSIFIERS = {
             lambda run: run.hundredth(256, 16_384) if run.on_gpus else None,
         ),
         is_slow=True,
-        has_known_rates=True,
     ),
     "fasttext": Model(
         about="the mean of the embeddings of a text's words and n-grams",
