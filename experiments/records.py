@@ -126,11 +126,6 @@ class RunRecord:
         costs = [costs["cost"] for costs in map(finite_numbers, self.launches) if "cost" in costs]
         return sum(costs) if costs else None
 
-    @property
-    def launched(self) -> float:
-        """Total seconds of all launches. If unknown, the seconds from the first start to the record's last line."""
-        return sum(finite_numbers(each).get("seconds", 0.0) for each in self.launches) or self.seconds
-
 
 def _checked(kind: type[_M], content: object) -> _M | None:
     """Return `content` as an object of this class, or None if it does not fit."""

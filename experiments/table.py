@@ -81,16 +81,12 @@ class Row:
     """Rows per second divided by the sum of the rates that the ranks reach alone."""
     balanced: float | None
     """Rows per second divided by the sum of the rates at which the ranks computed during the run."""
-    launched: float
-    """Total seconds of all launches."""
     dollars: float | None
     speed_up: float | None = None
     """Rows per second divided by those of the baseline."""
     efficiency: float | None = None
     """Speed-up divided by the ratio of the numbers of ranks. None if ranks are slowed down on purpose, or if a row
     takes more or less computation than in the baseline."""
-    data: str
-    """The dataset's digest, shortened to its first characters."""
     settings: Mapping[str, Any]
     """Settings that differ between the rows of the table."""
 
@@ -136,7 +132,7 @@ def make_rows(groups: Sequence[Group], baseline: Path | None = None) -> list[Row
         if base is None:
             folders = ", ".join(str(each.folder) for each in groups)
             raise ExperimentError(f"--baseline is {baseline}, but must be one of: {folders}")
-    all_settings = [_settings(group.runs[0]) for group in groups]
+    all_settings = [{**_settings(group.runs[0]), "where": _where(group.runs[0])} for group in groups]
     names = dict.fromkeys(name for settings in all_settings for name in settings)
     differing = [name for name in names if len({repr(settings.get(name)) for settings in all_settings}) > 1]
     return [
@@ -190,13 +186,11 @@ def _row(group: Group, settings: Mapping[str, Any], base: Group | None) -> Row:
         rows_per_second=rate,
         share_of_ideal=_middle(map(_share_of_ideal, runs)),
         balanced=_middle(each.summary_number("balanced") for each in runs),
-        launched=median(each.launched for each in runs),
         dollars=fmean(paid) if paid else None,
         speed_up=speed_up,
         efficiency=speed_up / ratio
         if base and speed_up and (ratio := _ratio_of_ranks(run, base.counted[-1]))
         else None,
-        data=run.latest.digest[:12],
         settings=settings,
     )
 

@@ -40,24 +40,23 @@ _RUN = Column("run", "run")
 _DRAWN_AS = Column("drawn_as", "drawn as")
 _SINCE = Column("time", "time since start", ",.2f", is_time=True)
 _MEASURES = Column(MEASURES, "", ".4f")
-_SETTINGS = (
+_OF_ONE_RUN = (
     Column("model", "model"),
     Column("rows", "training rows", ","),
     Column("epochs", "epochs"),
     Column("global_batch", "global batch", ","),
-)
-"""Settings of a single run. With several runs, those that differ are in one column."""
-_RESULTS = (
     Column("on", "on"),
-    _MEASURES,
     Column("accuracy_interval", "accuracy, 95% interval"),
+    Column("balanced", "balanced", ".0%"),
+)
+"""Further columns for a single run. With several runs, the settings that differ are in one column."""
+_RESULTS = (
+    _MEASURES,
     Column("seconds", "training, s", ",.1f"),
     Column("least", "least, s", ",.1f"),
     Column("most", "most, s", ",.1f"),
     Column("rows_per_second", "rows/s", ",.0f"),
     Column("share_of_ideal", "share of ideal", ".0%"),
-    Column("balanced", "balanced", ".0%"),
-    Column("launched", "total time", ",.1f", is_time=True),
     Column("dollars", "cost, $", ",.2f"),
     Column("speed_up", "speed-up", ".2f"),
     Column("efficiency", "efficiency", ".0%"),
@@ -108,8 +107,8 @@ def sections(groups: Sequence[Group], rows: Sequence[RunRow]) -> list[Section]:
     runs = [(run, name) for group, name in zip(groups, group_names, strict=True) for run in group.runs]
     names = _shorten_all(short_names(run.folder for run, _ in runs))
     subjects = [_Subject(run, name, group) for (run, group), name in zip(runs, names, strict=True)]
-    settings = _SETTINGS if len(rows) == 1 else (Column("settings", "settings that differ"),)
-    columns = (_RUN, Column("state", "state"), *settings, *_RESULTS)
+    others = _OF_ONE_RUN if len(rows) == 1 else (Column("settings", "settings that differ"),)
+    columns = (_RUN, Column("state", "state"), *_RESULTS, *others)
     table_of_runs = filled_table(_run_rows(rows, group_names), columns, key="runs", title="Runs")
     results = Section(
         key="runs",
@@ -150,8 +149,8 @@ def sections(groups: Sequence[Group], rows: Sequence[RunRow]) -> list[Section]:
         title="Notes",
         text="Problems that did not stop a run.",
     )
-    others = (Section(key="ranks", title="Ranks", tables=shares), Section(key="notes", title="Notes", tables=notes))
-    return [each for each in (results, learning, predictions, *others) if each.tables]
+    rest = (Section(key="ranks", title="Ranks", tables=shares), Section(key="notes", title="Notes", tables=notes))
+    return [each for each in (results, learning, predictions, *rest) if each.tables]
 
 
 def _curves(subjects: Sequence[_Subject]) -> list[Table]:
@@ -220,7 +219,7 @@ def _run_rows(rows: Sequence[RunRow], names: Sequence[str]) -> Iterator[Row]:
             **({} if row.ranks > 1 else {"share_of_ideal": None, "balanced": None}),
             "run": name,
             "on": ", ".join(filter(None, (row.devices, row.where))),
-            "settings": settings_text({name: each for name, each in row.settings.items() if name != "devices"}),
+            "settings": settings_text(row.settings),
             "measures": _by_text({name: row.measures.get(name) for name in common}),
         }
 

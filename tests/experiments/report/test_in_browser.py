@@ -49,7 +49,7 @@ def test_the_page_makes_no_requests_and_has_no_errors_overlaps_or_cuts(seen, kin
 
 def test_each_plot_is_drawn_and_has_marks(seen) -> None:
     counts = seen["wide"].counts
-    assert counts["figure"] == counts["figure svg"] > 6
+    assert counts["figure"] == counts["figure svg"] > 5
     assert counts["figure svg:not(:has(path > title))"] == 0
 
 
