@@ -41,7 +41,7 @@ _CONFIG: Mapping[str, Any] = {
         "tickColor": "currentColor",
         "tickOpacity": 0.5,
         "gridColor": "currentColor",
-        "gridOpacity": 0.12,
+        "gridOpacity": 0.1,
         "labelColor": "currentColor",
         "titleColor": "currentColor",
         "labelFontSize": 11,
@@ -204,15 +204,12 @@ def _plain(row: Row) -> dict[str, Value]:
 
 
 _OPENING = re.compile(r"<svg\b[^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>")
-_LONG = re.compile(r"(\d+\.\d\d)\d+")
-_PLACES = re.compile(r' (?:d|transform)="[^"]*"')
-_LONG_PLACE = re.compile(r"(\d+\.\d)\d+")
 _MARK = re.compile(r'<path aria-label="([^"]*)"([^>]*)/>')
-_NO_NAMES = re.compile(
+_DIGITS = re.compile(r"(\d+\.\d)\d+")
+_NAMES = re.compile(
     r' (?:xmlns(?::\w+)?|role|aria-[a-z]+|class|version|font-family|pointer-events)="[^"]*"'
     r'| (?:stroke-|fill-)?opacity="1"| stroke-width="1"| transform="translate\(0,0\)"'
 )
-_UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h[\d.]+v[\d.]+h-?[\d.]+Z"/>')
 
 
 def _slim(raw: str, attributes: str, label: str) -> str:
@@ -226,10 +223,5 @@ def _slim(raw: str, attributes: str, label: str) -> str:
     if opening is None:
         raise ValueError("vl-convert drew no SVG")
     titled = _MARK.sub(r"<path\2><title>\1</title></path>", raw[opening.end() :])
-    slim = re.sub(r"<[^>]*>", lambda tag: _slim_tag(tag[0]), titled)
-    return f'<svg viewBox="{opening["box"]}" {attributes}>{label}{_UNSEEN.sub("", slim)}'
-
-
-def _slim_tag(tag: str) -> str:
-    tag = _PLACES.sub(lambda places: _LONG_PLACE.sub(r"\1", places[0]), _NO_NAMES.sub("", tag))
-    return _LONG.sub(r"\1", tag)
+    slim = re.sub(r"<[^>]*>", lambda tag: _DIGITS.sub(r"\1", _NAMES.sub("", tag[0])), titled)
+    return f'<svg viewBox="{opening["box"]}" {attributes}>{label}{slim}'
