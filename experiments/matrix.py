@@ -16,6 +16,7 @@ from common.errors import ExperimentError
 from common.options import flag
 from infra import document
 from infra.document import FieldError
+from infra.topology import is_file
 from infra.topology_error import TopologyError
 
 _MAX_RANKS = 64
@@ -175,10 +176,21 @@ class PlannedRun:
         return f"'{self.arm.name}', repeat {self.repeat}"
 
 
-def read_experiment(path: Path) -> Experiment:
-    """Read an experiment file. Raises ExperimentError, which names the file, line and field."""
+def read_experiment(given: str) -> Experiment:
+    """Read an experiment. `given` is a path that ends in .yaml or .yml, or the name of a file in this folder.
+
+    Raises ExperimentError, which names the file, line and field.
+    """
+    path, shipped = Path(given), {each.stem: each for each in sorted(Path(__file__).parent.glob("*.yaml"))}
+    if not is_file(given):
+        if given not in shipped:
+            raise ExperimentError(
+                f"There is no experiment '{given}'; Shoal has: {', '.join(shipped)}. To run your own experiment, give "
+                "the path of its file."
+            )
+        path = shipped[given]
     try:
-        source = document.read(path, str(path), "an experiment")
+        source = document.read(path, given, "an experiment")
         try:
             return Experiment.model_validate(source.data)
         except ValidationError as error:

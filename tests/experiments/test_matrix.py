@@ -23,12 +23,13 @@ def experiment(*arms: dict[str, Any], **fields: Any) -> Experiment:
 def test_an_error_in_a_file_is_reported_with_its_line(tmp_path: Path, row: dict[str, str], messages) -> None:
     (tmp_path / "mine.yaml").write_text(row["file"])
     with messages.raises(ExperimentError):
-        read_experiment(tmp_path / "mine.yaml")
+        read_experiment(str(tmp_path / "mine.yaml"))
 
 
-def test_a_missing_file_is_reported(tmp_path: Path, messages) -> None:
+@pytest.mark.parametrize("name", ["none.yaml", "modles"])
+def test_a_missing_experiment_is_reported(name: str, messages) -> None:
     with messages.raises(ExperimentError):
-        read_experiment(tmp_path / "none.yaml")
+        read_experiment(name)
 
 
 def test_the_settings_of_an_arm_override_shared_ones() -> None:

@@ -42,20 +42,19 @@ _DATA = "Data"
 
 
 @command(
-    help="Execute the runs of an experiment file: each arm several times with different seeds, alternating between the "
+    help="Execute the runs of an experiment: each arm several times with different seeds, alternating between the "
     "arms. Each run is a `shoal train` or `shoal embed`, and has its own folder, DIR/ARM/REPEAT. To continue after a "
     "stop, run the same command again; it keeps finished runs. Ctrl-C stops with a checkpoint and exit status 130. At "
     "the end, the command prints the table of `shoal report`. OPTIONS after -- are added to each command.",
     epilog="""\
 \b
 Examples:
-  shoal experiment experiments/models.yaml --input reviews.csv \\
-      --output results/models
+  shoal experiment models --input reviews.csv --output results/models
   shoal experiment mine.yaml --output results/mine --dry-run
   shoal experiment mine.yaml --output results/mine -- --max-dollars 5
 """,
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE", help="YAML file of the experiment")
+@click.argument("file", metavar="NAME_OR_FILE", help="one of Shoal's experiments by name, or your own YAML file")
 @click.argument("options", nargs=-1, metavar="[-- OPTIONS]", help="further options of each command")
 @option("--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="folder for the runs")
 @option(
@@ -77,7 +76,7 @@ Examples:
 @option("--arms", several=True, metavar="ARM", help="names of the arms to run (default: all)")
 @option("--local", is_flag=True, help="run only the arms of this machine")
 @option("--dry-run", is_flag=True, help="print the commands, and the predicted time and cost; start no run")
-def run(*, file: Path, options: tuple[str, ...], output: Path, dry_run: bool, **asked: Any) -> Result:
+def run(*, file: str, options: tuple[str, ...], output: Path, dry_run: bool, **asked: Any) -> Result:
     from experiments.matrix import plan_runs, read_experiment
 
     experiment = read_experiment(file)
@@ -106,7 +105,7 @@ def run(*, file: Path, options: tuple[str, ...], output: Path, dry_run: bool, **
     return replace(found, parts=[experiment.about, *found.parts, advice], status=status)
 
 
-def _check(run: "PlannedRun", settings: Mapping[str, Any], file: Path) -> TrainConfig:
+def _check(run: "PlannedRun", settings: Mapping[str, Any], file: str) -> TrainConfig:
     """Return the configuration of a run, from its parsed command.
 
     Raises UsageError for an invalid option, and ExperimentError if the run's folder contains a run with other options.

@@ -11,7 +11,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from bootstrap.aws.cdk import ROOT
 from bootstrap.cli.output_folder import sole_writer
 from common.errors import ShoalError
 from tests.bootstrap.cli.command import shoal_here
@@ -38,7 +37,7 @@ def held(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
         "train --local --data {data}",
         "embed --local --input {data}",
         "preprocess --local --input {data}",
-        "experiment {shoal}/experiments/models.yaml --input {data}",
+        "experiment models --input {data}",
         "export --model {model}",
         "demo",
     ],
@@ -47,7 +46,7 @@ def test_the_second_command_is_refused_and_changes_nothing(command, model, tmp_p
     (tmp_path / "data").write_text("a fine lamp\n")
     output = tmp_path / "out"
     with held(output):
-        done = shoal_here(*command.format(data=tmp_path / "data", model=model, shoal=ROOT).split(), "--output", output)
+        done = shoal_here(*command.format(data=tmp_path / "data", model=model).split(), "--output", output)
     assert (done.returncode, list(output.iterdir())) == (1, [])
     messages.check(done.stderr.rstrip())
 

@@ -22,7 +22,7 @@ from infra import catalog, topology
 from tests.bootstrap.cli.command import shoal_here
 from tests.waiting import until
 
-SHIPPED = sorted((Path(__file__).parents[4] / "experiments").glob("*.yaml"))
+SHIPPED = sorted(path.stem for path in (Path(__file__).parents[4] / "experiments").glob("*.yaml"))
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 TWO_ARMS = """\
 about: Two against one.
@@ -54,11 +54,11 @@ def planned(output: Path, **fields: Any) -> PlannedRun:
     return plan_runs(made, output)[0]
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_each_shipped_experiment_has_valid_commands_and_topologies_that_aws_starts(path: Path, tmp_path) -> None:
-    found = read_experiment(path)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_shipped_experiment_has_valid_commands_and_topologies_that_aws_starts(name: str, tmp_path) -> None:
+    found = read_experiment(name)
     for each in plan_runs(found, tmp_path, given=["--input", "a.csv"]):
-        experiment._check(each, {**found.settings, **each.arm.settings}, path)
+        experiment._check(each, {**found.settings, **each.arm.settings}, name)
         if each.arm.deployment:
             types = topology.instance_types(topology.load(each.arm.deployment, TOPOLOGIES))
             assert not any(catalog.find(kind).retired for kind in types) or each.arm.deployment == "fasttext-v100"
@@ -66,7 +66,7 @@ def test_each_shipped_experiment_has_valid_commands_and_topologies_that_aws_star
 
 def test_a_word_that_yaml_reads_as_false_is_refused(tmp_path, messages) -> None:
     with messages.raises(UsageError):
-        experiment._check(planned(tmp_path), {"balance": False}, Path("mine.yaml"))
+        experiment._check(planned(tmp_path), {"balance": False}, "mine.yaml")
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_a_run_with_other_options_is_not_mixed_with_those_of_the_file(changed, t
     before = planned(Path("out"), settings=shared)
     options = [option.split() for option in " ".join(before.words).split("--")[1:]]
     given = {name: tuple(words) for name, *words in options}
-    config = experiment._check(before, {}, Path("mine.yaml"))
+    config = experiment._check(before, {}, "mine.yaml")
     before.folder.mkdir(parents=True)
     write_config(before.folder / "config.yaml", "train", repeating_options(config, given))
-    assert experiment._check(before, {}, Path("mine.yaml")) == config
+    assert experiment._check(before, {}, "mine.yaml") == config
     now = planned(Path("out"), **{**changed, "settings": {**shared, **changed.get("settings", {})}})
     with messages.raises(ExperimentError):
-        experiment._check(now, {}, Path("mine.yaml"))
+        experiment._check(now, {}, "mine.yaml")
 
 
 def test_each_signal_is_passed_to_the_child_and_its_end_is_awaited(monkeypatch) -> None:
