@@ -58,7 +58,7 @@ def _read_size(text: str) -> float:
 Examples:
   shoal plan starter --hours 3
   shoal plan mixed-g5-g4dn --rows 21300000 --raw-bytes 92.45GB --epochs 10
-  shoal plan --all --model lstm --rows 21300000 --raw-bytes 92.45GB --epochs 10
+  shoal plan --all --rows 21300000 --raw-bytes 92.45GB --model lstm
 
 The exit status is 1 if `shoal deploy` would refuse a topology.
 """,

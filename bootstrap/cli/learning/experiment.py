@@ -24,7 +24,6 @@ from bootstrap.cli.learning.training_run import config_of
 from bootstrap.cli.output import Result, Rows, Table, say
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.interrupt import Interrupt, mark_handled, status_of
-from bootstrap.training.train import repeating_options, stored_options
 from common.display import join_lines, plural
 from common.errors import DataError, ExperimentError, UsageError
 from common.options import flag
@@ -110,6 +109,8 @@ def _check(run: "PlannedRun", settings: Mapping[str, Any], file: str) -> TrainCo
 
     Raises UsageError for an invalid option, and ExperimentError if the run's folder contains a run with other options.
     """
+    from bootstrap.training.train import repeating_options, stored_options  # this import loads boto3
+
     verb, *words = run.words
     parser: Command = {"train": train, "embed": embed}[verb].run
     arm = f"{file}, arm '{run.arm.name}'"
