@@ -53,7 +53,7 @@ _GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 10, "global
 _LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12}
 _MODEL, _MARK, _REVIEWS = "model", ".demo", "generated-reviews.json"
 """Names in the output folder: the run's folder, which each demo replaces; the file that marks a folder as created by a
-demo; the folder of the dataset's counts; and the file of generated reviews."""
+demo; and the file of generated reviews."""
 SLOWED = {1: 2.0}
 """Slowdown factor by rank. The second node emulates an older GPU, which the balancer must detect."""
 _MARGIN = 0.05
@@ -73,8 +73,6 @@ class DemoResult:
     asked: dict[str, int] = field(default_factory=dict)
     """Number of requests by user or role, all of them allowed."""
     counts: dict[str, Any] = field(default_factory=dict)
-    digest: str = ""
-    """Digest of the dataset."""
     summary: dict[str, Any] = field(default_factory=dict)
     predictions: list[tuple[str, str, float]] = field(default_factory=list)
     dollars_an_hour: float = 0.0
@@ -188,7 +186,7 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
             max_malformed=DEFAULT_MAX_MALFORMED,
             bars=bars,
         )
-        result.counts, result.digest = merged.counts, merged.digest
+        result.counts = merged.counts
         if written:
             _check_counts(written, merged.counts)
     learning = _GENERATED_LEARNING if written else _LEARNING
