@@ -50,6 +50,15 @@ def one_of(values: Collection[str]) -> Bound:
     return Bound(f"one of {', '.join(repr(each) for each in values)}", lambda value: value in values)
 
 
+def finite_numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the values that are finite numbers, by name."""
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    }
+
+
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
     """Parse a JSON object, given as a string or as UTF-8 bytes.
 

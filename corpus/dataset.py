@@ -16,7 +16,7 @@ import numpy.typing as npt
 from common.errors import DataError
 from common.files import open_regular
 from corpus import file_checks
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DatasetSize, Settings
 from corpus.layout import FIXED, MAX_ROW_WORDS, RAGGED, SPLITS, Array, ArraysDigest, RowBlock, columns, layout_version
 from corpus.packing import StoredArray
 from corpus.writing import DatasetWriter, write_dataset
@@ -131,6 +131,14 @@ class Dataset:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+    @property
+    def size(self) -> DatasetSize:
+        """Numbers of rows, and words per row: the mean for ragged rows, otherwise the row length."""
+        words = float(self.settings.row_length)
+        if self.settings.ragged:
+            words = len(self.train.arrays["tokens"]) / max(1, len(self.train))
+        return DatasetSize(train=len(self.train), test=len(self.test), words=words)
 
     def computed_digest(self) -> str:
         """Compute and return the digest of the arrays on disk.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from common.display import is_printable
 from common.errors import DataError, require_rules
@@ -22,6 +22,14 @@ RATING_STEPS = (1, 2, 10)
 _ROW_LENGTH = 100
 _ADDED_IN_VERSION_3 = ("ragged", "words", "duplicates", "classes", "negative_labels")
 """Settings that files of layout version 2 do not have."""
+
+
+class DatasetSize(NamedTuple):
+    """Numbers of rows of a dataset, and the mean number of words per row."""
+
+    train: int
+    test: int
+    words: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,31 +1,28 @@
-"""Predicts the time and cost of preprocessing and training. One model gives the time:
+"""Predicts the time of preprocessing and training. One model gives the time:
 
     start + bytes / (cores * rate) + rows * epochs / (sum of rates * efficiency) + bytes sent / bandwidth
 
 Each assumption is a constant below, with its source and expected range. The range of a result follows from these
 ranges. No run on AWS has confirmed the assumptions.
-
-Do not multiply all prices by the total hours. A cluster costs money from the deployment until the guard stops it. GPU
-nodes cost money only during a training run. The network costs money until the deployment is destroyed.
 """
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from shoal_balance import steps_per_epoch
 
 from common.errors import ExperimentError
-from corpus.dataset_settings import DEFAULT
+from corpus.dataset_settings import DEFAULT, DatasetSize
 from corpus.rules import VALIDATION_SHARE
 from experiments.estimate import NOTHING, Estimate, total
 from infra import catalog
 from infra.catalog import Gpu
+from infra.gpu_nodes import START_SECONDS, Node
 from infra.parts import PreprocessingSpec
-from infra.topology import Topology
+from trainer.config import TrainConfig, configured
 from trainer.options.optimisation_options import GLOBAL_BATCH
 from trainer.registry import MODELS, RunSize
 
@@ -38,7 +35,7 @@ CLUSTER_START = Estimate(300.0, 420.0, 720.0)
 HADOOP_START = Estimate.about(150.0, 0.6)
 """Total overhead in seconds of the five steps on EMR: polling, YARN's application masters, and one JVM per task.
 Assumed."""
-NODES_START = Estimate(180.0, 300.0, 600.0)
+NODES_START = Estimate(180.0, START_SECONDS, 600.0)
 """Seconds from the request for GPU nodes to the first command on them. Assumed."""
 
 CORE_RATE = Estimate.about(65e6, 0.6)
@@ -47,9 +44,6 @@ Measured on an AMD EPYC (Zen 5, 4.0 GHz): 15.3 CPU-seconds per GB. The range is 
 ONE_CORE_RATE = Estimate.about(1e9, 0.6)
 """Bytes of raw reviews per second in the steps that use only one core: vocabulary and merge. Measured on the core of
 CORE_RATE."""
-FIXED_ROWS = 1.7
-"""Speed-up of preprocessing with the fixed rows of `--preset reference`, compared with whole texts. Measured on the
-core of CORE_RATE."""
 VCPU: Mapping[str, float] = {
     "m4": 0.20, "m5": 0.25, "m6i": 0.30, "m7i": 0.35, "m6g": 0.30, "c6g": 0.30, "r6g": 0.30,
     "m7g": 0.40, "c7g": 0.40, "r7g": 0.40, "m8g": 0.45,
@@ -72,12 +66,17 @@ GBIT = Estimate.about(120e6, 0.6)
 """Usable bytes per second of a network with 1 Gbit/s. Assumed."""
 COPY_RATE = Estimate.about(100e6, 1.0)
 """Bytes per second at which a dataset is copied from S3 to a shared file system or a node. Assumed."""
-WORD_BYTES, ROW_BYTES = 2.0, 400.0
-"""Bytes per word in a dataset (measured: 1.9 to 2.2), and per row of whole texts with 200 words."""
+WORD_BYTES, WORDS = 2.0, 200.0
+"""Bytes per word in a dataset (measured: 1.9 to 2.2), and words of a text of unknown length."""
 
-FASTTEXT_RATE = Estimate.about(22_500.0, 0.6)
-"""Rows, of 200 words each, that fastText's model learns per second on one core. Measured
-(benchmarks/results/fasttext.md). More cores hardly raise the rate."""
+CORE_ROWS: Mapping[str, Estimate] = {"linear": Estimate.about(9_000.0, 0.6), "fasttext": Estimate.about(22_500.0, 0.6)}
+"""Rows of WORDS words that a model learns per second on one core.
+
+Measured: for linear, 60,000 rows of IMDb in 5.6 to 8.2 seconds (benchmarks/results/fasttext-linear.log); for fastText's
+model, benchmarks/results/fasttext.md. More cores hardly raise the rate.
+"""
+GPU_GAIN = Estimate(0.5, 2.0, 10.0)
+"""Rate of these two models on a GPU, relative to the core of CORE_ROWS. Assumed, because it was not measured."""
 REFERENCE: Mapping[str, tuple[str, float]] = {"M60": ("g3.4xlarge", 35_920.0), "K80": ("p2.xlarge", 63_923.0)}
 """GPUs on which the reference system measured its LSTM (benchmarks/results/experiments.md): the instance type, and the
 seconds for REFERENCE_ROWS.
@@ -95,33 +94,21 @@ EFFICIENCY = Estimate(0.9, 0.95, 1.0)
 communication. Measured on one machine (benchmarks/results/distributed.md)."""
 STEP_SECONDS = Estimate.about(0.001, 1.0)
 """Additional seconds per step for work on the CPU. Assumed."""
-GRADIENT_ROWS = 1024
-GRADIENT_BYTES, MAX_GRADIENT_BYTES = 2.8e6, 4.1e6
-"""Bytes of the gradients of the reference system's model: in a step of GRADIENT_ROWS rows, and the maximum in any step.
+GRADIENT_BYTES: Mapping[str, Estimate] = {
+    "linear": Estimate(1e6, 8e6, 64e6),
+    "fasttext": Estimate(4e6, 16e6, 80e6),
+    "lstm": Estimate(1.4e6, 2.8e6, 4.1e6),
+}
+"""Bytes of a model's gradients in a step. Most are gradients of the rows of its table that the step touches.
 
-The maximum is reached if a batch contains every word, because most gradients are those of the word table.
-GRADIENT_BYTES was measured once, on a link of 1 Gbit/s. The number of distinct words in a batch is assumed to grow with
-the square root of the number of rows.
+For the LSTM, measured once on a link of 1 Gbit/s, with 1,024 rows in a step; the maximum is that of a step with every
+word. For the other models assumed; the maximum is the whole table.
 """
 INSIDE_RATE = Estimate.about(8e9, 1.0)
 """Bytes per second between the GPUs of a node over PCIe 3. NVLink is many times faster. Assumed."""
 
-SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
-"""Price of a spot node relative to its on-demand price. Assumed, because AWS publishes no price list for spot; the spot
-price never exceeds the on-demand price."""
-SYSTEM_GIB, KEPT_GB = 100, 2.0
-"""Size of a single machine's volume: GiB for the system, and additional GB per GB of raw reviews. Assumed."""
-
-FASTTEXT, LSTM, HERE = "fasttext", "lstm", "this machine"
-PREPROCESSING = "the rate of a core, measured on another machine"
-
-
-class Node(NamedTuple):
-    instance_type: str
-    gpus: int
-    """Number of GPUs in use. Each GPU has one rank."""
-    efa: bool = False
-    """Whether the node has EFA interfaces. EFA uses all network cards of the node."""
+LSTM, HERE = "lstm", "this machine"
+PREPROCESSING = LEARNING = "the rate of a core, measured on another machine"
 
 
 def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = 100.0) -> float:
@@ -134,45 +121,62 @@ def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = 
 REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
 
 
-def default_batch(rows: int) -> int:
-    """Return the default global batch, in rows, of an LSTM on GPUs for `rows` training rows."""
-    declared = MODELS[LSTM].step_rows
-    assert declared is not None
-    return declared.of(RunSize(rows=rows, on_gpus=True)) or GLOBAL_BATCH
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    rows: int
-    """Training rows per epoch."""
-    epochs: int
-    dataset_bytes: float
-    global_batch: int
-    operations: float = REFERENCE_OPERATIONS
-    """Multiplications and additions per row in a training step."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """Work of a user: to preprocess `raw_bytes` of reviews, and to train on the dataset. Without `raw_bytes`, the
     dataset exists already."""
 
+    model: str
     rows: int
+    """Training rows per epoch."""
     epochs: int
+    global_batch: int
+    dataset_bytes: float
+    words: float = WORDS
+    """Mean number of words per row."""
+    operations: float = REFERENCE_OPERATIONS
+    """Multiplications and additions of an LSTM per row in a training step."""
     raw_bytes: float | None = None
-    known: Training | None = None
-    """The training run, or None if its settings are not known."""
 
-    @property
-    def training(self) -> Training:
-        """The training run: `known`, or a run with default settings on the rows that are in neither the test set nor
-        the validation set."""
-        if self.known is not None:
-            return self.known
-        rows = max(1, round((1 - DEFAULT.test_share) * (1 - VALIDATION_SHARE) * self.rows))
-        return Training(
-            rows=rows, epochs=self.epochs, dataset_bytes=ROW_BYTES * self.rows, global_batch=default_batch(rows)
+
+def planned_work(model: str, rows: int, epochs: int | None, raw_bytes: float | None) -> Work:
+    """Return the work for a dataset of `rows` texts, with the model's default settings. `epochs=None` stands for the
+    model's default."""
+    given = {"model": model, "data": Path("dataset"), "output": Path("output")}
+    config = configured(given if epochs is None else {**given, "epochs": epochs})
+    test = round(DEFAULT.test_share * rows)
+    work = run_work(config, DatasetSize(train=max(1, rows - test), test=test, words=WORDS), ranks=1)
+    return replace(work, operations=REFERENCE_OPERATIONS, raw_bytes=raw_bytes)
+
+
+def run_work(config: TrainConfig, size: DatasetSize, *, ranks: int, embedding: int | None = None) -> Work:
+    """Return the work of a run on a dataset. `embedding` is the dimension of given word vectors.
+
+    Raises ExperimentError if the speed of the configured model is unknown.
+    """
+    if config.model not in GRADIENT_BYTES:
+        raise ExperimentError(f"the speed of --model {config.model} is unknown")
+    rows, words = config.rows_to_learn(max(1, round((1 - VALIDATION_SHARE) * size.train))), size.words
+    declared = MODELS[config.model].step_rows
+    default = declared and declared.of(RunSize(rows=rows, on_gpus=True, optimiser=config.optimiser, words=words))
+    batch = config.requested_batch(ranks) or default or GLOBAL_BATCH
+    operations = REFERENCE_OPERATIONS
+    if config.model == LSTM:
+        operations = lstm_operations(
+            embedding=embedding or config.embedding or 0,
+            hidden=config.hidden,
+            layers=config.layers,
+            words=min(words, config.row_length),
         )
+    return Work(
+        model=config.model,
+        rows=rows,
+        epochs=config.epochs_for(steps_per_epoch(rows, batch)),
+        global_batch=batch,
+        dataset_bytes=WORD_BYTES * words * (size.train + size.test),
+        words=words,
+        operations=operations,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,31 +191,6 @@ class Stage:
 
     def at(self, hourly: Estimate) -> "Stage":
         return replace(self, dollars=self.seconds * hourly / 3600)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """Time and cost of the whole work on a machine or a topology."""
-
-    name: str
-    model: str
-    stages: tuple[Stage, ...]
-    by_use: float = 0.0
-    """Dollars for reads and writes of the shared file system, which AWS charges by use and not by the hour."""
-    unknown: tuple[str, ...] = ()
-    """Charges that have no known price. The dollars exclude them."""
-
-    @property
-    def seconds(self) -> Estimate:
-        """Seconds from the start of the work to the trained model."""
-        return total(stage.seconds for stage in self.stages)
-
-    @property
-    def dollars(self) -> Estimate:
-        return total(stage.dollars for stage in self.stages) + Estimate.exact(self.by_use)
-
-    def content(self) -> dict[str, Any]:
-        return {**asdict(self), "seconds": asdict(self.seconds), "dollars": asdict(self.dollars)}
 
 
 def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estimate, str]:
@@ -233,17 +212,27 @@ def _gpu(instance_type: str) -> Gpu:
     return found
 
 
-def training_stage(nodes: Sequence[Node], work: Training) -> Stage:
-    """Return the stage that trains an LSTM on these nodes. Raises ExperimentError if a node has no GPU."""
+def core_stage(work: Work, alone: float) -> Stage:
+    """Return the stage that trains a model of CORE_ROWS on one core. `alone` is the core's speed while the others are
+    idle, relative to the core of CORE_RATE."""
+    rate = alone * CORE_ROWS[work.model] * (WORDS / work.words)
+    return Stage(name="train", seconds=work.rows * work.epochs / rate, basis=LEARNING)
+
+
+def training_stage(nodes: Sequence[Node], work: Work) -> Stage:
+    """Return the stage that trains on the GPUs of these nodes. Raises ExperimentError if a node has no GPU."""
     kinds = {gpu.name: gpu for gpu in (_gpu(node.instance_type) for node in nodes)}
     gpus = Counter(name for node in nodes for name in [_gpu(node.instance_type).name] * node.gpus)
-    ranks, speeds = gpus.total(), {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
-    learning = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
-    bandwidth = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes)
-    gradients = min(MAX_GRADIENT_BYTES, GRADIENT_BYTES * math.sqrt(work.global_batch / GRADIENT_ROWS))
-    sent = 2 * (ranks - 1) / ranks * gradients / bandwidth
+    if work.model == LSTM:
+        speeds = {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
+    else:
+        guess = GPU_GAIN * CORE_ROWS[work.model] * (WORDS / work.words)
+        speeds = dict.fromkeys(kinds, (guess, f"{work.model} on GPUs not measured: assumed from a core"))
+    learning = work.rows * work.epochs / (total(speeds[name][0] * number for name, number in gpus.items()) * EFFICIENCY)
+    bandwidth, ranks = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes), gpus.total()
+    sent = 2 * (ranks - 1) / ranks * GRADIENT_BYTES[work.model] / bandwidth
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
-    basis = "; ".join(source for _, source in speeds.values())
+    basis = "; ".join(dict.fromkeys(source for _, source in speeds.values()))
     return Stage(name="train", seconds=learning + steps * (STEP_SECONDS + sent), basis=basis)
 
 
@@ -254,7 +243,7 @@ def slowest_gbits(nodes: Sequence[Node]) -> float:
     return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
 
 
-def node_stages(nodes: Sequence[Node], work: Training, *, shared: bool) -> tuple[Stage, Stage, Stage]:
+def node_stages(nodes: Sequence[Node], work: Work, *, shared: bool) -> tuple[Stage, Stage, Stage]:
     """Return the stages of a training run on GPU nodes: start of the nodes, copy of the dataset, and training.
 
     If `shared`, the dataset is first copied to the shared file system. Raises the errors of `training_stage`, and
@@ -273,48 +262,23 @@ def speed(instance_type: str) -> float:
     return VCPU.get(instance_type.partition(".")[0], min(VCPU.values()))
 
 
-def cluster_seconds(
-    primary: str, workers: Sequence[tuple[str, int]], raw_bytes: float, *, fixed_rows: bool = False
-) -> Estimate:
-    """Return the seconds that preprocessing takes on a cluster. `workers` is pairs of instance type and number.
+def cluster_seconds(cluster: PreprocessingSpec, raw_bytes: float) -> Estimate:
+    """Return the seconds that preprocessing takes on a cluster. Without workers, its primary node runs the tasks.
 
     Raises TopologyError for an unknown instance type.
     """
-    work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
+    primary = cluster.primary.instance_type
+    workers = [(group.instance_type, group.count) for _, group in cluster.workers] or [(primary, 1)]
     busy = sum(count * catalog.find(name).vcpu * speed(name) for name, count in workers) * HADOOP_BUSY
     gbits = sum(count * catalog.find(name).network for name, count in workers)
-    sent = SHUFFLED * work / (GBIT * gbits) + MERGED * work / (GBIT * catalog.find(primary).network)
-    return HADOOP_START + work / (busy * CORE_RATE) + work / (speed(primary) * ONE_CORE_RATE) + sent
+    sent = SHUFFLED * raw_bytes / (GBIT * gbits) + MERGED * raw_bytes / (GBIT * catalog.find(primary).network)
+    return HADOOP_START + raw_bytes / (busy * CORE_RATE) + raw_bytes / (speed(primary) * ONE_CORE_RATE) + sent
 
 
-def workers_of(cluster: PreprocessingSpec) -> list[tuple[str, int]]:
-    """Return the instance types and numbers of the nodes that run tasks. Without workers, the primary node runs the
-    tasks."""
-    return [(group.instance_type, group.count) for _, group in cluster.workers] or [(cluster.primary.instance_type, 1)]
-
-
-def machine_seconds(raw_bytes: float, busy: float, alone: float, *, fixed_rows: bool = False) -> Estimate:
+def machine_seconds(raw_bytes: float, busy: float, alone: float) -> Estimate:
     """Return the seconds that preprocessing takes on one machine.
 
     Speeds are relative to the core of CORE_RATE: `busy` is the speed of all cores together, and `alone` the speed of
     one core while the others are idle.
     """
-    work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
-    return work / (busy * CORE_RATE) + work / (alone * ONE_CORE_RATE)
-
-
-def nodes_of(topology: Topology) -> tuple[Node, ...]:
-    """Return a topology's GPU nodes when all node groups are scaled up. Without node groups, return the instances of
-    its SageMaker training job."""
-    if (jobs := topology.managed) and not topology.training:
-        gpu = catalog.find(jobs.ec2_type).gpu
-        return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
-    return tuple(
-        node for group in topology.trainers for node in group_nodes(group.types, group.count, group.gpus, group.efa)
-    )
-
-
-def group_nodes(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[Node]:
-    """Return the nodes of a group, which alternate over `types`. This is assumed, because AWS chooses the types when
-    the nodes start."""
-    return [Node(kind, gpus, efa) for kind in itertools.islice(itertools.cycle(types), count)]
+    return raw_bytes / (busy * CORE_RATE) + raw_bytes / (alone * ONE_CORE_RATE)

@@ -6,14 +6,15 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from experiments.records import read_runs
 from experiments.report.plots import drawn
 from experiments.report.sections import sections
-from experiments.report.subjects import find_subjects
+from experiments.table import group_runs, make_rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """Plot of runs or datasets. A notebook shows the plot if it is the value of a cell."""
+    """Plot of runs. A notebook shows the plot if it is the value of a cell."""
 
     title: str
     section: str
@@ -36,17 +37,18 @@ def plots(*folders: Path | str) -> list[Plot]:
     """Return the plots of `shoal report` for these folders.
 
     Args:
-        folders: Output folders of training runs, of preprocessing (with counts.json) and of experiments.
+        folders: Output folders of training runs, or folders that contain several runs.
 
     Returns:
         The plots, in the same order as in the report.
 
     Raises:
-        ShoalError: A folder contains neither a run nor a dataset, or its run or dataset is unreadable.
+        ShoalError: A folder contains no run, or no run is readable.
     """
+    groups = group_runs(read_runs([Path(each) for each in folders])[0])
     return [
         Plot(title=title, section=section.title, rows=[dict(row) for row in table.rows], svg=svg)
-        for section in sections(find_subjects([Path(each) for each in folders]))
+        for section in sections(groups, make_rows(groups))
         for table in section.tables
         for title, svg in drawn(table)
     ]

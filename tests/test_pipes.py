@@ -13,7 +13,7 @@ from common.errors import DataError, ExperimentError, ShoalError
 from corpus.dataset import open_dataset
 from corpus.reading.storage import open_range
 from corpus.text import load_stopwords
-from experiments.records.runs import read_run
+from experiments.records import read_run
 from infra.topology_error import TopologyError
 
 

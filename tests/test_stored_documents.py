@@ -19,12 +19,7 @@ from corpus.dataset_settings import Settings
 from corpus.stream import progress
 from corpus.stream.stream_settings import StreamSettings, read_settings
 from corpus.text_request import TextProgress
-from experiments.plans import stored
-from experiments.plans.experiment_files import load
-from experiments.records.runs import read_run
-from experiments.records.summaries import read_summary
-from experiments.report.subjects import read_counts
-from experiments.results import read_experiment
+from experiments.records import read_run
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.merge import MergeResult, read_merge_result
 from tests.bootstrap.agent.test_documents import DOCUMENTS as OF_NODES
@@ -33,11 +28,11 @@ from tests.bootstrap.agent.world import STREAM
 from tests.bootstrap.cli.known_model import save
 from tests.bootstrap.training.test_local import FINISHED
 from tests.experiments import made_records as records
-from tests.experiments.report import examples
 from tests.trainer.output.test_checkpoint import state
 from trainer.classification.model_folder import read_model_folder
 from trainer.distributed import failures
 from trainer.output import checkpoint
+from trainer.summaries import read_summary
 
 
 @dataclass(frozen=True)
@@ -106,8 +101,6 @@ RECORD = lines_of(
     records.tested(111.0),
     records.end(111.5),
 )
-KEPT = stored.StoredExperiment(name="losses", experiment=load("losses").experiment, cores=2)
-PREPARING = stored.StoredExperiment(name="preprocessing", experiment=load("preprocessing").experiment, cores=2)
 REPORTED = progress.Status(lines=3, words=9, parts=2, source="/a")
 FAILED = failures.Failure(kind=failures.FailureKind.CAUSE, time=5.0, what="it broke", where="in step 3")
 MERGED = MergeResult(
@@ -129,11 +122,8 @@ def reading(kind: type[JsonDocument]) -> Callable[[str, Path], object]:
 
 with tempfile.TemporaryDirectory() as made:
     save(Path(made))
-    examples.dataset(Path(made) / "counted")
     MODEL = {path.name: path.read_bytes() for path in (Path(made) / "model").iterdir()}
-    COUNTS = (Path(made) / "counted" / "counts.json").read_text()
 LAUNCH = {"began": 1.0, "seconds": 3.0, "nodes": [{"instance_type": "g5.xlarge", "gpus": 2}], "earlier": [{}]}
-TOOK = f"{PREPARING.experiment.arms[0].folder}/1/{stored.PREPROCESSING}"
 DOCUMENTS = {
     **{
         f"a document of nodes, {number}": Stored(each.to_json(), reading(type(each)), DataError, type(each).to_json)
@@ -173,18 +163,6 @@ DOCUMENTS = {
         read_model,
         TrainingError,
     ),
-    "an experiment": Stored(
-        KEPT.model_dump_json(),
-        in_file(stored.NAME, stored.read_stored),
-        ExperimentError,
-        lambda it: it.model_dump_json(),
-    ),
-    "what a preprocessing took": Stored(
-        '{"seconds": 3.0, "bytes": 9, "workers": 2}',
-        in_file(TOOK, read_experiment, **{stored.NAME: PREPARING.model_dump_json()}),
-        ExperimentError,
-    ),
-    "what preprocessing counted": Stored(COUNTS, in_file("counts.json", read_counts), ExperimentError),
     "the chosen vocabulary": Stored(
         json.dumps(asdict(VocabularyChoice(positive_from=3, words=["good"], counts=[2]))),
         in_file("choice.json", lambda at: read_vocabulary_choice(str(at / "choice.json"))),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bootstrap.aws.deployment import Deployment
+from bootstrap.cli.learning.prediction import predict_run
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.places.deployment_run import DeploymentRun
@@ -10,7 +11,7 @@ from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import StreamSource
-from bootstrap.training.train import predict_run, train
+from bootstrap.training.train import train
 from corpus.stream.stream_settings import StreamSettings
 from trainer.config import TrainConfig
 

@@ -81,8 +81,6 @@ class Model:
     """Defaults of this model in a run on an unbounded stream."""
     presets: Mapping[str, Preset] = field(default_factory=dict)
     step_rows: StepRows | None = None
-    has_known_rates: bool = False
-    """True if the catalogue of instance types contains GPU rates for this model."""
 
 
 _REFERENCE = Preset(
@@ -196,7 +194,6 @@ _CLASSIFIERS = {
             "on GPUs a hundredth of the training rows, 256 to 16,384",
             lambda run: run.hundredth(256, 16_384) if run.on_gpus else None,
         ),
-        has_known_rates=True,
     ),
     "fasttext": Model(
         about="the mean of the embeddings of a text's words and n-grams",

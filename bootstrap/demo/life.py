@@ -32,14 +32,14 @@ from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.train import train
 from common.display import plural
 from common.errors import ShoalError
-from common.files import indented_json
 from common.private_folders import temporary_folder
 from corpus.dataset_settings import DEFAULT
-from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
-from experiments.report.writing import report
+from experiments.records import read_runs
+from experiments.report.page import make_page
+from experiments.table import group_runs, make_rows, warnings
 from infra import cost, topology
 from infra.policies import BOUNDARY, POLICIES, USER
 from trainer.config import TrainConfig
@@ -51,9 +51,9 @@ TOPOLOGY = "demo"
 _TEXTS = 12_000
 _GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 10, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12}
-_MODEL, _MARK, _DATA, _REVIEWS = "model", ".demo", "data", "generated-reviews.json"
+_MODEL, _MARK, _REVIEWS = "model", ".demo", "generated-reviews.json"
 """Names in the output folder: the run's folder, which each demo replaces; the file that marks a folder as created by a
-demo; the folder of the dataset's counts; and the file of generated reviews."""
+demo; and the file of generated reviews."""
 SLOWED = {1: 2.0}
 """Slowdown factor by rank. The second node emulates an older GPU, which the balancer must detect."""
 _MARGIN = 0.05
@@ -73,8 +73,6 @@ class DemoResult:
     asked: dict[str, int] = field(default_factory=dict)
     """Number of requests by user or role, all of them allowed."""
     counts: dict[str, Any] = field(default_factory=dict)
-    digest: str = ""
-    """Digest of the dataset."""
     summary: dict[str, Any] = field(default_factory=dict)
     predictions: list[tuple[str, str, float]] = field(default_factory=list)
     dollars_an_hour: float = 0.0
@@ -188,7 +186,7 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
             max_malformed=DEFAULT_MAX_MALFORMED,
             bars=bars,
         )
-        result.counts, result.digest = merged.counts, merged.digest
+        result.counts = merged.counts
         if written:
             _check_counts(written, merged.counts)
     learning = _GENERATED_LEARNING if written else _LEARNING
@@ -216,10 +214,10 @@ def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[st
         ]
     with announce("shoal report"):
         result.report = output / "report.html"
-        data = output / _DATA / result.digest
-        data.mkdir(parents=True, exist_ok=True)
-        write_whole(data / COUNTS_NAME, indented_json(result.counts))
-        write_whole(result.report, report([output / _MODEL, data], now=time.time()).page.encode())
+        runs, _ = read_runs([output / _MODEL])
+        groups = group_runs(runs)
+        page = make_page(groups, make_rows(groups), warnings(runs), now=time.time())
+        write_whole(result.report, page.encode())
 
 
 @contextmanager

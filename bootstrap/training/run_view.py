@@ -11,8 +11,8 @@ from typing import Any
 
 from bootstrap.agent.store import Store
 from bootstrap.progress import Bars
+from common.json_values import finite_numbers
 from corpus.stream.progress import Status
-from experiments.records.runs import numbers
 from trainer.options.embedding_options import ENDLESS
 from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Waiting, parse_line
 
@@ -178,6 +178,6 @@ class RecordView:
 
 def _measured(validation: Mapping[str, Any]) -> dict[str, str]:
     """Return the text of each validation measure that the progress bar shows, by name."""
-    validation = numbers(validation)
+    validation = finite_numbers(validation)
     shown = {"balanced_accuracy": "{:.1%}", "similarity": "{:.3f}"}
     return {name.replace("_", " "): how.format(validation[name]) for name, how in shown.items() if validation.get(name)}

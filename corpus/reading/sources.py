@@ -3,9 +3,7 @@
 An option applies to all files. Settings without an option are detected for each file.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import NamedTuple
 
 from common.errors import require_rules
@@ -219,9 +217,3 @@ class Range(NamedTuple):
 def plain_size(name: str, size: int) -> int:
     """Return the approximate decompressed size of a file, in bytes."""
     return size * EXPANSION.get(compression(name) or "", 1)
-
-
-def digest_of_files(files: Sequence[InputFile]) -> str:
-    """Return a hash of the addresses, sizes and identities of files, to identify input that is not a dataset."""
-    named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in files)
-    return blake2b(named.encode(), digest_size=16).hexdigest()

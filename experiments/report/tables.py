@@ -7,10 +7,10 @@ can use all fields.
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from common.display import printable
 
@@ -20,7 +20,7 @@ MEASURES = "measures"
 """Key of the column with the measures of a row, by name. Each measure becomes a separate column."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Column:
     key: str
     """Name of the field in the rows, with letters and `_`."""
@@ -33,26 +33,16 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """Plot of a table's rows. `x`, `y` and other fields that refer to a column contain its key."""
+    """Plot of a table's rows as lines, one for each value of `by`. All fields but the title are keys of columns."""
 
     title: str
-    kind: Literal["lines", "bars", "points"]
-    x: str | tuple[str, ...]
-    """Column of the x axis. For bars, the column of their lengths; several columns give adjacent bars."""
+    x: str
     y: str
-    by: str = ""
-    """For lines and points, the column of names that different colours distinguish."""
+    by: str
     style: str = ""
-    """For lines, the column of two names that are drawn differently. The line of the second name is broad and pale."""
-    ends: tuple[str, str] | None = None
-    """For bars, the two columns with the ends of a range, which is drawn as a line."""
-    ideal: str = ""
-    """For points, the column with the y values of a dashed line. Only rows that have this field are drawn, and both
-    axes are logarithmic."""
+    """Column of two names that are drawn differently. The line of the second name is broad and pale."""
     each: str = ""
     """Column of names. Each name gets a separate plot."""
-    several: str = ""
-    """Column that must have several distinct values. Otherwise the plot is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +55,13 @@ class Table:
     plots: Sequence[Plot] = ()
     text: str = ""
     """Explanation above the table."""
-    is_folded: bool = False
-    """Whether the table is folded until the reader opens it."""
     is_list: bool = False
     """Whether the table is a narrow list of one row's fields, which needs only one column of the page."""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the table is folded until the reader opens it, because its plots show the rows."""
+        return bool(self.plots)
 
     def values(self, key: str) -> list[Any]:
         """Return the distinct values of a column, in the order of the rows, without unknown values."""
@@ -95,49 +88,34 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableSpec:
-    """Definition of a table in a section: its columns, plots, and the function that returns its rows."""
-
-    key: str
-    title: str
-    rows: Callable[[Any], Iterable[Row]]
-    """Function that returns the table's rows, from the content of the section."""
-    columns: Sequence[Column]
-    plots: Sequence[Plot] = ()
-    text: str = ""
-    is_folded: bool = False
-    upright: bool = False
-    """Whether a table with a single row is shown vertically, one column per line."""
-    labels: int = 1
-    """Number of leading columns that identify a row. A table with no other columns is left out."""
-
-    def build(self, content: Any) -> Table | None:
-        """Return the table without empty columns and plots, or None if no data remains."""
-        rows = [dict(row) for row in self.rows(content)]
-        if not rows:
-            return None
-        columns = [_in_unit(column, rows) for each in self.columns for column in _spread(each, rows)]
-        columns = [each for each in columns if any(row.get(each.key) not in (None, "") for row in rows)]
-        labels = {each.key for each in self.columns[: self.labels]}
-        if all(each.key in labels for each in columns):
-            return None
-        table = Table(
-            key=self.key, title=self.title, columns=columns, rows=rows, text=self.text, is_folded=self.is_folded
-        )
-        if self.upright and len(rows) == 1:
-            return _upright(table)
-        plots = [plot for plot in self.plots if _has_data(plot, table)]
-        return replace(table, plots=plots, is_folded=self.is_folded or bool(plots))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Section:
-    """Section of the page: a title, and tables."""
+    """Section of the page."""
 
     key: str
     title: str
     tables: Sequence[Table]
     text: str = ""
+
+
+def filled_table(rows: Iterable[Row], columns: Sequence[Column], *, labels: int = 1, **about: Any) -> list[Table]:
+    """Return a table without empty columns and plots, in a list. Return an empty list if no data remains.
+
+    The first columns, of number `labels`, identify a row. A table with no other columns has no data. `about` contains
+    the other fields of Table.
+    """
+    found = [dict(row) for row in rows]
+    made = [_in_unit(column, found) for each in columns for column in _spread(each, found)]
+    made = [each for each in made if any(row.get(each.key) not in (None, "") for row in found)]
+    if {each.key for each in made} <= {each.key for each in columns[:labels]}:
+        return []
+    table = Table(columns=made, rows=found, **about)
+    return [replace(table, plots=[plot for plot in table.plots if _has_data(plot, table)])]
+
+
+def upright(table: Table) -> Table:
+    """Return a table with a single row as a list, with one column of the table per line."""
+    pairs = [{"what": column.head, "value": cell} for column, cell in zip(table.columns, table.cells()[0], strict=True)]
+    return replace(table, columns=[Column("what", "what"), Column("value", "value")], rows=pairs, is_list=True)
 
 
 def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
@@ -150,10 +128,7 @@ def _spread(column: Column, rows: Sequence[dict[str, Any]]) -> list[Column]:
     names = list(dict.fromkeys(name for row in rows for name in row.get(MEASURES) or ()))
     for row in rows:
         row |= {f"measure_{place}": (row.get(MEASURES) or {}).get(name) for place, name in enumerate(names)}
-    return [
-        Column(key=f"measure_{place}", head=f"{column.head}{name}", form=column.form)
-        for place, name in enumerate(names)
-    ]
+    return [replace(column, key=f"measure_{place}", head=f"{column.head}{name}") for place, name in enumerate(names)]
 
 
 def _in_unit(column: Column, rows: Sequence[dict[str, Any]]) -> Column:
@@ -169,22 +144,11 @@ def _in_unit(column: Column, rows: Sequence[dict[str, Any]]) -> Column:
     return replace(column, head=f"{column.head}, {unit}")
 
 
-def _upright(table: Table) -> Table:
-    pairs = [{"what": column.head, "value": cell} for column, cell in zip(table.columns, table.cells()[0], strict=True)]
-    columns = [Column(key="what", head="what"), Column(key="value", head="value")]
-    return replace(table, columns=columns, rows=pairs, is_list=True)
-
-
 def _has_data(plot: Plot, table: Table) -> bool:
-    fields = (*([plot.x] if isinstance(plot.x, str) else plot.x), plot.y, *([plot.ideal] if plot.ideal else ()))
-    if not all(table.values(field) for field in fields):
-        return False
-    if plot.kind == "lines":  # a line needs two points
-        known = [row for row in table.rows if all(row.get(field) is not None for field in fields)]
-        points = Counter(tuple(row.get(key) for key in (plot.each, plot.by, plot.style, "run")) for row in known)
-        if max(points.values()) < 2:
-            return False
-    return not plot.several or len(table.values(plot.several)) > 1
+    """Return whether a plot has a line, which needs two points."""
+    known = [row for row in table.rows if row.get(plot.x) is not None and row.get(plot.y) is not None]
+    points = Counter(tuple(row.get(key) for key in (plot.each, plot.by, plot.style, "run")) for row in known)
+    return max(points.values(), default=0) > 1
 
 
 def shortened(text: str, most: int) -> str:

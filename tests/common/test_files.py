@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from common.files import DOCUMENT_BYTES, files_below, lock, read_regular, read_tail, whole_file, write_whole
-from experiments.records.launches import write_launch
 from trainer.output.run_files import read_json
 
 
@@ -69,10 +68,6 @@ def test_concurrent_writers_of_one_file_do_not_interfere(tmp_path) -> None:
         one.write_text("whole")
         other.write_text("whole, too")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
-
-
-def test_an_unwritable_launch_record_is_ignored(tmp_path) -> None:
-    write_launch(tmp_path / "gone", continues=False, seconds=1.0)
 
 
 @pytest.mark.parametrize("is_folder", [False, True])

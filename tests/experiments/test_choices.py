@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,11 @@ import pytest
 from bootstrap.aws.cdk import TOPOLOGIES
 from common.errors import ExperimentError
 from experiments.choices import machines, predict
-from experiments.forecast import FASTTEXT, HERE, LSTM, ROW_BYTES, Work
+from experiments.forecast import HERE, Work, planned_work
 from infra import catalog, cost, topology
 
-WORK = Work(rows=21_300_000, epochs=10, raw_bytes=92.45e9)
+WORK = planned_work("lstm", 21_300_000, 10, 92.45e9)
+LINEAR = planned_work("linear", 21_300_000, None, 92.45e9)
 TRAINING = replace(WORK, raw_bytes=None)
 
 
@@ -70,9 +71,9 @@ def test_spot_nodes_have_a_wide_range_of_dollars() -> None:
 def test_a_share_costs_one_write_and_a_read_for_each_node() -> None:
     chosen = of("demo")
     prices = catalog.prices(chosen.region).other
-    found = predict(chosen, Work(rows=10 << 30, epochs=1))
+    found = predict(chosen, replace(TRAINING, dataset_bytes=float(10 << 30)))
     gib = prices.efs_write_gib + chosen.gpu_nodes * prices.efs_read_gib
-    assert found.by_use == pytest.approx(10 * ROW_BYTES * gib)
+    assert found.by_use == pytest.approx(10 * gib)
     assert found.dollars.middle == pytest.approx(sum(stage.dollars.middle for stage in found.stages) + found.by_use)
 
 
@@ -88,24 +89,26 @@ def test_a_training_job_is_predicted_as_a_node_with_the_price_of_the_job() -> No
     assert job.dollars.high == pytest.approx(job.seconds.high * 1.408 / 3600)
 
 
-def test_the_cheapest_machine_of_each_model_and_those_a_quarter_faster_are_listed() -> None:
-    here, *rented = machines(WORK, "us-east-1")
-    assert (here.name, here.model, here.dollars.high) == (HERE, FASTTEXT, 0.0)
-    assert {each.model for each in rented} == {FASTTEXT, LSTM}
-    for _, group in groupby(rented, key=lambda each: each.model):
-        for one, other in pairwise(group):
-            assert one.dollars.middle <= other.dollars.middle
-            assert other.seconds.middle < 0.75 * one.seconds.middle
+@pytest.mark.parametrize("work", [LINEAR, WORK], ids=["linear", "lstm"])
+def test_the_cheapest_machine_and_those_a_quarter_faster_are_listed(work: Work) -> None:
+    found = machines(work, "us-east-1")
+    rented = [each for each in found if each.name != HERE]
+    assert rented
+    assert [each.dollars.high for each in found if each.name == HERE] == ([] if work is WORK else [0.0])
+    for one, other in pairwise(rented):
+        assert one.dollars.middle <= other.dollars.middle
+        assert other.seconds.middle < 0.75 * one.seconds.middle
     assert not any(catalog.find(each.name).retired for each in rented)
-    assert all((each.model == LSTM) == bool(catalog.find(each.name).gpu) for each in rented)
-    assert [each.name for each in machines(WORK, "eu-nowhere-1")] == [HERE]
+    assert all((work is WORK) == bool(catalog.find(each.name).gpu) for each in rented)
+    assert [each.name for each in machines(work, "eu-nowhere-1")] == ([] if work is WORK else [HERE])
 
 
 def test_the_documented_times_and_dollars_are_those_of_the_model() -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text()
-    written = re.findall(r"^\| [^|`]*`([\w.-]+)` \| (?:fastText|LSTM) \| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE)
+    written = re.findall(r"^\| [^|`]*`([\w.-]+)` \| (linear|LSTM) \| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE)
     assert len(written) == 6
-    alone = {each.name: each for each in machines(WORK, "us-east-1")}
-    for name, dollars, time in written:
-        found = alone.get(name) or predict(of(name), WORK)
+    for name, model, dollars, time in written:
+        work = WORK if model == "LSTM" else LINEAR
+        alone = {each.name: each for each in machines(work, "us-east-1")}
+        found = alone.get(name) or predict(of(name), work)
         assert (found.dollars.dollars(), found.seconds.time()) == (f"${dollars}", time)

@@ -17,10 +17,12 @@ from bootstrap.cli.target import check_name
 from common.display import join_lines
 from common.errors import ExperimentError, UsageError
 from infra.topology_error import TopologyError
+from trainer.registry import CLASSIFIERS
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.plan import DeploymentPlan
-    from experiments.forecast import Prediction, Work
+    from experiments.choices import Prediction
+    from experiments.forecast import Work
 
 _WORK = "Work to predict"
 _REGION = "us-east-1"
@@ -56,7 +58,7 @@ def _read_size(text: str) -> float:
 Examples:
   shoal plan starter --hours 3
   shoal plan mixed-g5-g4dn --rows 21300000 --raw-bytes 92.45GB --epochs 10
-  shoal plan --all --rows 21300000 --raw-bytes 92.45GB --epochs 10
+  shoal plan --all --rows 21300000 --raw-bytes 92.45GB --model lstm
 
 The exit status is 1 if `shoal deploy` would refuse a topology.
 """,
@@ -95,9 +97,14 @@ The exit status is 1 if `shoal deploy` would refuse a topology.
     "--epochs",
     group=_WORK,
     type=click.IntRange(min=1),
-    default=10,
     metavar="E",
-    help="passes over the training rows (default: 10)",
+    help="passes over the training rows (default: the model's)",
+)
+@option(
+    "--model",
+    group=_WORK,
+    type=click.Choice(CLASSIFIERS),
+    help="model to train (default: linear)",
 )
 @option("--all", "every", group=_WORK, is_flag=True, help="compare single machines and all topologies")
 def run(
@@ -148,18 +155,24 @@ def run(
 
 
 def _read_work(
-    topologies: Sequence[str], *, rows: int | None, raw_bytes: float | None, epochs: int, every: bool
+    topologies: Sequence[str],
+    *,
+    rows: int | None,
+    raw_bytes: float | None,
+    epochs: int | None,
+    model: str | None,
+    every: bool,
 ) -> "Work | None":
     """Return the work to predict, or None. Raises UsageError for contradictory options."""
-    if rows is None and (every or raw_bytes is not None):
-        raise UsageError("--all and --raw-bytes require --rows, the number of distinct texts")
+    if rows is None and (every or raw_bytes is not None or epochs is not None or model is not None):
+        raise UsageError("--all, --raw-bytes, --epochs and --model require --rows, the number of distinct texts")
     if every if topologies else rows is not None and not every:
         raise UsageError("--rows requires either topologies, or --all and no topology")
     if rows is None:
         return None
-    from experiments.forecast import Work
+    from experiments.forecast import planned_work
 
-    return Work(rows=rows, epochs=epochs, raw_bytes=raw_bytes)
+    return planned_work(model or "linear", rows, epochs, raw_bytes)
 
 
 def _prediction(prediction: "Prediction") -> list[Part]:
@@ -178,7 +191,7 @@ def _prediction(prediction: "Prediction") -> list[Part]:
     )
     return [
         table(rows, ("stage", "time", "cost", "based on"), right=(1, 2), ruled=True),
-        f"Ranges show the expected spread, for an LSTM like that of the reference system.{without}",
+        f"Ranges show the expected spread, for the model {prediction.model}.{without}",
     ]
 
 
@@ -216,8 +229,8 @@ def _list_choices(work: "Work") -> Result:
     ]
     text = [
         table(rows, ("machine or topology", "model", "cost", "time", ""), right=(2, 3), ruled=True),
-        f"Single machines come first: this machine, then EC2 instances in {_REGION}. These are the cheapest "
-        f"instance, and each more expensive instance that is a quarter faster than the one before.\n"
+        f"Single machines come first: this machine (not for an LSTM), then EC2 instances in {_REGION}. These are the "
+        f"cheapest instance, and each more expensive instance that is a quarter faster than the one before.\n"
         "No run on AWS has confirmed these predictions; `shoal plan NAME` with the same options shows their basis.",
     ]
     return Result({"machines": listed(alone), "topologies": listed(clusters)}, text)

@@ -1,6 +1,14 @@
-"""`shoal experiment run`: executes all runs of an experiment, alternating between arms, and shows the results."""
+"""`shoal experiment`: executes the runs of an experiment, alternating between its arms, and shows their table.
+
+Each run is a plain `shoal train` or `shoal embed` in a child process, so a run of an experiment is like any other run.
+A child has a process group of its own, because a second Ctrl-C would abort its checkpoint: the signals of the terminal
+reach only this command, which passes each of them on once.
+"""
 
 import shlex
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -8,315 +16,207 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import command, group, option
-from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import Part, Result, Table, say, table
+from bootstrap.cli.command import Command, command, option, typed_options
+from bootstrap.cli.config_options import given_words
+from bootstrap.cli.learning import embed, train
+from bootstrap.cli.learning.report import report_result
+from bootstrap.cli.learning.training_run import config_of
+from bootstrap.cli.output import Result, Rows, Table, say
 from bootstrap.cli.output_folder import sole_writer
-from bootstrap.cli.target import check_name, connect_account
-from bootstrap.interrupt import status_of
-from bootstrap.progress import Bars
+from bootstrap.interrupt import Interrupt, mark_handled, status_of
 from common.display import join_lines, plural
-from common.errors import ExperimentError, ShoalError, UsageError
+from common.errors import DataError, ExperimentError, UsageError
+from common.options import flag
+from common.starter import ending_with_this_process
+from infra.topology_error import TopologyError
+from trainer.config import TrainConfig, default_model
+from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD, finished_summary, was_stopped
 
 if TYPE_CHECKING:
-    from bootstrap.experiments.places import Deployments
-    from bootstrap.experiments.running import RunMaker, RunningPlan
-    from experiments.plans.experiment_files import ExperimentFile
-    from experiments.plans.parts import PlannedRun
-    from experiments.plans.prices import RunPrice
-    from experiments.results import ArmResult, ExperimentResult
+    from experiments.estimate import Estimate
+    from experiments.matrix import PlannedRun
 
-_WHERE, _DATA = "Where", "Data"
-_READ = {
-    "preprocessing": "preprocessing; give --input FILE... with raw reviews",
-    "words": "word embeddings; give --input FILE... with text",
-}
-"""For each kind of experiment that requires --input: what it compares, and which option to give."""
-
-
-@group(
-    help="Run experiments: repeat training or preprocessing with different settings, and compare the results.",
-    epilog="Example: shoal experiment run strong-scaling --local --data results/data/dataset.h5",
-)
-def run() -> None:
-    """Group of the commands about experiments."""
+_SOURCES = ("data", "input", "positive_input", "negative_input")
+_DATA = "Data"
 
 
 @command(
-    name="run",
-    short_help="execute all runs of an experiment",
-    help="Execute all runs of an experiment, alternating between its arms. Each run has its own folder. To "
-    "continue after a stop, run the same command again; it does not repeat finished runs. Ctrl-C stops with a "
-    "checkpoint and exit status 130. --dry-run shows the expected time and cost of the runs. Without --local "
-    "and --deployment, --dry-run uses the prices of the arms' topologies.",
+    help="Execute the runs of an experiment: each arm several times with different seeds, alternating between the "
+    "arms. Each run is a `shoal train` or `shoal embed`, and has its own folder, DIR/ARM/REPEAT. To continue after a "
+    "stop, run the same command again; it keeps finished runs. Ctrl-C stops with a checkpoint and exit status 130. At "
+    "the end, the command prints the table of `shoal report`. OPTIONS after -- are added to each command.",
     epilog="""\
 \b
 Examples:
-  shoal experiment run strong-scaling --local --data results/data/dataset.h5
-  shoal experiment run mixed-gpus --dry-run --data results/data/dataset.h5
-  shoal experiment run my-own.yaml --deployment one two --max-price 30
-  shoal experiment run preprocessing --local --input reviews/*.json.gz
-  shoal experiment run embeddings-50 --local --input books.txt.gz \\
-      --similarity EN-WS-353-ALL.txt
+  shoal experiment models --input reviews.csv --output results/models
+  shoal experiment mine.yaml --output results/mine --dry-run
+  shoal experiment mine.yaml --output results/mine -- --max-dollars 5
 """,
 )
 @click.argument("file", metavar="NAME_OR_FILE", help="one of Shoal's experiments by name, or your own YAML file")
-@option("--local", is_flag=True, group=_WHERE, help="run on this machine")
-@option(
-    "--deployment",
-    "deployments",
-    several=True,
-    group=_WHERE,
-    metavar="NAME",
-    help="run on these deployments; each arm uses the deployment of its topology",
-)
-@option(
-    "--region",
-    metavar="REGION",
-    group=_WHERE,
-    help="AWS region of the deployments (default: the region of your AWS configuration)",
-)
+@click.argument("options", nargs=-1, metavar="[-- OPTIONS]", help="further options of each command")
+@option("--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="folder for the runs")
 @option(
     "--data",
     type=click.Path(),
-    metavar="DATASET",
     group=_DATA,
-    help="for training: a dataset made by `shoal preprocess`, which is a file or, with --deployment, can be "
-    "s3://... (default with --deployment: the deployment's newest dataset)",
+    metavar="DATASET",
+    help="dataset made by `shoal preprocess` (default: data of the file)",
 )
 @option(
     "--input",
     "inputs",
     several=True,
     type=click.Path(),
+    group=_DATA,
     metavar="FILE_OR_S3",
-    group=_DATA,
-    help="for preprocessing: raw reviews; for word embeddings: text",
-)
-@option(
-    "--similarity",
-    several=True,
-    type=click.Path(),
-    metavar="FILE",
-    group=_DATA,
-    help="for word embeddings: files of word pairs with human similarity scores, to evaluate on",
-)
-@option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="folder for the runs (default: results/experiments/NAME)",
+    help="texts to learn from (default: input of the file)",
 )
 @option("--arms", several=True, metavar="ARM", help="names of the arms to run (default: all)")
-@option(
-    "--max-price",
-    type=click.FloatRange(min=0),
-    metavar="DOLLARS",
-    help="start no run if the expected cost of all runs together exceeds DOLLARS (default: max_price in the "
-    "experiment's file)",
-)
-@option("--dry-run", is_flag=True, help="show the planned runs with their expected time and cost; start no run")
-def run_file(file: str, arms: tuple[str, ...], dry_run: bool, **asked: Any) -> Result:
-    from bootstrap.experiments.running import plan_runs
-    from experiments.plans.experiment_files import load
-    from experiments.plans.prices import require_price
-    from experiments.results import read_experiment
+@option("--local", is_flag=True, help="run only the arms of this machine")
+@option("--dry-run", is_flag=True, help="print the commands, and the predicted time and cost; start no run")
+def run(*, file: str, options: tuple[str, ...], output: Path, dry_run: bool, **asked: Any) -> Result:
+    from experiments.matrix import plan_runs, read_experiment
 
-    experiment_file = load(file)
-    _require_options(experiment_file, asked, dry_run=dry_run)
-    require_s3(asked["data"], *asked["inputs"], *asked["similarity"])
-    output = asked["output"] or Path("results/experiments") / experiment_file.name
-    plan = plan_runs(experiment_file, _maker(experiment_file, asked, output), output=output, names=arms)
-    prices = plan.prices()
-    limit = asked["max_price"] if asked["max_price"] is not None else experiment_file.experiment.max_price
-    try:
-        require_price([price for _, price in prices], None if asked["local"] else limit)
-    except ExperimentError as error:
-        if not dry_run:
-            raise
-        return replace(planned_result(plan, prices), failures=[str(error)], status=1)
+    experiment = read_experiment(file)
+    names = list(asked["arms"])
+    if asked["local"]:
+        names = [arm.name for arm in experiment.arms if not arm.deployment and (not names or arm.name in names)]
+        if not names:
+            raise UsageError(f"--local leaves no arm of {file}, because its arms run on deployments")
+    given = ["--data", asked["data"]] if asked["data"] else []
+    given += ["--input", *asked["inputs"]] if asked["inputs"] else []
+    runs = plan_runs(experiment, output, names=names, given=[*given, *options])
+    checked = [_check(run, {**experiment.settings, **run.arm.settings}, file) for run in runs]
     if dry_run:
-        return planned_result(plan, prices)
-    stopped_by = _run(plan)
-    return replace(found_result(read_experiment(output)), status=status_of(stopped_by) if stopped_by else 0)
+        return _planned(runs, checked)
+    with sole_writer(output):
+        status = _execute([run for run in runs if finished_summary(run.folder) is None], len(runs))
+    recorded = [arm for arm in experiment.arms if any((output / arm.folder).glob(f"*/{RECORD}"))]
+    if not recorded:
+        return Result({"runs": [], "warnings": []}, ["No run has written a record."], status)
+    done = [arm.name for arm in recorded if any(map(finished_summary, (output / arm.folder).iterdir()))]
+    base = next((name for name in experiment.baseline if name in done), None)
+    folders = {arm.name: output / arm.folder for arm in recorded}
+    found = report_result([*folders.values()], baseline=folders[base] if base else None)
+    page = ["shoal", "report", str(output), *(["--baseline", str(folders[base])] if base else [])]
+    advice = f"A page: {shlex.join([*page, '--output', 'report.html'])}"
+    return replace(found, parts=[experiment.about, *found.parts, advice], status=status)
 
 
-run.add_command(run_file)
+def _check(run: "PlannedRun", settings: Mapping[str, Any], file: str) -> TrainConfig:
+    """Return the configuration of a run, from its parsed command.
 
+    Raises UsageError for an invalid option, and ExperimentError if the run's folder contains a run with other options.
+    """
+    from bootstrap.training.train import repeating_options, stored_options  # this import loads boto3
 
-def _run(plan: "RunningPlan") -> str | None:
-    """Execute the runs; return the signal that stopped them, or None. After a stop, print how to continue."""
-    from bootstrap.experiments.running import run_experiment
-
+    verb, *words = run.words
+    parser: Command = {"train": train, "embed": embed}[verb].run
+    arm = f"{file}, arm '{run.arm.name}'"
     try:
-        with (
-            sole_writer(plan.output),
-            Bars(unit="B" if plan.file.experiment.kind == "preprocessing" else "row") as bars,
-        ):
-            stopped_by = run_experiment(plan, bars)
-    except KeyboardInterrupt:
-        say("to continue, run the same command again")
-        raise
-    if stopped_by:
-        say("stopped with a checkpoint; to continue, run the same command again")
-    return stopped_by
-
-
-def _require_options(experiment_file: "ExperimentFile", asked: dict[str, Any], *, dry_run: bool) -> None:
-    """Raise UsageError for contradictory options."""
-    local, deployments = asked["local"], asked["deployments"]
-    if (local and deployments) or not (local or deployments or dry_run):
-        raise UsageError("choose where to run: shoal experiment run with either --local or --deployment NAME...")
-    if asked["region"] is not None and not deployments:
-        raise UsageError("--region requires --deployment")
-    kind = experiment_file.experiment.kind
-    if kind in _READ:
-        if asked["data"] is not None or not asked["inputs"]:
-            raise UsageError(f"'{experiment_file.name}' compares {_READ[kind]}, instead of --data")
-    elif asked["inputs"] or (asked["data"] is None and not deployments):
-        raise UsageError(
-            f"'{experiment_file.name}' compares training runs; give --data with a dataset made by `shoal preprocess`, "
-            f"instead of --input"
+        ctx = parser.make_context(f"shoal {verb}", words)
+        switches = {each.name for each in parser.params if isinstance(each, click.Option) and each.is_flag}
+        for name, value in settings.items():
+            if isinstance(value, bool) and name.replace("-", "_") not in switches:
+                raise UsageError(f"{name} is a word that YAML reads as {str(value).lower()}; write it in quotes")
+        typed = typed_options(ctx)
+        if not run.arm.deployment and not any(typed.get(name) for name in _SOURCES):
+            raise UsageError("it has no data; give --data with a dataset, or --input with texts")
+        default = default_model(typed) if verb == "train" else {"model": "skipgram"} if "preset" not in typed else {}
+        config = config_of(ctx, default, endless=bool(typed.get("follow")))
+    except click.UsageError as error:
+        raise UsageError(f"{arm}: {error.format_message().rstrip('.')}") from None
+    except UsageError as error:
+        raise UsageError(f"{arm}: {error}") from None
+    before, now = stored_options(run.folder), repeating_options(config, given_words(ctx))
+    differing = [name for name in {**before, **now} if list(before.get(name, [None])) != list(now.get(name, [None]))]
+    if before and differing:
+        raise ExperimentError(
+            f"{run.folder} contains a run with another {flag(differing[0])}; choose another --output, or remove that "
+            "folder"
         )
-    if kind != "words" and asked["similarity"]:
-        raise UsageError(
-            f"--similarity requires an experiment on word embeddings, which '{experiment_file.name}' is not"
-        )
+    return config
 
 
-def _maker(experiment_file: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
-    """Return the object that executes runs of the experiment's kind."""
-    from bootstrap.experiments import preprocessings, trainings
-    from bootstrap.experiments.places import LocalMachine
-    from bootstrap.training.sources.dataset import DatasetSource
+def _execute(runs: Sequence["PlannedRun"], number: int) -> int:
+    """Execute the unfinished runs, of `number` runs; return 0, or the exit status of a run that was stopped.
 
-    inputs = asked["inputs"]
-    where = LocalMachine() if asked["local"] else _deployments(experiment_file, asked)
-    if experiment_file.experiment.kind == "preprocessing":
-        return preprocessings.Preprocessings(where, inputs, output)
-    if experiment_file.experiment.kind == "words":
-        source = trainings.text_of(experiment_file.experiment, inputs, output)
-        return trainings.Trainings(experiment_file.experiment, where, source, similarity=asked["similarity"])
-    return trainings.Trainings(experiment_file.experiment, where, DatasetSource(asked["data"]))
-
-
-def _deployments(experiment_file: "ExperimentFile", asked: dict[str, Any]) -> "Deployments":
-    """Return the named deployments. Without names, return the arms' topologies, which suffice to price a dry run."""
-    from bootstrap.aws import cdk
-    from bootstrap.aws.deployment import Deployment, find_deployment
-    from bootstrap.experiments.places import Deployments
-    from infra import topology
-    from infra.topology import Topology
-
-    names: Sequence[str] = asked["deployments"]
-    wanted = {topology.name_of(arm.topology): arm.topology for arm in experiment_file.experiment.arms if arm.topology}
-    if not names:
-        return Deployments({name: (topology.load(given, cdk.TOPOLOGIES), None) for name, given in wanted.items()})
-    account = connect_account(asked["region"])
-    by_topology: dict[str, tuple[Topology, Deployment | None]] = {}
-    for name in names:
-        deployment = find_deployment(check_name(name), account)
-        made_from = deployment.topology
-        if made_from not in wanted:
-            raise ShoalError(
-                f"the deployment '{name}' has the topology {made_from}, which no arm of '{experiment_file.name}' uses"
+    Raises ExperimentError if a run fails. If the user repeats the command, it continues with the failed run.
+    """
+    done = number - len(runs)
+    if done:
+        say(f"{done} of {plural(number, 'run')} already finished")
+    for place, run in enumerate(runs, done + 1):
+        say(f"run {place} of {number}: {run.label}")
+        has_checkpoint = any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
+        resumes = was_stopped(run.folder) or (has_checkpoint and not run.arm.deployment)
+        status = _finish([*run.words, *(["--resume"] if resumes else [])])
+        if status in (status_of("SIGINT"), status_of("SIGTERM")):
+            say("stopped; to continue, run the same command again")
+            return status
+        if status:
+            raise ExperimentError(
+                f"{run.label}, failed with exit status {status}; its message is above. To continue with this run, run "
+                "the same command again"
             )
-        if made_from in by_topology:
-            raise ShoalError(f"two of the deployments have the topology {made_from}; give only one of them")
-        by_topology[made_from] = (topology.load(wanted[made_from], cdk.TOPOLOGIES), deployment)
-    return Deployments(by_topology)
+    return 0
 
 
-def _estimate(name: str, run: Mapping[str, Any]) -> str:
-    from experiments.estimate import Estimate
+def _finish(words: Sequence[str]) -> int:
+    """Run a command in a child process; return its exit status. Pass signals that end this process to the child."""
+    line = ending_with_this_process(sys.executable, "-m", "bootstrap.cli.main", *words, "--json")
+    with subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True) as child:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt as interrupt:
+                mark_handled(interrupt)
+                child.send_signal(interrupt.number if isinstance(interrupt, Interrupt) else signal.SIGINT)
 
-    estimate = Estimate(**run[name]) if run[name] else None
-    return "-" if estimate is None else estimate.time() if name == "seconds" else estimate.dollars()
 
-
-_RUNS = Table(
-    "runs",
-    {
+def _planned(runs: Sequence["PlannedRun"], configs: Sequence[TrainConfig]) -> Result:
+    """Return the commands of the runs, and the predicted time and cost of each arm on a deployment."""
+    rows: list[dict[str, Any]] = []
+    for run, config in zip(runs, configs, strict=True):
+        if run.arm.deployment and run.repeat == 1:
+            repeats = sum(each.arm is run.arm for each in runs)
+            seconds, dollars, basis = _predicted(run, config)
+            rows.append({"arm": run.arm.name, "runs": repeats, "seconds": seconds, "dollars": dollars, "basis": basis})
+    commands = [shlex.join(["shoal", *run.words]) for run in runs]
+    columns: Rows = {
         "arm": "{arm}",
-        "repeat": "{repeat}",
-        "time": lambda run: _estimate("seconds", run),
-        "cost": lambda run: _estimate("dollars", run),
+        "runs": "{runs}",
+        "time of a run": lambda row: row["seconds"].time() if row["seconds"] else "-",
+        "cost of a run": lambda row: row["dollars"].dollars() if row["dollars"] else "-",
         "based on": "{basis}",
-    },
-)
-
-
-def planned_result(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"]]) -> Result:
-    """Return the planned runs with their expected time and cost."""
-    from experiments.plans.prices import total_dollars
-
-    dollars, done = total_dollars([price for _, price in prices]), len(plan.runs) - len(prices)
-    content = {
-        "experiment": plan.file.name,
-        "output": str(plan.output),
-        "runs": [
-            {
-                "arm": run.arm.name,
-                "repeat": run.repeat,
-                "folder": str(run.folder),
-                "seconds": price.seconds and asdict(price.seconds),
-                "dollars": price.dollars and asdict(price.dollars),
-                "basis": price.basis,
-            }
-            for run, price in prices
-        ],
-        "dollars": asdict(dollars),
-        "finished": done,
-        "left_out": {arm.name: why for arm, why in plan.left_out},
     }
-    unknown = sum(price.dollars is None for _, price in prices)
-    and_more = f", and {plural(unknown, 'run')} of unknown price" if unknown else ""
-    totals = [
-        f"Total: {dollars.dollars()}{and_more}. Folder of the runs: {plan.output}",
-        *([f"{done} of {plural(len(plan.runs), 'run')} already finished."] if done else []),
-        *(f"Left out: '{arm.name}', because {why}." for arm, why in plan.left_out),
-    ]
-    return Result(content, [f"{plan.file.name}: {plan.file.experiment.about}", _RUNS, join_lines(totals)])
+    content = [{**row, **{name: row[name] and asdict(row[name]) for name in ("seconds", "dollars")}} for row in rows]
+    return Result({"commands": commands, "predicted": content}, [join_lines(commands), Table(rows, columns)])
 
 
-def found_result(result: "ExperimentResult") -> Result:
-    """Return the results of an experiment as tables with one row per arm. The report has the same tables."""
-    from experiments.records.comparing import warnings
-    from experiments.report.rows import about
-    from experiments.report.sections import EXPERIMENT
+def _predicted(run: "PlannedRun", config: TrainConfig) -> "tuple[Estimate | None, Estimate | None, str]":
+    """Return the predicted seconds and dollars of a run on a deployment, or None, and their source or the reason.
 
-    warned = [
-        *warnings([run for arm in result.arms for run in arm.runs]),
-        *(f"left out: {each}" for each in result.problems),
-    ]
-    of = result.kept.experiment
-    content = {
-        "experiment": result.kept.name,
-        "about": of.about,
-        "kind": of.kind,
-        "output": str(result.folder),
-        "baseline": list(of.baseline),
-        "arms": [_arm(arm) for arm in result.arms],
-        "warnings": warned,
-    }
-    parts: list[Part] = [f"{result.kept.name}: {about(result)}"]
-    if not any(arm.finished for arm in result.arms):
-        return Result(content, [*parts, "No run has finished."])
-    for spec in EXPERIMENT:
-        if section_table := spec.build(result):
-            right = [place for place, is_number in enumerate(section_table.numbers()) if is_number]
-            parts.append(
-                table(section_table.cells(), [column.head for column in section_table.columns], right=right, ruled=True)
-            )
-    advice = f"A report of all runs: shoal report {shlex.quote(str(result.folder))}"
-    return Result(content, [*parts, join_lines([*warned, advice])])
+    The deployment must have the name of its topology, and the dataset must be on this machine.
+    """
+    from bootstrap.aws import cdk
+    from bootstrap.training.sources.dataset import opened_dataset
+    from experiments.choices import predict
+    from experiments.forecast import run_work
+    from infra import topology
+    from infra.gpu_nodes import nodes_of
 
-
-def _arm(arm: "ArmResult") -> dict[str, Any]:
-    spreads = {"seconds": arm.seconds, "rate": arm.rate}
-    left_out = {"runs", "problems", "is_mixed"}
-    return {
-        **{name: value for name, value in vars(arm).items() if name not in left_out},
-        **{name: spread and spread._asdict() for name, spread in spreads.items()},
-        "folder": str(arm.folder),
-    }
+    words = list(run.words)
+    if "--data" not in words:
+        return None, None, "cannot tell: the number of rows is unknown; give a dataset with --data"
+    try:
+        chosen = topology.load(str(run.arm.deployment), cdk.TOPOLOGIES)
+        with opened_dataset(words[words.index("--data") + 1]) as dataset:
+            work = run_work(config, dataset.size, ranks=sum(node.gpus for node in nodes_of(chosen)))
+        found = predict(chosen, work)
+    except (DataError, ExperimentError, TopologyError) as error:
+        return None, None, f"cannot tell: {error}"
+    if found.unknown:
+        return found.seconds, None, f"these have no known price: {', '.join(found.unknown)}"
+    return found.seconds, found.dollars, found.stages[-1].basis

@@ -76,7 +76,8 @@ def place_of(
 def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:
     """Train and return the run's summary."""
     from bootstrap.progress import Bars
+    from bootstrap.cli.learning.prediction import predict_run
     from bootstrap.training.train import train
 
     with sole_writer(config.output), Bars(unit="row") as bars:
-        return train(source, config, place, bars, given=given_words(ctx))
+        return train(source, config, place, bars, given=given_words(ctx), predict=predict_run)

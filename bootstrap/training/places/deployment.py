@@ -26,8 +26,8 @@ from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
-from experiments.forecast import NODES_START, Node, group_nodes
 from infra import catalog, cost, topology
+from infra.gpu_nodes import START_SECONDS, Node, group_nodes
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
 
@@ -110,7 +110,7 @@ class DeploymentPlace(BucketPlace):
             return
         if (hourly := self.hourly(nodes)) is None:
             raise ShoalError(needs_prices(str(self.deployment.session.region_name)))
-        if (starts := NODES_START.middle / 3600 * hourly) >= most:
+        if (starts := START_SECONDS / 3600 * hourly) >= most:
             raise ShoalError(
                 f"{self.deployment.limit_of(most)}, but the start of the nodes alone costs about ${starts:.2f}; set a "
                 "higher --max-dollars"

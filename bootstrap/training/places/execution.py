@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from bootstrap.aws.retry import Abandoned, retrying
@@ -11,7 +13,8 @@ from bootstrap.progress import Bars
 from bootstrap.training.outlook import Stages
 from bootstrap.training.places.place import Place, Run
 from common.errors import DataError, ShoalError
-from experiments.records.launches import write_launch
+from common.files import indented_json, write_whole
+from trainer.output.run_files import LAUNCH, read_json
 
 
 def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | N
     if ended.launch:
         launched |= {"stages": stages.finished, "cost": stages.spent}
     launched |= {"predicted": predicted} if predicted else {}
-    write_launch(config.output, continues=config.resume, where=place.name, **launched, **ended.launch)
+    _write_launch(config.output, {"where": place.name, **launched, **ended.launch}, continues=config.resume)
     if ended.failure or ended.summary is None:
         for sentence in ended.details.get("refused", ()):  # a summary would report these sentences
             bars.note(f"not fetched: {sentence}")
@@ -95,3 +98,18 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
                 bars.note(
                     "stopping the run with a checkpoint; a run started with --detach continues without its command"
                 )
+
+
+def _write_launch(folder: Path, content: dict[str, Any], *, continues: bool) -> None:
+    """Write launch.json: facts about a launch that only its command knows.
+
+    `content` has the name of the place (`where`), the time at which the launch `began` (seconds since 1970), the
+    `seconds` of the whole launch, and its `predicted` time and cost. For nodes, it also has the nodes, the `stages`
+    (name, seconds, dollars) and the cost. If `continues` is true, the file keeps the content of earlier launches under
+    `earlier`.
+    """
+    if continues and (before := read_json(folder / LAUNCH)):
+        earlier = before.pop("earlier", [])
+        content["earlier"] = [*(earlier if isinstance(earlier, list) else ()), before]
+    with suppress(OSError):  # do not fail, because a report shows missing values as unknown
+        write_whole(folder / LAUNCH, indented_json(content))

@@ -20,7 +20,6 @@ from common.errors import TrainingError, UsageError
 from common.files import read_tail
 from common.starter import END_SECONDS
 from corpus.dataset import open_dataset
-from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
 from trainer.output.run_files import (
     CHECKPOINT_PATTERN,
@@ -33,6 +32,7 @@ from trainer.output.run_files import (
     require_free_output,
 )
 from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
+from trainer.summaries import read_summary
 
 
 class LocalPlace(Place):

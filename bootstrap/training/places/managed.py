@@ -39,8 +39,8 @@ from bootstrap.training.sources.source import Prepared, Source
 from common.errors import ShoalError
 from common.options import flag
 from corpus.reading import s3
-from experiments.forecast import Node
 from infra import catalog, topology
+from infra.gpu_nodes import Node
 from trainer.config import TrainConfig
 from trainer.managed import DATA
 

@@ -13,7 +13,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.run_view import RecordView
 from bootstrap.training.sources.source import DataAccess, Prepared, Source
 from common.errors import TrainingError
-from experiments.forecast import Node
+from infra.gpu_nodes import Node
 from trainer.config import TrainConfig
 from trainer.output.run_files import MODEL, has_model, require_free_output, was_stopped
 

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.sources.source import DataAccess, Prepared, Source
 from corpus.dataset import Dataset, open_dataset
+from corpus.dataset_settings import DatasetSize
 from corpus.reading.s3 import is_s3
-from corpus.reading.storage import open_range, size_of
-from experiments.forecast import Training
-from experiments.plans.prices import DatasetSize
+from corpus.reading.storage import open_range
 from trainer.config import TrainConfig
-from trainer.embeddings.vectors import vectors_size
 
 _READ_AHEAD = 1 << 20
 
@@ -27,18 +24,6 @@ class DatasetSource(Source):
 
     def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedDataset":  # noqa: ARG002
         return PreparedDataset(access.dataset(self.address, bars))
-
-    def digest(self) -> str | None:
-        if self.address is None:
-            return None
-        with opened_dataset(self.address) as dataset:
-            return dataset.digest
-
-    def size(self) -> DatasetSize | None:
-        if self.address is None:
-            return None
-        with opened_dataset(self.address) as dataset:
-            return _size(dataset)
 
 
 class PreparedDataset(Prepared):
@@ -56,12 +41,10 @@ class PreparedDataset(Prepared):
     def request(self) -> Mapping[str, Any]:
         return {"dataset": self.address}
 
-    def work(self, config: TrainConfig, ranks: int) -> Training:
-        """Return the amount of work to train on the dataset's rows. Raises DataError if the dataset is invalid."""
+    def size(self) -> DatasetSize:
+        """Return the size of the dataset. Raises DataError if the dataset is invalid."""
         with opened_dataset(self.address) as dataset:
-            size = _size(dataset)
-        embedding = config.embedding or vectors_size(str(config.embeddings))
-        return replace(size.training(config, ranks, embedding), dataset_bytes=float(size_of(self.address)))
+            return dataset.size
 
 
 @contextmanager
@@ -76,10 +59,3 @@ def opened_dataset(address: str) -> Iterator[Dataset]:
     else:
         with open_dataset(address) as dataset:
             yield dataset
-
-
-def _size(dataset: Dataset) -> DatasetSize:
-    """Return the numbers of rows, and the words per row: the mean for ragged rows, otherwise the row length."""
-    train, settings = dataset.train, dataset.settings
-    words = len(train.arrays["tokens"]) / max(1, len(train)) if settings.ragged else float(settings.row_length)
-    return DatasetSize(len(train), len(dataset.test), words)

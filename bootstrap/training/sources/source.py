@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, Self
 from bootstrap.agent.documents import RunRequest
 from bootstrap.progress import Bars
 from common.errors import ExperimentError
+from corpus.dataset_settings import DatasetSize
 from corpus.reading.sources import Source as FileSource
 from corpus.stream.progress import Status
-from experiments.forecast import Training
-from experiments.plans.prices import DatasetSize
 from trainer.config import TrainConfig
 
 
@@ -99,11 +98,8 @@ class Prepared(ABC):
     def request(self) -> Mapping[str, Any]:
         """Return the fields of the request that name the source."""
 
-    def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
-        """Return the amount of work of a training run.
-
-        Raises ExperimentError if the amount is unknown until the source is read.
-        """
+    def size(self) -> DatasetSize:
+        """Return the size of the dataset. Raises ExperimentError if the size is unknown until the source is read."""
         raise ExperimentError(f"the number of rows of {self.label} is unknown until the nodes have read it")
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:  # noqa: ARG002
@@ -128,11 +124,3 @@ class Source(ABC):
 
         Raises DataError if the data is invalid, and ShoalError if the place cannot read the data.
         """
-
-    @abstractmethod
-    def digest(self) -> str | None:
-        """Return a digest of the content; None if this machine does not know it."""
-
-    def size(self) -> DatasetSize | None:
-        """Return the size of the dataset; None if the size is not known yet."""
-        return None

@@ -12,8 +12,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import FOLDER, delete_stream, running_readers
 from bootstrap.training.sources.source import DataAccess, Prepared, Sidecar, Source, Staging
 from common.errors import DataError, ShoalError
-from corpus.reading.inputs.finding import current_files, find_files
-from corpus.reading.sources import Inputs, digest_of_files
+from corpus.reading.inputs.finding import current_files
 from corpus.stream.progress import read_status
 from corpus.stream.stream_settings import StreamSettings, describe_difference, read_settings
 from trainer.config import TrainConfig
@@ -75,14 +74,6 @@ class StreamSource(Source):
                     )
             access.require_common_folder()
         return settings
-
-    def digest(self) -> str | None:
-        """Return the digest of the files' names, sizes and modification times.
-
-        Raises DataError if a file does not exist.
-        """
-        leave_out = None if self._folder is None else str(self._folder.parent.resolve())
-        return digest_of_files(find_files(Inputs(files=self._settings.sources), leave_out=leave_out).files)
 
 
 class PreparedStream(Prepared):

@@ -58,10 +58,6 @@ class TextsSource(Source):
             access.require_readable(address)
         return PreparedTexts(understand_texts(self, config.output, bars), addresses)
 
-    def digest(self) -> str | None:
-        """Return None, because the digest is unknown before the files are read."""
-        return None
-
 
 class PreparedTexts(Prepared):
     """Raw texts that nodes read, and from which they create a dataset."""

@@ -37,7 +37,7 @@ def held(folder: Path) -> Iterator[None]:
         "train --local --data {data}",
         "embed --local --input {data}",
         "preprocess --local --input {data}",
-        "experiment run preprocessing --local --input {data}",
+        "experiment models --input {data}",
         "export --model {model}",
         "demo",
     ],

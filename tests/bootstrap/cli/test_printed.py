@@ -46,16 +46,6 @@ EMPTY: dict[str, Any] = {"files": {}, "made": {}, "answers": {}}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Plan of an experiment without unfinished runs."""
-
-    output: Path
-
-    def prices(self) -> list[object]:
-        return []
-
-
-@dataclass(frozen=True)
 class MadeDeployment:
     """The attributes of a deployment that commands read directly."""
 
@@ -78,21 +68,10 @@ class StartedRun:
 ANSWERS: dict[str, Any] = {
     "bootstrap.aws.deployment.find_deployment": MadeDeployment,
     "bootstrap.aws.stacks.describe": dict[str, Any] | None,
-    "bootstrap.experiments.running.plan_runs": Plan,
     "bootstrap.lifecycle.runs.find_run": StartedRun,
     "bootstrap.training.train.train": dict[str, Any],
 }
 """Simpler types of results than the annotations of some replaced functions."""
-
-
-def unfinished(path: Path, about: str) -> None:
-    """Write the folder of an experiment without a finished run."""
-    from experiments.plans.parts import Experiment
-    from experiments.plans.stored import StoredExperiment, write_stored
-
-    arms = [{"name": "one", "local": {"ranks": 1}}]
-    experiment = Experiment.model_validate({"about": about, "kind": "words", "repeats": 1, "arms": arms})
-    write_stored(path, StoredExperiment(name="words", experiment=experiment, cores=2))
 
 
 def model(path: Path, value: dict[str, Any]) -> None:
@@ -118,15 +97,12 @@ def make(kind: str, path: Path, value: Any) -> None:
 
     makers: dict[str, Callable[[], object]] = {
         "dataset": lambda: make_dataset(path, value),
-        "experiment": lambda: examples.experiment(path, more=value),
+        "experiment": lambda: examples.experiment(path),
         "model": lambda: model(path, value),
-        "preprocessings": lambda: examples.preprocessings(path),
         "run": lambda: made_records.whole(path, **value),
         "texts": lambda: make_texts(path, value),
         "training": lambda: examples.training(path, **value),
-        "unfinished": lambda: unfinished(path, value),
         "vectors": lambda: vectors(path, value),
-        "words": lambda: examples.words(path),
     }
     makers[kind]()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments.records.runs import read_run
+from experiments.records import read_run
 from tests.bootstrap.cli.command import shoal
 from tests.processes import MARK, left_behind
 from tests.waiting import PATIENCE, until

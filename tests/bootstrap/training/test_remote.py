@@ -56,7 +56,7 @@ def test_unreadable_vectors_are_refused_before_any_node_starts(one, tmp_path, me
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
-@pytest.mark.parametrize("changes", [{"model": "fasttext"}, {"model": "lstm", "resume": True}], ids=str)
+@pytest.mark.parametrize("changes", [{"model": "skipgram"}, {"model": "lstm", "resume": True}], ids=str)
 def test_an_impossible_prediction_is_noted_and_not_an_error(one, tmp_path, capsys, changes, messages):
     config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
     with Bars() as bars:

@@ -1,11 +1,9 @@
-"""Folders of runs and of a dataset's counts, as reports find them."""
+"""Folders of runs, as reports find them."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from experiments.plans.parts import Experiment
-from experiments.plans.stored import StoredExperiment, write_stored
 from tests.experiments import made_records as records
 
 _LOST = {"imbalance": 0.08, "communication": 0.1, "data": 0.02, "checkpoints": 0.02, "rest": 0.03}
@@ -48,59 +46,11 @@ def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes:
     return folder
 
 
-def experiment(folder: Path, *, more: str = "") -> Path:
-    """Write an experiment with arms of two finished runs, one of them slow, and an arm without runs.
-
-    `more` is appended to the name of the first arm.
-    """
-    arms = [
-        {"name": f"1 rank{more}", "local": {"ranks": 1}},
-        {"name": "2 ranks", "local": {"ranks": 2}},
-        {"name": "1 K80", "local": {"slow": [1.78]}},
-        {"name": "later", "local": {"ranks": 4}},
-    ]
-    fields = {"about": "More ranks.", "kind": "training", "repeats": 2, "baseline": arms[0]["name"]}
-    write_stored(
-        folder,
-        StoredExperiment(name="more-ranks", experiment=Experiment.model_validate({**fields, "arms": arms}), cores=2),
-    )
+def experiment(folder: Path) -> Path:
+    """Write the folder of an experiment with three arms of two finished runs, and an arm with an unfinished run."""
     for repeat in (1, 2):
         training(folder / "1-rank" / f"{repeat}", ranks=1, seed=repeat)
         training(folder / "2-ranks" / f"{repeat}", rates=[980.0, 980.0 - 20 * repeat], seed=repeat)
         training(folder / "1-k80" / f"{repeat}", rates=[600.0], seed=repeat, slow={"0": 1.78})
-    return folder
-
-
-def preprocessings(folder: Path) -> Path:
-    """Write an experiment that preprocesses half and all of the input on 1 and 2 cores. One arm cannot run."""
-    arms = [
-        {"name": f"{share:.0%} on {cores}", "local": {"workers": cores}, "share": share}
-        for share in (0.5, 1.0)
-        for cores in (1, 2)
-    ]
-    fields = {"about": "More cores.", "kind": "preprocessing", "repeats": 1, "baseline": "50% on 1", "arms": arms}
-    write_stored(folder, StoredExperiment(name="more-cores", experiment=Experiment.model_validate(fields), cores=2))
-    for arm in arms:
-        cores, share = arm["local"]["workers"], arm["share"]
-        taken = folder / f"{share:.0%}-on-{cores}".replace("%", "") / "1"
-        taken.mkdir(parents=True)
-        found = {"seconds": 10 * share / cores, "bytes": 1e8 * share, "workers": cores}
-        (taken / "preprocessing.json").write_text(json.dumps(found))
-    return folder
-
-
-def dataset(folder: Path, **changes: Any) -> Path:
-    folder.mkdir(parents=True)
-    counts = json.loads(Path(__file__).with_name("counts.json").read_text())
-    (folder / "counts.json").write_text(json.dumps({**counts, **changes}))
-    return folder
-
-
-def words(folder: Path) -> Path:
-    fields = {"about": "Words.", "kind": "words", "repeats": 1, "arms": [{"name": "one", "local": {"ranks": 1}}]}
-    write_stored(folder, StoredExperiment(name="words", experiment=Experiment.model_validate(fields), cores=2))
-    ended = {"seconds": 8.0, "rows_seen": 1280, "epochs": 2, "words_a_row": 100.0, "bytes_a_step": 2500.0}
-    judged = records.epoch(1, 105, pip_loss=90.0, pip_mean_square=0.01)
-    lines = [records.start(world_size=1), records.step(20, 104), judged, records.tested(111), records.end(112, **ended)]
-    records.write(folder / "one/1", *lines)
+    records.write(folder / "later" / "1", records.start(config={**records.CONFIG, "seed": 1}))
     return folder

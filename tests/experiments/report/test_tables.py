@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.display import is_printable
 from experiments.report.tables import Column, Table, shortened, shown, split_range, time_unit
 
-COLUMNS = [Column(key="name", head="name, of"), Column(key="number", head="number", form=",.1f")]
+COLUMNS = [Column("name", "name, of"), Column("number", "number", ",.1f")]
 VALUES = st.one_of(st.none(), st.integers(-1000, 1000), st.floats(-1e6, 1e6), st.text(max_size=12))
 
 

@@ -16,25 +16,25 @@ def printed(*arguments: str) -> str:
     return done.stdout
 
 
-def test_the_reference_work_has_thirteen_priced_choices() -> None:
-    plan = json.loads(printed("plan", "--all", *REFERENCE, "--json"))
-    here, *rented = plan["machines"]
-    assert (here["name"], here["model"], here["dollars"]["middle"]) == ("this machine", "fasttext", 0.0)
-    clusters = plan["topologies"]
+@pytest.mark.parametrize(("model", "number"), [("linear", 7), ("lstm", 12)])
+def test_the_reference_work_has_priced_choices_for_each_model(model: str, number: int) -> None:
+    plan = json.loads(printed("plan", "--all", "--model", model, *REFERENCE, "--json"))
+    rented, clusters = [each for each in plan["machines"] if each["name"] != "this machine"], plan["topologies"]
     choices = [*rented, *clusters]
-    assert len(choices) == 13
+    assert {each["model"] for each in choices} == {model}
+    assert len(choices) == number
     prices, seconds = ([each[key]["middle"] for each in choices] for key in ("dollars", "seconds"))
     assert [each["cheapest"] for each in choices] == [price == min(prices) for price in prices]
     assert [each["fastest"] for each in choices] == [time == min(seconds) for time in seconds]
     assert [each["dollars"]["middle"] for each in clusters] == prices[len(rented) :] == sorted(prices[len(rented) :])
     assert not any(each["name"].startswith("reference") for each in clusters)
-    text = printed("plan", "--all", *REFERENCE)
-    assert text.index("this machine") < text.index("m7i.xlarge") < text.index("one-node") < text.index("h100-8")
+    text = printed("plan", "--all", "--model", model, *REFERENCE)
+    assert text.index(rented[0]["name"]) < text.index("one-node") < text.index("h100-8")
     assert (text.count(" cheapest\n"), text.count(" fastest\n")) == (1, 1)
 
 
 def test_times_of_a_small_job_are_in_minutes_and_seconds() -> None:
-    text = printed("plan", "--all", "--rows", "200000", "--raw-bytes", "800MB", "--epochs", "5")
+    text = printed("plan", "--all", "--rows", "20000", "--raw-bytes", "80MB")
     assert "hours" not in text
     assert "0.0 (" not in text
     (here,) = [line for line in text.splitlines() if line.startswith("this machine")]

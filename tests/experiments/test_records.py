@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.cli.main import main
 from common.errors import ExperimentError
-from experiments.records import comparing, finding, runs
+from experiments import records as runs
 from tests.experiments import made_records as records
 
 
@@ -77,26 +76,24 @@ def _is_checked(line: bytes) -> bool:
 def test_a_folder_gives_each_run_below_it_once(tmp_path: Path) -> None:
     for name in ("b/two", "a", "b/one"):
         records.whole(tmp_path / name)
-    found = finding.find_runs([tmp_path, tmp_path / "a"])
+    found = runs.find_runs([tmp_path, tmp_path / "a"])
     assert [each.relative_to(tmp_path).as_posix() for each in found] == ["a", "b/one", "b/two"]
 
 
 def test_folders_are_sorted_by_their_numbers(tmp_path: Path) -> None:
     for name in ("run-10", "run-9", "a", "8"):
         records.whole(tmp_path / name)
-    assert [each.name for each in finding.find_runs([tmp_path])] == ["8", "a", "run-9", "run-10"]
+    assert [each.name for each in runs.find_runs([tmp_path])] == ["8", "a", "run-9", "run-10"]
 
 
-def test_an_unreadable_run_is_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_run_is_left_out_and_reported(tmp_path: Path) -> None:
     records.whole(tmp_path / "whole")
     records.write(tmp_path / "damaged", "{}")
-    for command in ("runs", "report"):
-        assert main([command, str(tmp_path), "--json"]) == 0
-        content = json.loads(capsys.readouterr().out)
-        assert [Path(each["folder"]).name for each in content["runs"]] == ["whole"]
-        assert "damaged/record.jsonl" in content["warnings"][0]
-        assert main([command, str(tmp_path / "damaged")]) == 1
-        assert "no line of kind 'start'" in " ".join(capsys.readouterr().err.split())
+    found, (problem,) = runs.read_runs([tmp_path])
+    assert [run.name for run in found] == ["whole"]
+    with pytest.raises(ExperimentError) as refused:
+        runs.read_runs([tmp_path / "damaged"])
+    assert str(refused.value) == problem
 
 
 @pytest.mark.parametrize("name", ["record.jsonl", "summary.json", "launch.json"])
@@ -105,7 +102,7 @@ def test_a_run_with_a_pipe_as_a_file_is_found_and_refused(name: str, tmp_path: P
     (tmp_path / "run" / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / "run" / name)
     monkeypatch.chdir(tmp_path)
-    (found,) = finding.find_below([Path()], "record.jsonl")
+    (found,) = runs.find_runs([Path()])
     with messages.raises(ExperimentError):
         runs.read_run(found)
 
@@ -114,50 +111,9 @@ def test_a_run_with_a_pipe_as_a_file_is_found_and_refused(name: str, tmp_path: P
 def test_a_folder_without_a_run_is_an_error(tmp_path: Path, name: str, messages) -> None:
     (tmp_path / "empty").mkdir()
     with messages.raises(ExperimentError):
-        finding.find_runs([tmp_path / name])
+        runs.find_runs([tmp_path / name])
 
 
-def test_a_record_without_a_start_and_one_with_sleeping_ranks_are_refused(tmp_path: Path, messages) -> None:
-    for folder in (
-        records.write(tmp_path / "one", records.step(1, 101), "{}"),
-        records.whole(tmp_path / "other", config={**records.CONFIG, "sleep": [600.0]}),
-    ):
-        with messages.raises(ExperimentError):
-            runs.read_run(folder)
-
-
-def test_settings_list_the_differences_between_runs(tmp_path: Path) -> None:
-    found = [
-        runs.read_run(records.whole(tmp_path / "a")),
-        runs.read_run(records.whole(tmp_path / "b", config={**records.CONFIG, "hidden": 64, "output": "other"})),
-    ]
-    assert comparing.differing_settings(found) == [{"hidden": 32}, {"hidden": 64}]
-    assert comparing.common_measures(found) == ["accuracy"]
-    assert comparing.warnings(found) == []
-
-
-@pytest.mark.parametrize(("rows", "warnings"), [(150, 1), (200, 0)])
-def test_a_small_test_set_gives_a_warning(rows, warnings, tmp_path):
-    confusion = {"classes": ["bad", "good"], "counts": [[rows, 0], [0, 0]]}
-    folder = records.write(tmp_path, records.start(), records.step(1, 101.0), records.tested(111, confusion=confusion))
-    assert len(comparing.warnings([runs.read_run(folder)])) == warnings
-
-
-def test_the_text_of_settings_has_zeros_and_leaves_out_empty_ones():
-    empty = {"threads": None, "note": "", "slow": {}, "sleep": [], "layers": ()}
-    zeros = {"dropout": 0.0, "seed": 0, "adam": False}
-    assert comparing.settings_text({**zeros, **empty}) == "dropout 0, seed 0, adam False"
-    filled = {"slow": {1: 2.5, 2: 3}, "sleep": [0.0, 1e-5], "layers": (64, 8)}
-    assert comparing.settings_text(filled) == "slow 1:2.5 2:3, sleep 0 1e-05, layers 64 8"
-
-
-def test_shoal_runs_sorts_by_a_column_the_best_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, accuracy in (("a", 0.7), ("b", 0.9), ("c", 0.8)):
-        records.write(tmp_path / name, records.start(), records.step(1, 101), records.tested(102, accuracy=accuracy))
-    records.write(tmp_path / "d", records.start())
-    assert main(["runs", str(tmp_path), "--sort", "accuracy", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)["runs"]
-    assert [Path(each["folder"]).name for each in listed] == ["b", "c", "a", "d"]
-    assert main(["runs", str(tmp_path), "--sort", "loss", "--json"]) == 0
-    assert main(["runs", str(tmp_path), "--sort", "beauty"]) == 2
-    assert "accuracy" in capsys.readouterr().err
+def test_a_record_without_a_start_is_refused(tmp_path: Path, messages) -> None:
+    with messages.raises(ExperimentError):
+        runs.read_run(records.write(tmp_path / "one", records.step(1, 101), "{}"))

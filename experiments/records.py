@@ -1,12 +1,13 @@
-"""Reads the records of runs from the folders that training runs write (trainer/output/lines.py).
+"""Finds the folders of runs, and reads the records that training runs write there (trainer/output/lines.py).
 
 A run can still be in progress, can have been cut off in the middle of a line, or can have the fields of a different
 version. So invalid lines of its record are skipped and counted. Do not count every step line as a step of the run. A
 resumed run repeats the steps after its latest checkpoint, and only the last repetition counts.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,15 @@ from pydantic import BaseModel, ValidationError
 
 from common.errors import ExperimentError, explain_os_error
 from common.files import DOCUMENT_BYTES, RECORD_BYTES, open_regular
-from experiments.records.launches import read_launches
-from experiments.records.summaries import Mistake, StoredConfusion
+from common.json_values import finite_numbers
 from trainer.classification.metrics import Confusion
 from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Test, parse_line
 from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, read_json
+from trainer.summaries import Mistake, StoredConfusion
 
-_T = TypeVar("_T")
+_MAX_DEPTH = 4
+"""Maximum depth of the search below a given folder."""
+_NUMBERS = re.compile(r"([0-9]{1,18})")
 _L = TypeVar("_L", bound=Line)
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -84,8 +87,8 @@ class RunRecord:
     def measures(self) -> Mapping[str, float]:
         """Measures on the test rows. Before these exist, measures on the validation rows after the latest epoch."""
         if self.test is not None:
-            return numbers(self.test.measures)
-        return numbers(self.epochs[-1].validation) if self.epochs else {}
+            return finite_numbers(self.test.measures)
+        return finite_numbers(self.epochs[-1].validation) if self.epochs else {}
 
     @property
     def confusion(self) -> tuple[Sequence[str], Confusion] | None:
@@ -109,7 +112,7 @@ class RunRecord:
 
     def summary_number(self, name: str) -> float | None:
         """Return a number of the summary, or None if it is missing."""
-        return numbers(self.summary or {}).get(name)
+        return finite_numbers(self.summary or {}).get(name)
 
     def passed(self, moment: float) -> float:
         """Return how many seconds the run had been active until `moment` (seconds since 1970), without the pauses
@@ -120,13 +123,8 @@ class RunRecord:
     def dollars(self) -> float | None:
         """Cost of the run's nodes in dollars: the sum over all launches with a known cost, or None if no launch has a
         known cost."""
-        costs = [costs["cost"] for costs in map(numbers, self.launches) if "cost" in costs]
+        costs = [costs["cost"] for costs in map(finite_numbers, self.launches) if "cost" in costs]
         return sum(costs) if costs else None
-
-    @property
-    def launched(self) -> float:
-        """Total seconds of all launches. If unknown, the seconds from the first start to the record's last line."""
-        return sum(numbers(each).get("seconds", 0.0) for each in self.launches) or self.seconds
 
 
 def _checked(kind: type[_M], content: object) -> _M | None:
@@ -136,30 +134,56 @@ def _checked(kind: type[_M], content: object) -> _M | None:
     return None
 
 
-def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
-    """Return the measures that are finite numbers, by name."""
-    return {
-        name: float(value)
-        for name, value in measures.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    }
+def read_runs(folders: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
+    """Return the runs at and below these folders, and messages about runs that are unreadable.
 
-
-def full_steps(run: RunRecord) -> list[Step]:
-    """Return the steps that have at least half a global batch. Smaller steps, at ends of epochs, are too noisy."""
-    return [step for step in run.steps if 2 * sum(step.split) >= run.latest.global_batch]
-
-
-def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[_T], list[str]]:
-    """Call `read` for each folder. Return its results, and the message of each ExperimentError that it raised."""
-    found: list[_T] = []
+    Raises ExperimentError if there is no run at or below one of the folders, or if no run is readable.
+    """
+    found: list[RunRecord] = []
     problems: list[str] = []
-    for folder in folders:
+    for folder in find_runs(folders):
         try:
-            found.append(read(folder))
+            found.append(read_run(folder))
         except ExperimentError as error:
             problems.append(str(error))
+    if not found:
+        raise ExperimentError(problems[0])
     return found, problems
+
+
+def find_runs(paths: Sequence[Path]) -> list[Path]:
+    """Return the distinct folders of runs at and below these paths, in order.
+
+    Raises ExperimentError if there is no run at or below one of the paths.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise ExperimentError(
+                f"{path} does not exist; give the --output of `shoal train`, or a folder with several runs"
+            )
+        below = sorted(_below(path, _MAX_DEPTH), key=_by_numbers) if path.is_dir() else []
+        if not below:
+            raise ExperimentError(
+                f"{path} has no {RECORD}, and neither has any folder below it; give the --output of `shoal train`"
+            )
+        found |= {each.resolve(): each for each in below if each.resolve() not in found}
+    return list(found.values())
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    record = folder / RECORD
+    if os.path.lexists(record) and not record.is_dir():  # reading reports a pipe, or a link that leads nowhere
+        yield folder
+    elif depth:
+        for each in folder.iterdir():
+            if each.is_dir() and not each.is_symlink():
+                yield from _below(each, depth - 1)
+
+
+def _by_numbers(path: Path) -> list[tuple[int, str]]:
+    """Return a sort key for paths that places run-10 after run-9."""
+    return [(int(each), "") if each.isascii() and each.isdigit() else (-1, each) for each in _NUMBERS.split(str(path))]
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -174,15 +198,9 @@ def read_run(folder: Path) -> RunRecord:
             f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training "
             "run, or is from a different version of Shoal; train again"
         )
-    if any(part.start.config.get("sleep") for part in parts):
-        raise ExperimentError(
-            f"{folder / RECORD} is from ranks that slept instead of computing, which version 0.2.0 allowed; leave out "
-            "this run"
-        )
     for path in (folder / SUMMARY, folder / LAUNCH):
         with explain_os_error(ExperimentError, f"cannot read {path}", "make it readable"), suppress(FileNotFoundError):
             open_regular(path, DOCUMENT_BYTES).close()
-    launches = read_launches(folder)
     steps: list[Step] = []
     epochs: list[Epoch] = []
     sessions: list[Session] = []
@@ -209,10 +227,18 @@ def read_run(folder: Path) -> RunRecord:
         sessions=tuple(sessions),
         test=next(iter(reversed(_of(Test, parts[-1].lines))), None),
         summary=summary,
-        launches=launches,
+        launches=_launches(folder),
         last=last,
         left_out=left_out,
     )
+
+
+def _launches(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    latest = read_json(folder / LAUNCH)
+    if not latest:
+        return ()
+    earlier = latest.get("earlier")
+    return (*(each for each in (earlier if isinstance(earlier, list) else ()) if isinstance(each, dict)), latest)
 
 
 class _Part(NamedTuple):
@@ -228,10 +254,10 @@ def _parts(lines: Iterable[bytes]) -> tuple[list[_Part], int]:
     for line in map(parse_line, filter(bytes.strip, lines)):
         if isinstance(line, Start):
             parts.append(_Part(line, [line]))
-        elif line is not None and parts:
+        elif line is None:
+            left_out += 1
+        elif parts:  # lines before the first start line do not belong to the run
             parts[-1].lines.append(line)
-        else:
-            left_out += 1  # also a line before the first start line, which does not belong to the run
     return parts, left_out
 
 

@@ -1,1 +1,0 @@
-"""Experiment files: the arms that an experiment compares, its runs, and the predicted time and cost of the runs."""

@@ -1,1 +1,0 @@
-"""Reads the records of runs, and compares the runs."""
