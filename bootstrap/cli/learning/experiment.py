@@ -29,7 +29,7 @@ from common.errors import DataError, ExperimentError, UsageError
 from common.options import flag
 from common.starter import ending_with_this_process
 from infra.topology_error import TopologyError
-from trainer.config import TrainConfig, default_model
+from trainer.config import TrainConfig
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD, finished_summary, was_stopped
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _check(run: "PlannedRun", settings: Mapping[str, Any], file: str) -> TrainCo
         typed = typed_options(ctx)
         if not run.arm.deployment and not any(typed.get(name) for name in _SOURCES):
             raise UsageError("it has no data; give --data with a dataset, or --input with texts")
-        default = default_model(typed) if verb == "train" else {"model": "skipgram"} if "preset" not in typed else {}
+        default = {"model": "skipgram"} if verb == "embed" and "preset" not in typed else {}
         config = config_of(ctx, default, endless=bool(typed.get("follow")))
     except click.UsageError as error:
         raise UsageError(f"{arm}: {error.format_message().rstrip('.')}") from None

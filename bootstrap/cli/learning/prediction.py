@@ -9,7 +9,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.places.place import Place, Run
 from common.errors import DataError, ExperimentError, ShoalError
 from experiments.estimate import total
-from experiments.forecast import NODES_START, Work, node_stages, run_work
+from experiments.forecast import Work, node_stages, run_work
 from infra.topology_error import TopologyError
 from trainer.embeddings.vectors import vectors_size
 
@@ -18,8 +18,7 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
     """Predict the duration and cost of a run, print them as a note, and return them as fields of launch.json.
 
     The fields are `seconds`, `dollars` (None if a price is unknown), `stages` (seconds by name) and `source`. Returns
-    None if the place has no nodes, or if a prediction is impossible. In the latter case a note gives the reason. Also
-    print a warning if the command's credentials expire before the predicted end.
+    None if the place has no nodes, or if a prediction is impossible. In the latter case a note gives the reason.
     """
     try:
         if not (nodes := place.nodes(readers=run.prepared.readers > 0)):
@@ -32,11 +31,9 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
             raise ExperimentError(f"{error}{paid}") from error
     except (BotoCoreError, ClientError, DataError, ExperimentError, ShoalError, TopologyError) as error:
         bars.note(f"not predicted: {error}")
-        _warn(place, NODES_START.high + 60 * (run.config.minutes or 0), bars)
         return None
     seconds = total(stage.seconds for stage in stages)
     dollars = None if hourly is None else seconds * hourly / 3600
-    _warn(place, seconds.middle, bars)
     bars.note(f"predicted, on AWS: {seconds.time()}" + (f", {dollars.dollars()}" if dollars else ""))
     return {
         "seconds": asdict(seconds),
@@ -53,9 +50,3 @@ def _work(run: Run, ranks: int) -> Work:
         raise ExperimentError("Shoal does not predict the remaining time of a resumed run")
     embedding = vectors_size(config.embeddings) if config.embedding is None and config.embeddings else None
     return run_work(config, run.prepared.size(), ranks=ranks, embedding=embedding)
-
-
-def _warn(place: Place, seconds: float, bars: Bars) -> None:
-    """Print a warning as a note if the command's credentials expire within `seconds`."""
-    if sentence := place.credentials_warning(seconds):
-        bars.note(f"warning: {sentence}")

@@ -75,8 +75,8 @@ def place_of(
 
 def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:
     """Train and return the run's summary."""
-    from bootstrap.progress import Bars
     from bootstrap.cli.learning.prediction import predict_run
+    from bootstrap.progress import Bars
     from bootstrap.training.train import train
 
     with sole_writer(config.output), Bars(unit="row") as bars:
