@@ -215,4 +215,4 @@ def _instead(value: Any, field: FieldInfo) -> str:
     if get_origin(kind) is Literal:
         similar = difflib.get_close_matches(str(value).lower(), get_args(kind), n=1, cutoff=0.4)
         return f"; the nearest is {(similar or get_args(kind))[0]}"
-    return f", such as {(field.examples or [field.description])[0]}"
+    return f", such as {field.examples[0]}" if field.examples else ""

@@ -22,6 +22,7 @@ from corpus.reading.acceptance import label_notes
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
+from corpus.reading.storage import identity_of
 from corpus.text_request import TextRequest, describe_skipped_lines
 from jobs.preparation import fingerprint
 from trainer.config import TrainConfig
@@ -44,7 +45,8 @@ class TextsSource(Source):
         addresses = self.inputs.addresses
         if access.preprocesses:
             request = understand_texts(self, config.output, bars, duplicates=False)
-            sources = access.upload_inputs(request.sources, dataset_name(request), bars)
+            copies = access.upload_inputs(request.sources, dataset_name(request), bars)
+            sources = tuple(replace(each, identity=identity_of(each.address)) for each in copies)
             return PreparedTexts(replace(request, sources=sources), addresses)
         local = [address for address in addresses if not is_s3(address)]
         if not access.reads_only_s3 or len(local) == len(addresses):

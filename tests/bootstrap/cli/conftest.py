@@ -18,7 +18,7 @@ def reviews(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def dataset(reviews) -> Path:
     folder = reviews.parent / "data"
-    done = shoal_here("preprocess", "--local", "--runner", "inline", "--input", reviews, "--output", folder)
+    done = shoal_here("preprocess", "--local", "--input", reviews, "--output", folder)
     assert done.returncode == 0, done.stderr
     return folder / "dataset.h5"
 

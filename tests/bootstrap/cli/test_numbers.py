@@ -35,7 +35,7 @@ CONVERTED = {name: each for name, each in options(shoal) if isinstance(each.type
 
 
 def test_there_are_numeric_options() -> None:
-    assert len(NUMBERS) > 50
+    assert len(NUMBERS) > 40
     assert len(CONVERTED) > 2
 
 

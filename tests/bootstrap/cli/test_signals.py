@@ -68,11 +68,11 @@ def test_an_interrupt_during_imports_ends_the_command(reviews, tmp_path) -> None
     assert "Traceback" not in printed
 
 
-COMMAND = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local", "--runner", "local"]
+COMMAND = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local"]
 # Enough bytes for two parallel tasks; a single gzip file makes only one.
 PLAIN_BYTES = 80 << 20
 # Patterns of files that appear in the work folder one after the other. The work continues after the last one.
-MOMENTS = ("", "tasks", "temporary/**/mapper", "temporary/**/stderr", "temporary/**/reducer", "choice.json")
+MOMENTS = ("", "texts", "texts/*", "rows", "rows/*", "shoal-merging-*")
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def interrupt(packed: Path, output: Path, moment: str, *, to_all: bool, wait: fl
 
 @pytest.mark.parametrize("to_all", [True, False])
 def test_an_interrupt_while_reading_a_gzip_ends_all_processes(packed, tmp_path, to_all) -> None:
-    interrupt(packed, tmp_path / "out", "temporary/**/stderr", to_all=to_all)
+    interrupt(packed, tmp_path / "out", "texts", to_all=to_all)
 
 
 @pytest.mark.soak

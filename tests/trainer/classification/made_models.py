@@ -8,7 +8,7 @@ import torch
 from corpus.text import word_ids
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.models.linear import fit_ngrams
+from trainer.classification.models.ngram_counts import fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
 from trainer.config import TrainConfig, configured

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from corpus.tokens import NGRAM_FACTOR, char_ngrams, token_hash
 from trainer.classification import models
 from trainer.classification.data import WeightedNgrams
-from trainer.classification.models import linear as module
+from trainer.classification.models import linear
+from trainer.classification.models import ngram_counts as module
 from trainer.classification.models import ngrams as ngrams_module
-from trainer.classification.models.linear import CHARACTERS, Linear, fit_ngrams
+from trainer.classification.models.linear import CHARACTERS, Linear
+from trainer.classification.models.ngram_counts import fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.computing import row_gradients
 from trainer.options.classifier_options import char_lengths
@@ -41,7 +43,7 @@ def word_hash(word: str) -> int:
 
 
 def key(number: int) -> int:
-    return signed(signed(number) * module._SPREAD) & ~1023
+    return signed(signed(number) * module.SPREAD) & ~1023
 
 
 def ngram_keys(text: Sequence[int]) -> Iterator[int]:
@@ -103,7 +105,7 @@ def test_counts_do_not_depend_on_when_they_are_merged(monkeypatch):
     chance = np.random.default_rng(0)
     texts = [(chance.integers(1, 8, 5).tolist(), int(chance.integers(2))) for _ in range(300)]
     together = ngrams_of(texts)
-    for name, value in (("_CHUNK_WORDS", 50), ("_MOST_COUNTED", 2_000), ("_BLOCK", 4)):
+    for name, value in (("_CHUNK_WORDS", 50), ("_MOST_COUNTED", 2_000), ("BLOCK", 4)):
         monkeypatch.setattr(module, name, value)
     apart = ngrams_of(texts)
     assert apart.keys.tolist() == together.keys.tolist()
@@ -139,7 +141,7 @@ def made(texts: Sequence[tuple[Sequence[int], int]]) -> tuple[Linear, WeightedNg
 @given(texts=TEXTS)
 def test_outputs_equal_those_of_the_plain_implementation(by, texts):
     with pytest.MonkeyPatch.context() as patch:
-        for each in (module, ngrams_module, row_gradients):
+        for each in (linear, ngrams_module, row_gradients):
             patch.setattr(each, "computed_by_numba", lambda _tensor: by == "numba")
         model, found = made(texts)
         tokens = torch.tensor([word for text, _ in texts for word in text], dtype=torch.int32)
@@ -234,7 +236,7 @@ def test_unsorted_ngrams_in_a_file_are_refused(monkeypatch, messages):
     """Keys with equal prefixes would make the search take forever."""
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     state = {name: each.clone() for name, each in model.state_dict().items()}
-    monkeypatch.setattr(module, "_MOST_ALIKE", len(model.keys) - 1)
+    monkeypatch.setattr(linear, "_MOST_ALIKE", len(model.keys) - 1)
     for keys in (state["keys"].flip(0), torch.arange(len(model.keys))):
         with messages.raises(ValueError):
             model.load_state_dict({**state, "keys": keys})

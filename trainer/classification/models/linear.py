@@ -12,8 +12,7 @@ this class.
 
 On few training rows, the outputs are shrunk towards the class frequencies, except in training (strength.py).
 
-`fit_ngrams` selects n-grams that occur at least twice. A key of 54 bits represents each n-gram. Do not hash n-grams to
-fewer buckets: most n-grams of a new text are unseen, and would share weights with known n-grams.
+ngram_counts.py selects the n-grams.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,6 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -31,9 +29,17 @@ from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData, WeightedNgrams
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.models.ngram_counts import (
+    BLOCK,
+    CLASSES,
+    MOST_NGRAMS,
+    SPREAD,
+    char_keys_of,
+    fit_ngrams,
+    keys_of,
+)
 from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops
-from trainer.classification.models.vocabulary_rows import WordRows, hash_char_ngrams, word_hashes
-from trainer.classification.rows import Rows, segments
+from trainer.classification.models.vocabulary_rows import WordRows, word_hashes
 from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
 from trainer.config import TrainConfig
 from trainer.options.classifier_options import char_lengths
@@ -42,29 +48,12 @@ CHARACTERS = 0.5
 """Length to which the vector of a text's character n-gram values is scaled."""
 _WORDS = 100
 """Number of words in a text for which the feature "number of words" is 0."""
-MOST_NGRAMS, _MOST_WEIGHTS = 4_000_000, 64_000_000
-"""Largest number of n-grams, and largest number of weights. An n-gram has one weight per class, so many classes permit
-fewer n-grams.
-"""
-_OCCURRENCES = 2
-"""Minimum count of an n-gram. Rarer n-grams have no weight."""
-_MOST_WORDS = 100_000_000
-"""Number of words in the training rows above which n-grams are counted only in a sample of the rows."""
-_MOST_COUNTED = 4 * MOST_NGRAMS
-"""Number of (n-gram, class) pairs above which pairs with count 1 are discarded (Manku and Motwani 2002, "lossy
-counting")."""
-_CHUNK_WORDS = 1 << 20
-_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that different hashes remain different (Knuth, volume 3, 6.4)
-_OF_CHARACTERS = 1 << 40  # larger than the hashes of single words
-_CLASS_BITS = 10  # number of low bits of a key that contain the class during counting
-_CLASSES = (1 << _CLASS_BITS) - 1
+_MOST_WEIGHTS = 64_000_000
+"""Largest number of weights. An n-gram has one weight per class, so many classes permit fewer n-grams."""
 _MOST_ALIKE = 64
 """Largest permitted number of keys with the same high bits, which index the keys. In practice there are at most a
 dozen."""
-_BLOCK = 1 << 16
 _TINY = 1e-12
-
-Keys = npt.NDArray[np.int64]
 
 
 class Linear(Classifier):
@@ -152,7 +141,7 @@ class Linear(Classifier):
             self._set_stored(stored)
             return
         self.hashes = word_hashes(vocabulary).to(self.keys.device)
-        self.own = self._rows_of(_keys(self.hashes))
+        self.own = self._rows_of(keys_of(self.hashes))
         self.rows, self.starts = self._char_rows(vocabulary)
 
     def vocabulary_tensors(self) -> dict[str, Tensor]:
@@ -176,8 +165,8 @@ class Linear(Classifier):
         """Return row 0 and the rows of the character n-grams of each word id."""
         device = self.keys.device
         rows, counts = [torch.zeros(FIRST_WORD, dtype=torch.int32)], [torch.ones(FIRST_WORD, dtype=torch.int64)]
-        for begin in range(0, len(vocabulary), _BLOCK):
-            keys, numbers = _char_keys(vocabulary[begin : begin + _BLOCK], self._lengths)
+        for begin in range(0, len(vocabulary), BLOCK):
+            keys, numbers = char_keys_of(vocabulary[begin : begin + BLOCK], self._lengths)
             indices = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
             word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[indices > 0]
             word_of = torch.cat([torch.arange(len(numbers)), word_of])  # each word begins with row 0
@@ -200,7 +189,7 @@ class Linear(Classifier):
         if computed_by_numba(tokens):
             of_words = torch.zeros(len(tokens), self._ngrams, dtype=torch.int32)
             arrays = (tokens, ends, self.hashes, self.own, self.firsts, self.keys, of_words)
-            bits = (self._shift, np.uint64(_SPREAD % (1 << 64)), np.uint64(~_CLASSES % (1 << 64)))
+            bits = (self._shift, np.uint64(SPREAD % (1 << 64)), np.uint64(~CLASSES % (1 << 64)))
             ngram_loops().write_known_ngrams(*(each.numpy() for each in arrays), bits)
         else:
             texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)
@@ -257,7 +246,7 @@ class Linear(Classifier):
         for far in range(1, self._ngrams):
             hashes = ngram_hashes(hashes, hashed, far)
             inside = texts[far:] == texts[:-far]
-            rows.append(torch.cat([self._rows_of(_keys(hashes)) * inside, torch.zeros_like(rows[0][:far])]))
+            rows.append(torch.cat([self._rows_of(keys_of(hashes)) * inside, torch.zeros_like(rows[0][:far])]))
         return torch.stack(rows, 1)
 
     def _rows_of(self, keys: Tensor) -> Tensor:
@@ -307,116 +296,3 @@ class Linear(Classifier):
 def _divide(values: Tensor, lengths: Tensor) -> Tensor:
     """Return the texts' `values` divided by the `lengths` of their vectors; 0 for a text without a known n-gram."""
     return values / lengths.clamp(min=_TINY) * (lengths > 0)
-
-
-def fit_ngrams(
-    rows: Rows, vocabulary: Sequence[str], *, ngrams: int, lengths: range, most: int = MOST_NGRAMS
-) -> WeightedNgrams:
-    """Return the n-grams that occur at least twice in `rows`: word n-grams, and character n-grams.
-
-    `ngrams`: the largest number of words in a word n-gram. `lengths`: the numbers of characters in a character n-gram.
-    `most`: the largest number of n-grams; the most frequent are kept, and at most half of this number are character
-    n-grams.
-    """
-    hashes, of_words, of_tokens = word_hashes(vocabulary), _Counts(), _Counts()
-    every = max(1, -(-int(rows.lengths.sum(dtype=np.int64)) // _MOST_WORDS))
-    numbers = np.arange(0, len(rows), every)
-    step = max(1, int(_CHUNK_WORDS // rows.lengths.mean()))
-    for start in range(0, len(numbers), step):
-        batch = rows.whole_batch(numbers[start : start + step], torch.device("cpu"))
-        label = batch.labels.long().repeat_interleave(batch.lengths)  # (t,)
-        text = torch.arange(len(batch)).repeat_interleave(batch.lengths)
-        of_tokens.add(((batch.tokens.long() << _CLASS_BITS) + label).numpy())
-        ngram_hash = hashed = hashes[batch.tokens]
-        for far in range(1, ngrams):
-            ngram_hash = ngram_hashes(ngram_hash, hashed, far)
-            inside = text[far:] == text[: len(ngram_hash)]
-            of_words.add((_keys(ngram_hash[inside]) + label[far:][inside]).numpy())
-    pairs, counts = of_tokens.merge()
-    tokens, label_of = pairs >> _CLASS_BITS, pairs & _CLASSES
-    of_words.add(_keys(hashes).numpy()[tokens] + label_of, counts)
-    of_chars = _Counts()
-    for begin in range(0, len(vocabulary), _BLOCK):
-        block = vocabulary[begin : begin + _BLOCK]
-        keys, numbers_of = _char_keys(block, lengths)
-        in_block = slice(*np.searchsorted(tokens, (FIRST_WORD + begin, FIRST_WORD + begin + len(block))))
-        words = tokens[in_block] - FIRST_WORD - begin
-        chars = segments((np.cumsum(numbers_of) - numbers_of)[words], numbers_of[words])
-        of_chars.add(
-            keys[chars] + label_of[in_block].repeat(numbers_of[words]), counts[in_block].repeat(numbers_of[words])
-        )
-    chars_found = of_chars.select(most // 2)
-    words_found = of_words.select(most - len(chars_found[0]))
-    keys = np.concatenate([words_found[0], chars_found[0]])
-    ratios = np.concatenate([words_found[1], chars_found[1]])
-    order = np.argsort(keys)
-    return WeightedNgrams(
-        np.insert(keys[order], 0, np.iinfo(np.int64).min), np.insert(ratios[order], 0, 0), int(rows.lengths.max())
-    )
-
-
-class _Counts:
-    """Counts of n-grams by class. A pair is a number: the key of an n-gram, with the class in the lowest bits."""
-
-    def __init__(self) -> None:
-        self._parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
-
-    def add(self, pairs: Keys, counts: Keys | None = None) -> None:
-        """Add `counts` (n,) to the counts of `pairs` (n,). Without `counts`, count each pair once."""
-        if counts is None:
-            pairs, counts = np.unique(pairs, return_counts=True)
-        self._parts.append((pairs, counts))
-        if sum(len(each) for each, _ in self._parts[1:]) > max(len(self._parts[0][0]), _MOST_COUNTED // 4):
-            self.merge()
-
-    def merge(self) -> tuple[Keys, Keys]:
-        """Return the distinct pairs (n,), in ascending order, and their counts (n,)."""
-        pairs, counts = map(np.concatenate, zip(*self._parts, strict=True))
-        order = np.argsort(pairs)
-        firsts = _first_indices(pairs := pairs[order])
-        pairs, counts = pairs[firsts], np.add.reduceat(counts[order], firsts) if len(firsts) else counts
-        if len(pairs) > _MOST_COUNTED:
-            pairs, counts = pairs[counts > 1], counts[counts > 1]
-        self._parts = [(pairs, counts)]
-        return pairs, counts
-
-    def select(self, most: int) -> tuple[Keys, npt.NDArray[np.float32]]:
-        """Return the keys of the `most` most frequent n-grams that occur at least twice, and their ratios."""
-        pairs, counts = self.merge()
-        keys = pairs & ~_CLASSES
-        firsts = _first_indices(keys)
-        if not len(firsts):
-            return keys, np.zeros(0, np.float32)
-        each = np.add.reduceat(counts, firsts)  # (k,)
-        chosen = np.zeros(len(each), bool)
-        chosen[np.argsort(-each, kind="stable")[:most]] = True
-        numbers = np.diff(firsts, append=len(keys))
-        kept, in_all = (chosen & (each >= _OCCURRENCES)).repeat(numbers), each.repeat(numbers)
-        keys, counts, in_all, of_class = keys[kept], counts[kept], in_all[kept], (pairs & _CLASSES)[kept]
-        firsts = _first_indices(keys)
-        of_own = np.bincount(of_class, counts)[of_class]
-        # Add-one smoothing, so that no n-gram has frequency 0.
-        frequency = (1 + counts) / (len(firsts) + of_own)
-        others = (1 + in_all - counts) / (len(firsts) + counts.sum() - of_own)
-        ratios = np.abs(np.log(frequency / others)) * in_all / (1 + in_all)
-        return keys[firsts], (np.maximum.reduceat(ratios, firsts) if len(firsts) else ratios).astype(np.float32)
-
-
-def _first_indices(ascending: Keys) -> Keys:
-    """Return the index (m,) of the first occurrence of each distinct number in `ascending`."""
-    return np.flatnonzero(np.diff(ascending, prepend=ascending[:1] - 1))
-
-
-def _keys(hashes: Tensor) -> Tensor:
-    """Return the keys (n,) of n-grams with `hashes` (n,). The lowest bits of a key are 0."""
-    spread = hashes * _SPREAD  # modulo 2 ** 64
-    keys: Tensor = spread - spread.remainder(1 << _CLASS_BITS)
-    return keys
-
-
-def _char_keys(block: Sequence[str], lengths: range) -> tuple[Keys, Keys]:
-    """Return the keys (g,) of the character n-grams of words, word by word, and each word's number of keys (words,)."""
-    word_of, hashes = hash_char_ngrams(block, lengths)
-    order = np.argsort(word_of, kind="stable")
-    keys = _keys(torch.from_numpy(hashes[order].astype(np.int64)) + _OF_CHARACTERS).numpy()
-    return keys, np.bincount(word_of, minlength=len(block))
