@@ -78,8 +78,9 @@ def choose_vocabulary(candidates: Iterable[tuple[bytes, int]], plan: Plan, tally
             f"no words remain for the vocabulary, because each of the input's {plural(texts, 'text')} has only "
             "stopwords or is in the test set; give more input, or use fewer stopwords with --stopwords"
         )
-    words = b" ".join([word for word, _ in best]).decode().split(" ")
-    return VocabularyChoice(positive_from=positive_from, words=words, counts=[count for _, count in best])
+    words, counts = b" ".join([word for word, _ in best]), [count for _, count in best]
+    best.clear()  # so that its memory serves the words
+    return VocabularyChoice(positive_from=positive_from, words=words.decode().split(" "), counts=counts)
 
 
 def write_choice(choice: VocabularyChoice, address: str) -> None:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from struct import Struct
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 from common.cores import cores
 from common.display import size
@@ -46,8 +46,6 @@ CORE_BYTES = 32 << 20
 """Bytes of input for which one more core is used. With smaller tasks, another core would not save time."""
 _SIZE = Struct("<Q")
 _PROGRESS_SECONDS = 0.2
-
-T = TypeVar("T")
 
 
 class Progress(Protocol):
@@ -132,14 +130,9 @@ class _Steps:
             self._stage("count words", texts.bytes)
             rows = self._work / "rows"
             rows.mkdir()
-            self._finish([pool.submit(self._unite, part, texts, counts, rows) for part in texts.numbers])
+            self._finish([pool.submit(self._unite, texts, counts, rows)])
             self._stage("choose vocabulary")
-            words = WordCounts(self._plan.settings.vocabulary_size)
-            for bucket in counts.numbers:
-                words.add(counts.take(bucket))
-            choice = choose_vocabulary(words.candidates, self._plan, self._tally)
-            del words
-            return self._encode(choice, sorted(rows.iterdir()))
+            return self._encode(self._choose(counts), sorted(rows.iterdir()))
 
     def _stage(self, name: str, total: int = 0) -> None:
         """Start a stage. The C library first returns the freed memory of threads, which it would otherwise keep."""
@@ -156,35 +149,40 @@ class _Steps:
             for key, value in tally.records():
                 self._tally.add_records(key, [value])
 
-    def _unite(self, part: int, texts: "_Spool", counts: "_Spool", rows: Path) -> None:
-        """Unite the texts of a part, and count their words."""
-        before = texts.path(part).stat().st_size
-        united = unite_texts(texts.take(part), self._plan)
-        with (rows / f"{part:04x}").open("wb") as file:
-            file.writelines(pack_arrays(united.rows))
-        for bucket, block in count_words(united, self._plan):
-            counts.add(bucket, block)
-        with self._lock:
+    def _unite(self, texts: "_Spool", counts: "_Spool", rows: Path) -> None:
+        """Unite the texts of each part, and count their words. Only one part at a time is in memory."""
+        for part in texts.numbers:
+            before = texts.path(part).stat().st_size
+            united = unite_texts(texts.take(part), self._plan)
+            with (rows / f"{part:04x}").open("wb") as file:
+                file.writelines(pack_arrays(united.rows))
+            for bucket, block in count_words(united, self._plan):
+                counts.add(bucket, block)
             self._tally.counts.update(united.counts)
-        self._report(before)
+            self._report(before)
+
+    def _choose(self, counts: "_Spool") -> VocabularyChoice:
+        words = WordCounts(self._plan.settings.vocabulary_size)
+        for bucket in counts.numbers:
+            words.add(counts.take(bucket))
+        return choose_vocabulary(words.candidates, self._plan, self._tally)
 
     def _encode(self, choice: VocabularyChoice, parts: Sequence[Path]) -> MergeResult:
         """Write the rows of all parts to the dataset."""
-        self._stage("encode", sum(part.stat().st_size for part in parts))
         encoder = Encoder(self._plan, choice)
+        self._stage("encode", sum(part.stat().st_size for part in parts))
 
         def append(writer: DatasetWriter) -> None:
             done = 0
             for part in parts:
-                packed = part.read_bytes()
+                done += part.stat().st_size
+                encoder.part(unpack_arrays(part.read_bytes())).append_to(writer, self._tally)
                 part.unlink()
-                encoder.part(unpack_arrays(packed)).append_to(writer, self._tally)
-                done += len(packed)
                 self._progress.at(done)
 
         return make_dataset(self._plan, choice, self._tally, append, option=self._option)
 
-    def _finish(self, started: Sequence[Future[None]]) -> None:
+    def _finish(self, started: Sequence[Future[Any]]) -> None:
         """Show the progress of calls until all have returned. If one fails, stop the others, and raise its error."""
         self._done = 0
         pending = set(started)

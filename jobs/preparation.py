@@ -41,7 +41,7 @@ PROCESS_BYTES = 300 << 20
 """Memory of a task in bytes, for input of any size, without the vocabulary."""
 WORD_BYTES = 200
 """Memory of a task in bytes for each word of the vocabulary."""
-_PART_BYTES = 64 << 20
+_PART_BYTES = 128 << 20
 _MIN_PART_BITS = 3
 _CONNECTIONS = 16
 WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0

@@ -89,7 +89,7 @@ def test_the_number_of_parts_grows_with_the_input(tmp_path: Path) -> None:
         folder.mkdir()
         return replace(work, plain_bytes=size).write_plan(work=str(folder), output="out", tasks=1).part_bits
 
-    assert [bits(size) for size in (0, 1, 10**9, 10**10, 10**11, 10**15)] == [3, 3, 4, 8, 11, 16]
+    assert [bits(size) for size in (0, 1, 10**9, 10**10, 10**11, 10**15)] == [3, 3, 3, 7, 10, 16]
 
 
 def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
