@@ -20,6 +20,8 @@ from trainer.computing.optimiser import Optimiser
 from trainer.distributed import collectives
 
 _LOOK, _SECONDS = 0.2, 0.6
+_SECONDS_ALONE = 0.1
+"""Seconds for a single rank. Its rate is compared with no other rank's."""
 _WARM_UP = 3
 
 _ROOM = 1.5
@@ -53,7 +55,7 @@ def measure_own_rates(
     optimiser: Optimiser,
     *,
     split: IntArray,
-    seconds: float = _SECONDS,
+    seconds: float | None = None,
     warm_up: int = _WARM_UP,
 ) -> list[float]:
     """Return the rows per second of every rank (ranks,). Every rank returns the same list.
@@ -61,6 +63,7 @@ def measure_own_rates(
     `split` (ranks,): the rows per step of each rank; a rank trains on at least one row. After `warm_up` steps, each
     rank trains for `seconds`. A rank takes only one warm-up step if this step takes longer than `seconds`.
     """
+    seconds = seconds or (_SECONDS if dist.get_world_size() > 1 else _SECONDS_ALONE)
     device = compute.device
     timer = StepTimer()
     twin = compute.with_copied_model(timer)

@@ -21,13 +21,12 @@ import torch
 from shoal_balance import IntArray
 
 from common.display import plural
-from common.errors import DataError, TrainingError
-from common.private_folders import make_users_folder
+from common.errors import TrainingError
 from corpus.layout import MAX_ROW_WORDS, MIN_ROWS, SPLITS, RowBlock
 from corpus.rules import VALIDATION_SHARE
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
-from trainer.classification.mapped import map_rows
+from trainer.classification.mapped import default_cache, map_rows
 from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
 
 if TYPE_CHECKING:
@@ -193,19 +192,6 @@ def place_rows(rows: Rows, device: torch.device, *, share: float = 0.5) -> Rows:
         return rows
     free, _ = torch.cuda.mem_get_info(device)
     return rows.copy_to(device) if rows.tokens.nbytes <= share * free else rows
-
-
-def default_cache() -> Path:
-    """Return the default folder for unpacked rows. Each user has a separate folder.
-
-    Raises DataError if the folder is not writable, or if other users could change its files.
-    """
-    try:
-        return make_users_folder("rows", "choose a different folder with --cache")
-    except OSError as error:
-        raise DataError(
-            f"cannot create {error.filename}: {error.strerror}; choose a different folder with --cache"
-        ) from error
 
 
 def take_rows(rows: Rows, count: int) -> Rows:

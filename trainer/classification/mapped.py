@@ -25,6 +25,7 @@ import numpy as np
 
 from common.errors import DataError, explain_full_disk
 from common.files import lock
+from common.private_folders import make_users_folder
 from corpus.layout import ArraysDigest, RowBlock, is_digest
 
 if TYPE_CHECKING:
@@ -131,3 +132,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def default_cache() -> Path:
+    """Return the default folder for unpacked rows. Each user has a separate folder.
+
+    Raises DataError if the folder is not writable, or if other users could change its files.
+    """
+    try:
+        return make_users_folder("rows", "choose a different folder with --cache")
+    except OSError as error:
+        raise DataError(
+            f"cannot create {error.filename}: {error.strerror}; choose a different folder with --cache"
+        ) from error

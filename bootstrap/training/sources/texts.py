@@ -25,6 +25,7 @@ from corpus.reading.sources import Inputs
 from corpus.reading.storage import identity_of
 from corpus.text_request import TextRequest, describe_skipped_lines
 from jobs.preparation import fingerprint
+from trainer.classification.mapped import default_cache
 from trainer.config import TrainConfig
 
 
@@ -106,7 +107,6 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
     ignored, because they are results of a run. Raises DataError if the input is invalid.
     """
     from jobs.training import make_training_dataset  # imports numba, which takes seconds to load
-    from trainer.classification.data import default_cache  # imports torch, which takes seconds to load
 
     request = understand_texts(texts, output, bars)
     home = cache or default_cache()

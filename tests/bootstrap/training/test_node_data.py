@@ -28,7 +28,7 @@ def bucket(aws):
 
 
 def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
-    monkeypatch.setattr("trainer.classification.data.default_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("bootstrap.training.sources.texts.default_cache", lambda: tmp_path / "cache")
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
     texts = TextsSource(inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05)
