@@ -16,7 +16,7 @@ from common.errors import ExperimentError
 from experiments.records import RunRecord
 from trainer.classification.metrics import accuracy_interval, few_rows_note
 
-_IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
+_IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes")
 """Settings that affect neither the model nor the speed."""
 _ROW_WORK_SETTINGS = (
     *("model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision"),

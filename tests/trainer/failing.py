@@ -8,7 +8,9 @@ import sys
 from trainer import task
 from trainer.__main__ import main
 from trainer.distributed import failures
+from trainer.output import reporter
 
+reporter.STEP_SECONDS = 0.0  # record every step
 how = sys.argv.pop(1)
 own, at = task.stratified_rows, failures.note_position
 reached = ""

@@ -28,7 +28,7 @@ TWO_ARMS = """\
 about: Two against one.
 verb: train
 repeats: 1
-settings: {model: lstm, hidden: 8, epochs: 2, global_batch: 64, threads: 1, record_every: 1, checkpoint_minutes: 0.004}
+settings: {model: lstm, hidden: 8, epochs: 2, global_batch: 64, threads: 1, checkpoint_minutes: 0.004}
 baseline: one
 arms:
   - {name: one, slow: [10]}
