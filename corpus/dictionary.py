@@ -69,11 +69,12 @@ class Dictionary:
     """Dictionary to which new words are added. Ids are numbered from 0 in the order in which the words first appear.
 
     Stopwords have the smallest ids. They are known words, but `look_up` removes them from texts. The id of a word is
-    valid until `clear` is called.
+    valid until `clear` is called. `expected` is the number of words for which the dictionary has space from the start.
     """
 
-    def __init__(self, stopwords: Sequence[str] = ()) -> None:
+    def __init__(self, stopwords: Sequence[str] = (), expected: int = 0) -> None:
         self._stopwords = " ".join(stopwords).encode()
+        self._first_bits = max(_FIRST_BITS, (2 * expected).bit_length())
         self._cleaned = np.zeros(1 << 20, np.uint8)
         self.clear()
 
@@ -88,7 +89,7 @@ class Dictionary:
 
     def clear(self) -> None:
         """Remove all words except the stopwords."""
-        self._bits = _FIRST_BITS
+        self._bits = self._first_bits
         # Hash table by open addressing with linear probing. A slot is (first integer of the key, second integer, id). A
         # slot with the first integer 0 is free.
         self._table = np.zeros((1 << self._bits, 3), np.uint64)

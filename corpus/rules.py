@@ -79,8 +79,8 @@ def most_frequent(counts: Iterable[tuple[Word, int]], size: int) -> list[tuple[W
 
 def most_frequent_ids(
     counts: Integers, join_words: Callable[[Integers], bytes], size: int, least: int = 0
-) -> list[tuple[bytes, int]]:
-    """Return the words and counts that `most_frequent` returns, in any order.
+) -> npt.NDArray[np.int64]:
+    """Return the ids of the words that `most_frequent` returns, in any order.
 
     Words that occur less than `least` times are left out. `counts`, of shape (N,), has the number of occurrences of the
     word with each id. `join_words` returns the words with given ids, separated by spaces. Only the words with the
@@ -89,8 +89,6 @@ def most_frequent_ids(
     if len(counts) > size:
         least = max(least, int(np.partition(counts, -size)[-size]))
     more, same = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
-    ties = sorted(join_words(same).split())
-    return [
-        *zip(join_words(more).split(), counts[more].tolist(), strict=True),
-        *((word, least) for word in ties[: size - len(more)]),
-    ]
+    ties = join_words(same).split()
+    first_ties = sorted(range(len(ties)), key=ties.__getitem__)[: size - len(more)]
+    return np.concatenate((more, same[np.array(first_ties, np.int64)]))

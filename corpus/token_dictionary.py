@@ -66,11 +66,11 @@ def _joined(texts: Sequence[str]) -> bytes:
     A lone surrogate is a letter, as in `corpus.tokens`. A NUL inside a text becomes a newline. It must not become a
     space, because a space can be a part of `<br />`.
     """
-    encoded = [fold(text).encode("utf-8", "surrogatepass") for text in texts]
-    joined = b"\0".join([*encoded, b""])
-    if joined.count(_END) != len(texts):
-        joined = b"\0".join([*(text.replace(b"\0", b"\n") for text in encoded), b""])
-    return joined
+    folded = [text if text.isascii() else fold(text) for text in texts]
+    joined = "\0".join([*folded, ""])
+    if joined.count("\0") != len(texts):
+        joined = "\0".join([*(text.replace("\0", "\n") for text in folded), ""])
+    return joined.encode("utf-8", "surrogatepass")
 
 
 @compiled

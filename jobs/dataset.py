@@ -13,7 +13,7 @@ from mrjob.step import MRStep
 
 from corpus.reading.storage import PART_PREFIX, list_files, open_lines, write_text
 from corpus.reading.tally import Tally
-from jobs.choose import candidates_of, choose_vocabulary, read_vocabulary_choice, write_choice
+from jobs.choose import choose_vocabulary, read_candidates, read_vocabulary_choice, write_choice
 from jobs.encode import Encoder
 from jobs.job import ONE_REDUCER, run_as_script
 from jobs.merge import merge_parts
@@ -46,7 +46,7 @@ class MakeDataset(Vocabulary):
         the same number of bytes.
         """
         tally = Tally()
-        choice = choose_vocabulary(candidates_of(read_records(values), tally), self.plan, tally)
+        choice = choose_vocabulary(read_candidates(read_records(values), self.plan, tally), self.plan, tally)
         write_choice(choice, self.plan.choice)
         write_text(self.plan.tally, "".join(f"{key.decode()}\t{value.decode()}\n" for key, value in tally.records()))
         for address in list_files(self.plan.texts):

@@ -4,7 +4,10 @@ A part file does not contain the vocabulary, because a full vocabulary has milli
 of parts. The name of a part file depends only on its digest prefix, and the bytes of the file depend only on its rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy.typing as npt
 
 from corpus.dataset import SPLITS, DatasetWriter, RowBlock
 from corpus.dataset_settings import Settings
-from corpus.dictionary import Dictionary
+from corpus.dictionary import Dictionary, Offsets
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import readable, writable
 from corpus.reading.tally import Tally
@@ -20,7 +23,7 @@ from corpus.segments import fill_rows, gather
 from corpus.text import FIRST_WORD, UNKNOWN
 from jobs.choose import VocabularyChoice
 from jobs.plan import Plan
-from jobs.records import Arrays, part_url, texts_url, unpack_arrays
+from jobs.records import Arrays, StoredArray, part_url, read_arrays, texts_url
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 20
@@ -34,35 +37,37 @@ class Encoder:
 
     def __init__(self, plan: Plan, choice: VocabularyChoice) -> None:
         self._plan, self._positive_from = plan, choice.positive_from
-        self._ids = VocabularyIds(choice.words)
+        self._ids = VocabularyIds(choice.joined)
 
-    def part(self, texts: Arrays) -> "EncodedPart":
-        """Return the rows of a part's distinct texts."""
-        return EncodedPart(texts, self._ids, self._positive_from, self._plan.settings)
+    @contextmanager
+    def part(self, path: Path) -> "Iterator[EncodedPart]":
+        """Yield the rows of a file with a part's distinct texts."""
+        with path.open("rb") as file:
+            texts, ids = read_arrays(file, "ids")
+            yield EncodedPart(texts, ids, self._ids, self._positive_from, self._plan.settings)
 
     def write(self, part: str, report: Callable[[int], None]) -> Tally:
         """Write the rows of a part to a part file, and return their counts."""
         plan, settings, tally = self._plan, self._plan.settings, Tally()
-        with readable(texts_url(plan.texts, part)) as path:
-            packed = path.read_bytes()
-        encoded = self.part(unpack_arrays(packed))
         with (
+            readable(texts_url(plan.texts, part)) as texts,
             writable(part_url(plan.parts, part)) as path,
             # Compress only for S3, because compression is slower than a disk but faster than a network.
             DatasetWriter(path, settings, packed=is_s3(plan.parts)) as writer,
         ):
-            encoded.append_to(writer, tally)
+            with self.part(texts) as encoded:
+                encoded.append_to(writer, tally)
             writer.finish(vocabulary=(), stopwords=frozenset(plan.stopwords), counts={})
-        report(len(packed))
+            report(texts.stat().st_size)
         return tally
 
 
 class VocabularyIds:
-    """Looks up the vocabulary's ids of words."""
+    """Looks up the vocabulary's ids of words. `vocabulary` has the words, separated by spaces."""
 
-    def __init__(self, vocabulary: Sequence[str]) -> None:
-        self._vocabulary, self._size = vocabulary, len(vocabulary)
-        self._dictionary = Dictionary()
+    def __init__(self, vocabulary: str) -> None:
+        self._vocabulary, self._size = vocabulary, vocabulary.count(" ") + 1
+        self._dictionary = Dictionary(expected=self._size)
         self._add_vocabulary()
 
     def __call__(self, words: bytes) -> npt.NDArray[np.int64]:
@@ -74,18 +79,27 @@ class VocabularyIds:
         return np.where(ranks < self._size, ranks + FIRST_WORD, UNKNOWN)
 
     def _add_vocabulary(self) -> None:
-        for start in range(0, self._size, _BLOCK_WORDS):
-            self._dictionary.add(" ".join(self._vocabulary[start : start + _BLOCK_WORDS]).encode())
+        """Add the words in blocks, because the dictionary keeps a buffer for the largest block."""
+        words = self._vocabulary.encode()
+        spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == ord(" "))
+        for before, end in pairwise([-1, *spaces[_BLOCK_WORDS - 1 :: _BLOCK_WORDS].tolist(), len(words)]):
+            self._dictionary.add(words[before + 1 : end])
 
 
 class EncodedPart:
-    """Rows of a side file (`part_reducer.DistinctTexts.rows`), with the vocabulary's ids instead of the part's ids."""
+    """Rows of a part's distinct texts, with the vocabulary's ids instead of the part's ids.
 
-    def __init__(self, side: Arrays, ids: VocabularyIds, positive_from: int, settings: Settings) -> None:
-        self._new_ids = ids(side["words"].tobytes()).astype(settings.token_dtype)
-        self._side = side
+    `side` and `side_ids` are the arrays of `part_reducer.DistinctTexts.rows`. `side_ids` is the largest array: only the
+    ids of one block of rows are in memory.
+    """
+
+    def __init__(
+        self, side: Arrays, side_ids: StoredArray, vocabulary: VocabularyIds, positive_from: int, settings: Settings
+    ) -> None:
+        self._new_ids = vocabulary(side["words"].tobytes()).astype(settings.token_dtype)
+        self._side, self._side_ids = side, side_ids
         self._lengths = side["lengths"].astype(np.int64)
-        self._starts = np.cumsum(self._lengths) - self._lengths
+        self._ends = np.cumsum(self._lengths)
         self._positive_from = positive_from
         self._settings = settings
 
@@ -111,7 +125,7 @@ class EncodedPart:
                 yield from self._ragged(texts, labels, ratings)
             else:
                 tokens = np.zeros((len(block), self._settings.row_length), self._settings.token_dtype)
-                fill_rows(self._side["ids"], self._starts[texts], self._lengths[texts], self._new_ids, tokens)
+                fill_rows(*self._segments(texts), self._new_ids, tokens)
                 yield RowBlock(tokens, self._side["lengths"][texts], labels, ratings)
 
     def _ragged(
@@ -125,11 +139,18 @@ class EncodedPart:
             before = int(ends[done - 1]) if done else 0
             last = max(done + 1, int(np.searchsorted(ends, before + _BLOCK_TOKENS, "right")))
             rows = slice(done, last)
-            lengths = self._lengths[texts[rows]]
-            ids = np.empty(int(ends[last - 1]) - before, self._side["ids"].dtype)
-            gather(self._side["ids"], self._starts[texts[rows]], lengths, ends[rows] - before - lengths, ids)
+            side_ids, starts, lengths = self._segments(texts[rows])
+            ids = np.empty(int(ends[last - 1]) - before, side_ids.dtype)
+            gather(side_ids, starts, lengths, ends[rows] - before - lengths, ids)
             yield RowBlock(self._new_ids[ids], lengths, labels[rows], ratings[rows])
             done = last
+
+    def _segments(self, texts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Offsets, Offsets]:
+        """Return the ids of a range of texts, and the start and the length of each of `texts` in them. `texts` is
+        sorted."""
+        first = int(self._ends[texts[0]] - self._lengths[texts[0]])
+        lengths = self._lengths[texts]
+        return self._side_ids[first : int(self._ends[texts[-1]])], self._ends[texts] - lengths - first, lengths
 
 
 def _counts(split: str, rows: RowBlock, settings: Settings) -> dict[str, int]:

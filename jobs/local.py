@@ -153,13 +153,16 @@ class _Steps:
         """Unite the texts of each part, and count their words. Only one part at a time is in memory."""
         for part in texts.numbers:
             before = texts.path(part).stat().st_size
-            united = unite_texts(texts.take(part), self._plan)
-            with (rows / f"{part:04x}").open("wb") as file:
-                file.writelines(pack_arrays(united.rows))
-            for bucket, block in count_words(united, self._plan):
-                counts.add(bucket, block)
-            self._tally.counts.update(united.counts)
+            self._unite_part(texts.take(part), counts, rows / f"{part:04x}")
             self._report(before)
+
+    def _unite_part(self, blocks: Iterable[Arrays], counts: "_Spool", rows: Path) -> None:
+        united = unite_texts(blocks, self._plan)
+        with rows.open("wb") as file:
+            file.writelines(pack_arrays(united.rows))
+        for bucket, block in count_words(united, self._plan):
+            counts.add(bucket, block)
+        self._tally.counts.update(united.counts)
 
     def _choose(self, counts: "_Spool") -> VocabularyChoice:
         words = WordCounts(self._plan.settings.vocabulary_size)
@@ -169,14 +172,14 @@ class _Steps:
 
     def _encode(self, choice: VocabularyChoice, parts: Sequence[Path]) -> MergeResult:
         """Write the rows of all parts to the dataset."""
-        encoder = Encoder(self._plan, choice)
         self._stage("encode", sum(part.stat().st_size for part in parts))
 
         def append(writer: DatasetWriter) -> None:
-            done = 0
+            encoder, done = Encoder(self._plan, choice), 0
             for part in parts:
                 done += part.stat().st_size
-                encoder.part(unpack_arrays(part.read_bytes())).append_to(writer, self._tally)
+                with encoder.part(part) as rows:
+                    rows.append_to(writer, self._tally)
                 part.unlink()
                 self._progress.at(done)
 

@@ -7,7 +7,7 @@ shuffle.
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +72,36 @@ def unpack_arrays(packed: bytes) -> Arrays:
         arrays[name.rstrip(b"\0").decode()] = array
         at += array.nbytes
     return arrays
+
+
+class StoredArray:
+    """Array in an open file. Slicing reads the values from the file."""
+
+    def __init__(self, file: BinaryIO, dtype: np.dtype[Any], offset: int) -> None:
+        self.dtype = dtype
+        self._file, self._offset = file, offset
+
+    def __getitem__(self, values: slice) -> npt.NDArray[Any]:
+        self._file.seek(self._offset + values.start * self.dtype.itemsize)
+        return np.fromfile(self._file, self.dtype, values.stop - values.start)
+
+
+def read_arrays(file: BinaryIO, stored: str) -> tuple[Arrays, StoredArray]:
+    """Return the arrays that `pack_arrays` packed into the open file.
+
+    The array with the name `stored` is not among them. It is the second value, and stays in the file.
+    """
+    (count,) = struct.unpack("<Q", file.read(struct.calcsize("<Q")))
+    entries = {
+        name.rstrip(b"\0").decode(): (np.dtype(dtype.decode()), length)
+        for name, dtype, length in _ENTRY.iter_unpack(file.read(count * _ENTRY.size))
+    }
+    arrays, at = {}, file.tell()
+    for name, (dtype, length) in entries.items():
+        arrays[name] = StoredArray(file, dtype, at)
+        at += length * dtype.itemsize
+    chosen = arrays.pop(stored)
+    return {name: array[0 : entries[name][1]] for name, array in arrays.items()}, chosen
 
 
 def block_of(arrays: Arrays) -> bytes:

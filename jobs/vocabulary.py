@@ -9,7 +9,7 @@ from mrjob.step import MRStep
 
 from corpus.reading.storage import writable
 from corpus.reading.tally import Tally, is_tally_key
-from jobs.choose import candidates_of, choose_vocabulary
+from jobs.choose import choose_vocabulary, read_candidates
 from jobs.job import ONE_REDUCER, ReviewsJob, run_as_script
 from jobs.records import Record, arrays_of, block_of, gathered, pack_arrays, read_records, texts_url
 from jobs.texts import count_words, unite_texts
@@ -69,7 +69,7 @@ class Vocabulary(ReviewsJob):
     def print_vocabulary(self, _: bytes, values: Iterable[bytes]) -> Iterator[Record]:
         """Reducer: yield the words of the vocabulary."""
         tally = Tally()
-        choice = choose_vocabulary(candidates_of(read_records(values), tally), self.plan, tally)
+        choice = choose_vocabulary(read_candidates(read_records(values), self.plan, tally), self.plan, tally)
         for word, count in zip(choice.words, choice.counts, strict=True):
             yield word.encode(), b"%d" % count
 

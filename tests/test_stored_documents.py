@@ -164,7 +164,7 @@ DOCUMENTS = {
         TrainingError,
     ),
     "the chosen vocabulary": Stored(
-        json.dumps(asdict(VocabularyChoice(positive_from=3, words=["good"], counts=[2]))),
+        json.dumps(asdict(VocabularyChoice(positive_from=3, joined="good", counts=[2]))),
         in_file("choice.json", lambda at: read_vocabulary_choice(str(at / "choice.json"))),
         DataError,
         lambda found: json.dumps(asdict(found)),

@@ -67,6 +67,10 @@ def without_byte_order_marks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     marked = b"\n" + BYTE_ORDER_MARK
     before, held = b"\n", b""
     for block in blocks:
+        if block and not held and BYTE_ORDER_MARK[0] not in block:
+            yield block
+            before = block[-1:] if block.endswith(b"\n") else b""
+            continue
         whole = before + held + block
         while marked in whole:
             whole = whole.replace(marked, b"\n")

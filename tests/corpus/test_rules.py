@@ -58,8 +58,8 @@ def test_the_vocabulary_is_sorted_by_frequency_then_alphabet(words: list[str], s
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 4)), st.integers(1, 8), st.integers(0, 5))
 def test_both_functions_give_the_same_most_frequent_words(counts: dict[str, int], size: int, least: int) -> None:
     words = [word.encode() for word in counts]
-    found = rules.most_frequent_ids(
+    ids = rules.most_frequent_ids(
         np.array(list(counts.values()), np.int64), lambda ids: b" ".join(words[number] for number in ids), size, least
     )
     enough = [(word.encode(), count) for word, count in counts.items() if count >= least]
-    assert sorted(found) == sorted(rules.most_frequent(enough, size))
+    assert sorted(words[each] for each in ids) == sorted(word for word, _ in rules.most_frequent(enough, size))

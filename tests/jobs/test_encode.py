@@ -1,6 +1,7 @@
 """The rows of a part are the same in blocks of every size, for any number of repetitions of a text."""
 
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import h5py
 import numpy as np
@@ -13,7 +14,7 @@ from corpus.dataset_settings import Settings
 from jobs import encode
 from jobs.choose import VocabularyChoice
 from jobs.encode import EncodedPart, Encoder, VocabularyIds
-from jobs.records import Arrays, pack_arrays, texts_url
+from jobs.records import Arrays, pack_arrays, read_arrays, texts_url
 from tests.jobs.piles import plan_in
 
 WORDS = "lamp the shines bulb"
@@ -35,8 +36,11 @@ def side(texts: list[list[int]], copies: list[tuple[int, int, int]]) -> Arrays:
 
 
 def blocks(texts: list[list[int]], copies: list[tuple[int, int, int]], settings: Settings) -> dict[str, list[RowBlock]]:
-    part = EncodedPart(side(texts, copies), VocabularyIds(["shines", "lamp"]), 1, settings)
-    return {split: list(part.blocks(split)) for split in SPLITS}
+    with TemporaryFile() as file:
+        file.writelines(pack_arrays(side(texts, copies)))
+        file.seek(0)
+        part = EncodedPart(*read_arrays(file, "ids"), VocabularyIds("shines lamp"), 1, settings)
+        return {split: list(part.blocks(split)) for split in SPLITS}
 
 
 def expected(texts: list[list[int]], copies: list[tuple[int, int, int]], split: int) -> list[tuple[list[int], int]]:
@@ -78,7 +82,7 @@ def test_only_parts_on_s3_are_compressed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(encode, "is_s3", {plan.parts: there}.__getitem__)
     Path(plan.texts).mkdir()
     Path(texts_url(plan.texts, "0000")).write_bytes(b"".join(pack_arrays(side([[0]], [(0, 0, 3)]))))
-    choice = VocabularyChoice(positive_from=4, words=["lamp"], counts=[3])
+    choice = VocabularyChoice(positive_from=4, joined="lamp", counts=[3])
     assert Encoder(plan, choice).write("0000", lambda _: None).counts["tokens"] == 3
     (part,) = Path(plan.parts).iterdir()
     with h5py.File(part) as file:
@@ -88,6 +92,6 @@ def test_only_parts_on_s3_are_compressed(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_vocabulary_forgets_the_words_of_the_parts_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "_MAX_OTHER_WORDS", 1)
-    ids = VocabularyIds(["lamp", "bulb"])
+    ids = VocabularyIds("lamp bulb")
     for words, numbers in ((b"a b lamp", [1, 1, 2]), (b"bulb c", [3, 1]), (b"lamp a bulb", [2, 1, 3])):
         assert ids(words).tolist() == numbers

@@ -29,7 +29,7 @@ from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
 WORDS = ["good", "bad", "lamp"]
-CHOICE = VocabularyChoice(positive_from=4, words=WORDS, counts=[9, 5, 2])
+CHOICE = VocabularyChoice(positive_from=4, joined=" ".join(WORDS), counts=[9, 5, 2])
 ENTRY = [sys.executable, "-m", "jobs.dataset", "--step-num=4", "--reducer"]
 
 

@@ -14,7 +14,7 @@ from corpus.reading.tally import Tally
 from corpus.rules import most_frequent
 from jobs.choose import VocabularyChoice, choose_vocabulary, read_vocabulary_choice, write_choice
 from jobs.records import Arrays
-from jobs.words import WordCounts
+from jobs.words import FrequentWords, WordCounts
 from tests.jobs.piles import plan_in
 
 WORDS = st.text("abc", min_size=1, max_size=4)
@@ -51,7 +51,8 @@ def chosen(
     tally.counts.update(lines=lines - malformed, texts=lines - malformed)
     for number in range(malformed):
         tally.count_malformed("not_json", "reviews.json", 0, number + 1, b"{")
-    candidates = [(word.encode(), count) for word, count in FREQUENT.items()]
+    candidates = FrequentWords(size)
+    candidates.add([word.encode() for word in FREQUENT], np.array([*FREQUENT.values()]))
     plan = plan_in(folder, settings=Settings(vocabulary_size=size), max_malformed=limit)
     return choose_vocabulary(candidates, plan, tally)
 
@@ -71,7 +72,7 @@ def test_input_without_words_is_refused(tmp_path: Path, messages) -> None:
     for texts in (0, 2):
         tally.counts.update(texts=texts)
         with messages.raises(DataError):
-            choose_vocabulary([], plan_in(tmp_path), tally)
+            choose_vocabulary(FrequentWords(1), plan_in(tmp_path), tally)
 
 
 @pytest.mark.parametrize("size", range(1, 7))
