@@ -90,10 +90,10 @@ def _held_out_outputs(
     order = BatchOrder(rows=len(rows), global_batch=batch, seed=config.seed)
     steps = config.epochs_for(order.steps) * order.steps
     for step in range(steps):
-        some = rows.whole_batch(order.batch(*divmod(step, order.steps)), device)
-        outputs = model(some.tokens, some.lengths)
+        texts = rows.whole_batch(order.batch(*divmod(step, order.steps)), device)
+        outputs = model(texts.tokens, texts.lengths)
         optimiser.clear()
-        (loss.sum(outputs, some.labels, some.ratings) / len(outputs)).backward()  # type: ignore[no-untyped-call]
+        (loss.sum(outputs, texts.labels, texts.ratings) / len(outputs)).backward()  # type: ignore[no-untyped-call]
         for table in model.sparse_tables:
             assert table.grad is not None
             table.grad = table.grad.coalesce()
@@ -101,5 +101,5 @@ def _held_out_outputs(
     model.eval()
     with torch.inference_mode():
         texts = held_out.whole_batch(np.arange(len(held_out)), device)
-        of_held_out: Tensor = model(texts.tokens, texts.lengths)
-    return of_held_out
+        held_out_outputs: Tensor = model(texts.tokens, texts.lengths)
+    return held_out_outputs
