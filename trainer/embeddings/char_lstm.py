@@ -10,10 +10,10 @@ gradients to the parameters. All other rows of the tables are uninitialised: do 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,14 @@ from shoal_balance import IntArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from common.json_values import of_length, within
 from corpus.text import FIRST_WORD
 from trainer.clock import ROWS, StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.row_gradients import FactoredGradient, new_table, sum_touched_rows
 from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
+from trainer.embeddings.vectors import Matrix
 
 Letters = npt.NDArray[np.int16]
 """(words, LONGEST) int16: the character numbers of each word, padded with 0."""
@@ -38,6 +40,8 @@ MOST_CHARACTERS = 1000
 """Largest number of characters that have their own number; all other characters share one."""
 
 _OTHER, _FIRST = 1, 2
+_BLOCK = 2048
+"""Number of words that are encoded at once."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +83,30 @@ class Spelling:
         return letters
 
 
+@dataclass(frozen=True, kw_only=True)
+class EncoderSettings:
+    """Settings that determine the shapes of a character model."""
+
+    characters: Annotated[str, of_length(0, MOST_CHARACTERS)]
+    """See `Spelling`."""
+    character_embedding: Annotated[int, within(1, 8192)]
+    hidden: Annotated[int, within(1, 8192)]
+    layers: Annotated[int, within(1, 64)]
+    size: Annotated[int, within(1, 8192)]
+    """Number of dimensions of a word's vector."""
+
+
 class CharLSTM(nn.Module):
     """Character LSTM, which encodes a word as a state from its characters."""
 
-    def __init__(self, characters: int, *, character_embedding: int, hidden: int, layers: int, size: int) -> None:
-        """`characters`: the `size` of a Spelling. `size`: the number of dimensions of a word's vectors."""
+    def __init__(self, settings: EncoderSettings) -> None:
+        """Create a model with random weights, drawn from torch's default generator."""
         super().__init__()
-        self.characters = nn.Embedding(characters, character_embedding)
-        self.lstm = nn.LSTM(character_embedding, hidden, layers)
-        self.centres = nn.Linear(hidden, size)
-        self.contexts = nn.Linear(hidden, size)
+        self.settings, self.spelling = settings, Spelling(settings.characters)
+        self.characters = nn.Embedding(self.spelling.size, settings.character_embedding)
+        self.lstm = nn.LSTM(settings.character_embedding, settings.hidden, settings.layers)
+        self.centres = nn.Linear(settings.hidden, settings.size)
+        self.contexts = nn.Linear(settings.hidden, settings.size)
 
     def forward(self, letters: Letters) -> Tensor:
         """Return the states (words, hidden) after the last character of each word in `letters` (words, LONGEST).
@@ -102,6 +120,17 @@ class CharLSTM(nn.Module):
         _, (states, _) = self.lstm(read)  # (layers, words, hidden)
         last: Tensor = states[-1]
         return last
+
+    @torch.no_grad()
+    def vectors(self, words: Sequence[str]) -> Matrix:
+        """Return the embeddings (words, size) of `words`, which must not be empty strings."""
+        vectors = np.empty((len(words), self.settings.size), np.float32)
+        shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
+        for begin in range(0, len(words), _BLOCK):
+            block = shortest_first[begin : begin + _BLOCK]
+            states = self(self.spelling.letters([words[number] for number in block]))
+            vectors[block] = self.centres(states).cpu().numpy()
+        return vectors
 
 
 class CharacterLoss:
@@ -135,14 +164,12 @@ class CharacterLoss:
         rows, keys = rows[learned], keys[learned]
         _, ids = touched_words(rows, keys, self._pairs.rules)
         states = model(self._letters[ids.numpy()])
-
-        def of_tables(tables: _WordTables) -> tuple[Tensor, int, list[FactoredGradient]]:
-            return self._pairs.sums(tables, rows, keys)
-
-        loss, pairs = _PairLoss.apply(  # type: ignore[no-untyped-call]
-            model.centres(states), model.contexts(states), ids.to(states.device), len(self._letters), of_tables
-        )
-        return loss, int(pairs)
+        ids = ids.to(states.device)
+        vectors = model.centres(states), model.contexts(states)  # (ids, size) each
+        tables = _WordTables(*(_table(each.detach(), ids, len(self._letters)) for each in vectors))
+        loss, pairs, table_gradients = self._pairs.sums(tables, rows, keys)
+        gradients = [_gradient_of(each, ids, of) for each, of in zip(table_gradients, vectors, strict=True)]
+        return _KnownGradients.apply(loss, *vectors, *gradients), pairs  # type: ignore[no-untyped-call]
 
 
 class _WordTables(NamedTuple):
@@ -152,38 +179,29 @@ class _WordTables(NamedTuple):
     contexts: Tensor
 
 
-class _PairLoss(torch.autograd.Function):
-    """Loss of the pairs in a batch, and the number of pairs, as a function of the words' vectors."""
+def _table(vectors: Tensor, ids: Tensor, words: int) -> Tensor:
+    """Return a table of `words` rows with the `vectors` (m, size) of the words `ids` (m,)."""
+    table = new_table(words, vectors.shape[1], vectors)
+    table[:FIRST_WORD] = 0.0  # the torch implementation reads these rows as padding
+    table[ids] = vectors
+    return table
+
+
+def _gradient_of(table_gradient: FactoredGradient, ids: Tensor, vectors: Tensor) -> Tensor:
+    """Return the gradient of the `vectors` (m, size) of the words with the ascending `ids` (m,)."""
+    rows, values = sum_touched_rows(table_gradient)
+    return torch.zeros_like(vectors).index_copy_(0, torch.searchsorted(ids, rows), values)
+
+
+class _KnownGradients(torch.autograd.Function):
+    """Loss as a function of the two vectors of each word, with gradients that are computed already."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        centres: Tensor,
-        contexts: Tensor,
-        ids: Tensor,
-        words: int,
-        of_tables: Callable[[_WordTables], tuple[Tensor, int, list[FactoredGradient]]],
-    ) -> tuple[Tensor, Tensor]:
-        """`centres`, `contexts` (m, size): the two vectors of each word in the ascending `ids` (m,).
-
-        `words`: the number of rows in a table. `of_tables`: function of the tables that returns the loss, the number of
-        pairs, and the gradients.
-        """
-        tables = _WordTables(*(new_table(words, each.shape[1], each) for each in (centres, contexts)))
-        for table, vectors in zip(tables, (centres, contexts), strict=True):
-            table[:FIRST_WORD] = 0.0  # the torch implementation reads these rows as padding
-            table[ids] = vectors.detach()
-        loss, pairs, table_gradients = of_tables(tables)
-        gradients = []
-        for each in table_gradients:
-            rows, values = sum_touched_rows(each)
-            gradients.append(torch.zeros_like(centres).index_copy_(0, torch.searchsorted(ids, rows), values))
+    def forward(ctx: Any, loss: Tensor, centres: Tensor, contexts: Tensor, *gradients: Tensor) -> Tensor:  # noqa: ARG004
         ctx.save_for_backward(*gradients)
-        count = torch.tensor(pairs)
-        ctx.mark_non_differentiable(count)
-        return loss, count
+        return loss.clone()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _of_count: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         by_centres, by_contexts = ctx.saved_tensors
-        return gradient * by_centres, gradient * by_contexts, None, None, None
+        return None, gradient * by_centres, gradient * by_contexts, None, None

@@ -22,7 +22,7 @@ from trainer.embeddings.vectors import WordVectors, open_vectors, vectors_folder
 from trainer.output.run_files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, replaced_folder
 
 if TYPE_CHECKING:
-    from trainer.embeddings.encoder import WordEncoder
+    from trainer.embeddings.char_lstm import CharLSTM
 
 FORMAT = 1
 
@@ -57,7 +57,7 @@ def write_vectors(
     *,
     config: Mapping[str, Any],
     measures: Mapping[str, Any],
-    encoder: "WordEncoder | None" = None,
+    encoder: "CharLSTM | None" = None,
 ) -> None:
     """Write a model folder, and replace an older model atomically. Raises TrainingError if writing fails."""
     try:
@@ -65,7 +65,9 @@ def write_vectors(
             write_binary(str(new / BINARY_VECTORS), vectors)
             write_text(str(new / TEXT_VECTORS), vectors)
             if encoder is not None:
-                encoder.write(new / ENCODER)
+                from trainer.embeddings.encoder import write_encoder
+
+                write_encoder(new / ENCODER, encoder)
                 shutil.copymode(new / TEXT_VECTORS, new / ENCODER)  # safetensors lets only the owner read the file
             (new / MEASURES).write_bytes(indented_json(dict(measures)))
             count, size = vectors.matrix.shape

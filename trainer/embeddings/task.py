@@ -1,6 +1,6 @@
 """Task that learns word embeddings from rows of running text.
 
-The data is a TextData (text_rows.py, stream_rows.py). Each model is a subclass of `Embedding`.
+The data is a TextRows (text_rows.py, stream_rows.py). Each model is a subclass of `Embedding`.
 """
 
 import time
@@ -23,8 +23,7 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, Spelling
-from trainer.embeddings.encoder import EncoderSettings, WordEncoder
+from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, CharLSTM, EncoderSettings, Spelling
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
@@ -32,7 +31,7 @@ from trainer.embeddings.pip_loss import Pairs
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
 from trainer.embeddings.stream_rows import load_stream
-from trainer.embeddings.text_rows import TextData, read_rows
+from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
 from trainer.output.run_files import MODEL
@@ -45,16 +44,16 @@ _HELD_OUT_STEP = 1 << 40
 """Step number that determines the random choices in held-out rows. No run has so many steps."""
 
 
-class Embedding(Task[TextData]):
+class Embedding(Task[TextRows]):
     """Task that learns embeddings, so that words that occur in similar contexts have similar embeddings."""
 
     precision = "float32"
     tables = ()
-    _encoder: WordEncoder | None = None
-    """Encoder of words outside the vocabulary, if the model has one."""
+    _encoder: CharLSTM | None = None
+    """Model that also encodes words outside the vocabulary, if there is one."""
 
     @staticmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextRows:  # noqa: ARG004
         with ranks.agreement():
             settings = read_settings(config.data)
             require_text_of_kind(config, endless=settings.follow)
@@ -63,11 +62,11 @@ class Embedding(Task[TextData]):
         return read_rows(config.data, settings, min_count=config.min_count)
 
     @staticmethod
-    def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
+    def resolve_config(config: TrainConfig, ranks: Ranks, data: TextRows) -> tuple[TrainConfig, TextRows, list[str]]:
         config = config.with_step_rows(RunSize(on_gpus=ranks.device.type != "cpu"))
-        return replace(config, epochs=config.epochs or data.default_epochs(config.words)), data, list(data.notes)
+        return replace(config, epochs=config.epochs or data.default_epochs(config.words)), data, []
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
         """Prepare the data and the evaluation.
 
         A subclass must set `model` and its tables. `self._size` is the size of an embedding.
@@ -178,7 +177,7 @@ class Embedding(Task[TextData]):
         )
 
 
-def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
+def _reference(config: TrainConfig, data: TextRows) -> Pairs | None:
     """Return the reference of the PIP loss; None if the PIP loss is not requested."""
     if not config.pip:
         return None
@@ -191,7 +190,7 @@ class SkipGramEmbedding(Embedding):
 
     model: SkipGram
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
         super().__init__(config, ranks, data)
         squares = bool(config.local_steps) and config.optimiser == "adagrad"
         self.model = SkipGram(len(self._rules.keep), self._size, squares=squares).to(ranks.device)
@@ -248,9 +247,9 @@ class SkipGramEmbedding(Embedding):
 class CharacterEmbedding(Embedding):
     """Task that learns to compute a word's embedding from its characters."""
 
-    _encoder: WordEncoder
+    _encoder: CharLSTM
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
         super().__init__(config, ranks, data)
         spelling = Spelling.of(data.vocabulary.words)
         self._letters = np.zeros((len(self._rules.keep), LONGEST), np.int16)
@@ -262,8 +261,7 @@ class CharacterEmbedding(Embedding):
             layers=config.layers,
             size=self._size,
         )
-        self._encoder = WordEncoder(settings, settings.build().to(ranks.device))
-        self.model = self._encoder.model
+        self.model = self._encoder = CharLSTM(settings).to(ranks.device)
         self._learning = self._loss(data.tokens)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -278,7 +276,7 @@ class CharacterEmbedding(Embedding):
 
     @torch.no_grad()
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        return self._loss(self._data.held_out).sums(self._encoder.model, rows, keys)
+        return self._loss(self._data.held_out).sums(self._encoder, rows, keys)
 
     def _vectors(self) -> WordVectors:
         words = self._data.vocabulary.words

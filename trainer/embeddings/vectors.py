@@ -40,7 +40,6 @@ _HEAD = re.compile(rb"([0-9]{1,10})[ \t]([0-9]{1,6})\s*\n")
 _MOST_HEAD_BYTES = 1 << 16
 _MOST_WORD_BYTES = 4096
 _FEW_WORDS = 1 << 12
-_NEWLINE_BYTES = 2
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _USUAL = 1e-30, 1e6
 """Range of plausible absolute values of nonzero numbers in trained vectors."""
@@ -63,7 +62,7 @@ class WordVectors:
         """`words` (n,): distinct words. `matrix` (n, size) float32: their vectors.
 
         `encode`: function that returns the vectors (m, size) of any other words (m,). `note`: message for the user
-        about words that were skipped and about a wrong first line of the file.
+        about words that were skipped.
         """
         self.words, self.matrix, self.note = words, matrix, note
         self._encode = encode
@@ -199,16 +198,10 @@ def read_vectors(address: str) -> WordVectors:
                 matrix.resize((len(matrix) * 5 // 4 + 1, size), refcheck=False)
             matrix[len(words)] = vector
             words[word] = None
-        unread = os.fstat(file.fileno()).st_size - file.tell()
     if not words:
         raise DataError(f"{address} has no usable vectors: {_describe_skipped(left_out)}; train the vectors again")
-    notes = [f"left out {_describe_skipped(left_out)}"] if left_out else []
-    if 0 < count < (read := len(words) + left_out.total()):
-        notes.append(f"the first line states {plural(count, 'word')}, but {read:,} were read")
-    if unread > _NEWLINE_BYTES:
-        stated = plural(count, "word")
-        notes.append(f"ignored {plural(unread, 'byte')} after the {stated} that the first line states")
-    return WordVectors(list(words), matrix[: len(words)], note=f"{address}: {'; '.join(notes)}" if notes else "")
+    note = f"{address}: left out {_describe_skipped(left_out)}" if left_out else ""
+    return WordVectors(list(words), matrix[: len(words)], note=note)
 
 
 def write_text(address: str, vectors: WordVectors) -> None:
@@ -314,8 +307,8 @@ def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[
                 f"{address}, line {number}: the line must have a word and {plural(size, 'number')}; copy the file again"
             ) from None
         read += 1
-    if read < count:
-        raise DataError(f"{address} ends after word {read:,} of {count:,}; copy the file again")
+    if count and read != count:
+        raise _wrong_count(address, count, f"the file has {read:,}")
 
 
 def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
@@ -336,6 +329,15 @@ def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterato
             f"{plural(count, 'word')} are not UTF-8 or have implausible numbers; write the words as UTF-8 and the "
             "numbers as little-endian float32, or use the text format"
         )
+    if file.read(_MOST_WORD_BYTES).strip():
+        raise _wrong_count(address, count, "the file has more")
+
+
+def _wrong_count(address: str, count: int, found: str) -> DataError:
+    return DataError(
+        f"the first line of {address} states {plural(count, 'word')}, but {found}; copy the file again, or correct "
+        "the line"
+    )
 
 
 def _is_usual(vector: Matrix) -> bool:

@@ -10,7 +10,7 @@ from corpus.text import FIRST_WORD
 from tests.trainer.embeddings.test_skipgram import WORDS, by_definition, rules
 from trainer.clock import StepTimer
 from trainer.computing.dropout import hashes
-from trainer.embeddings.char_lstm import LONGEST, MOST_CHARACTERS, CharacterLoss, CharLSTM, Spelling
+from trainer.embeddings.char_lstm import LONGEST, MOST_CHARACTERS, CharacterLoss, CharLSTM, EncoderSettings, Spelling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
 
 NAMES = ["a", "of", "sea", "fish", "shoal", "swim", "swims", "swam", "water", "underwater", "b", "fishes"]
@@ -20,7 +20,8 @@ ROWS = np.random.default_rng(3).integers(0, WORDS + FIRST_WORD, (5, 20)).astype(
 @pytest.fixture
 def model():
     torch.manual_seed(0)
-    return CharLSTM(Spelling.of(NAMES).size, character_embedding=3, hidden=4, layers=2, size=7)
+    characters = Spelling.of(NAMES).characters
+    return CharLSTM(EncoderSettings(characters=characters, character_embedding=3, hidden=4, layers=2, size=7))
 
 
 def loss_of(rows: np.ndarray) -> CharacterLoss:

@@ -14,8 +14,7 @@ from corpus.stream.progress import read_taken
 from corpus.stream.reader import read_stream
 from corpus.stream.stream_settings import StreamSettings, write_settings
 from tests.trainer.embeddings import made_text
-from trainer.embeddings.stream_restoring import restore_stream
-from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start
+from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start, restore_stream
 from trainer.output import checkpoint
 from trainer.task import EpochStatus
 
