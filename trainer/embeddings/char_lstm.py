@@ -7,22 +7,30 @@ those of skip-gram.
 Each distinct word of a batch is encoded once. Its two vectors are written to tables with the layout of skip-gram's
 tables, so that skip-gram's kernels compute the loss and the gradients of the vectors. Autograd propagates these
 gradients to the parameters. All other rows of the tables are uninitialised: do not read them.
+
+The file `encoder.safetensors` contains the weights and, as metadata, the settings of the model. It is untrusted input:
+memory is allocated only for the weights that the file really contains.
 """
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from shoal_balance import IntArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from common.json_values import of_length, within
+from common.errors import DataError
+from common.json_values import from_json, of_length, parse_json_object, within
 from corpus.text import FIRST_WORD
 from trainer.clock import ROWS, StepTimer
 from trainer.computing.dropout import hashes
@@ -30,6 +38,8 @@ from trainer.computing.row_gradients import FactoredGradient, new_table, sum_tou
 from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
 from trainer.embeddings.vectors import Matrix
+from trainer.output import archive
+from trainer.output.archive import DamagedError
 
 Letters = npt.NDArray[np.int16]
 """(words, LONGEST) int16: the character numbers of each word, padded with 0."""
@@ -39,6 +49,10 @@ LONGEST = 32
 MOST_CHARACTERS = 1000
 """Largest number of characters that have their own number; all other characters share one."""
 
+FORMAT = 1
+"""Format of the file `encoder.safetensors`."""
+
+_METADATA = "shoal"
 _OTHER, _FIRST = 1, 2
 _BLOCK = 2048
 """Number of words that are encoded at once."""
@@ -48,7 +62,7 @@ _BLOCK = 2048
 class Spelling:
     """Mapping of characters to numbers. All characters outside the mapping share one number, so any word can be read.
 
-    If you change these rules, change the format number of the encoder's file (encoder.py).
+    If you change these rules, change FORMAT.
     """
 
     characters: str
@@ -205,3 +219,40 @@ class _KnownGradients(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         by_centres, by_contexts = ctx.saved_tensors
         return None, gradient * by_centres, gradient * by_contexts, None, None
+
+
+def write_encoder(path: Path, model: CharLSTM) -> None:
+    """Write a character model to a file. Raises OSError or SafetensorError."""
+    header = json.dumps({"format": FORMAT, **asdict(model.settings)})
+    state = {name: tensor.cpu().contiguous() for name, tensor in model.state_dict().items()}
+    save_file(state, path, metadata={_METADATA: header})
+
+
+def read_encoder(path: Path) -> CharLSTM:
+    """Return the character model from a file. Raises DataError if the file is unreadable or invalid."""
+    try:
+        with safe_open(path, framework="pt") as stored:
+            settings = _settings(stored.metadata() or {})
+            names = stored.keys()
+            state = {name: stored.get_tensor(name) for name in names}
+        with torch.device("meta"):
+            expected = CharLSTM(settings).state_dict()
+        archive.require_tensors(state, expected)
+        model = CharLSTM(settings)
+        model.load_state_dict(state)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (DamagedError, DataError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} was not written by `shoal train`, or is damaged: {reason}; copy it again") from error
+    return model.eval()
+
+
+def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
+    values: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
+    if values.pop("format", None) != FORMAT:
+        raise DamagedError(f"its format is not {FORMAT}, the only format that this version of Shoal reads")
+    settings = from_json(EncoderSettings, values)
+    if len(set(settings.characters)) < len(settings.characters):
+        raise DamagedError("its list of characters repeats a character")
+    return settings

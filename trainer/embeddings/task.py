@@ -27,7 +27,6 @@ from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, CharLSTM, Encod
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
-from trainer.embeddings.pip_loss import Pairs
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
 from trainer.embeddings.stream_rows import load_stream
@@ -75,7 +74,10 @@ class Embedding(Task[TextRows]):
         self._config, self._ranks, self._data, self._size = config, ranks, data, config.embedding
         self._last_evaluation = time.monotonic(), 0.0  # end time and duration of the last evaluation
         with ranks.agreement(loading=True):
-            reference = _reference(config, data) if ranks.is_first else None
+            reference = None
+            if config.pip and ranks.is_first:
+                words = len(data.vocabulary.words)
+                reference = pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
             self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
         self._rules = sampling(
             data.vocabulary.counts,
@@ -175,14 +177,6 @@ class Embedding(Task[TextRows]):
             measures=dict(tested),
             encoder=self._encoder,
         )
-
-
-def _reference(config: TrainConfig, data: TextRows) -> Pairs | None:
-    """Return the reference of the PIP loss; None if the PIP loss is not requested."""
-    if not config.pip:
-        return None
-    words = len(data.vocabulary.words)
-    return pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
 
 
 class SkipGramEmbedding(Embedding):

@@ -17,19 +17,19 @@ from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from common.display import plural
 from common.errors import DataError, explain_os_error
-from common.files import DOCUMENT_BYTES, open_regular
+from common.files import open_regular
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import exists, join, open_blocks, readable, writable
-from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
+from trainer.output.run_files import BINARY_VECTORS, MODEL, TEXT_VECTORS
 
 Matrix = npt.NDArray[np.float32]
 
@@ -112,8 +112,8 @@ class WordVectors:
 def open_vectors(address: str) -> WordVectors:
     """Read vectors from a path or s3://... of a word2vec file, a folder with vectors, or a run's output.
 
-    A folder with vectors contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and if a folder
-    contains a different model.
+    A folder with vectors contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and for any other
+    folder.
     """
     return read_vectors(vectors_file(address))
 
@@ -141,32 +141,17 @@ def vectors_folder(address: str) -> str | None:
 
     Returns None if the address is a file. Raises DataError if a folder contains no vectors.
     """
-    places = address, join(address, MODEL)
     with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
         if exists(address):
             return None
-        for place in places:
+        for place in (address, join(address, MODEL)):
             if any(exists(join(place, name)) for name in _FILES):
                 return place
         if not (is_s3(address) or Path(address).is_dir()):
             return None
-    for place in places:
-        if (config := _config(place)) is not None and "classes" in config:
-            raise DataError(
-                f"{place} is a model that classifies texts (--model {config.get('model')}), not a model of words; "
-                "use it with `shoal predict`"
-            )
     raise DataError(
         f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal embed` writes both at the end of a run"
     )
-
-
-def _config(folder: str) -> dict[str, Any] | None:
-    """Return the content of a folder's config.json; None if it is missing or invalid."""
-    if not exists(place := join(folder, CONFIG)):
-        return None
-    with readable(place, DOCUMENT_BYTES) as path:
-        return read_json(path)
 
 
 def read_vectors(address: str) -> WordVectors:

@@ -9,8 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from common.errors import DataError
-from trainer.embeddings.char_lstm import CharLSTM, EncoderSettings
-from trainer.embeddings.encoder import read_encoder, write_encoder
+from trainer.embeddings.char_lstm import CharLSTM, EncoderSettings, read_encoder, write_encoder
 from trainer.embeddings.model_folder import open_words, write_vectors
 from trainer.embeddings.vectors import WordVectors
 

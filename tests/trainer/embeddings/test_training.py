@@ -10,7 +10,7 @@ from tests.corpus.stream.reading import read_followed
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
 from tests.trainer.runs import finish, notes, run_here, step_losses, stop, summary, train_here, wait_for_lines
-from trainer.embeddings.encoder import read_encoder
+from trainer.embeddings.char_lstm import read_encoder
 from trainer.embeddings.model_folder import open_words
 from trainer.embeddings.vectors import read_vectors
 from trainer.output import checkpoint
