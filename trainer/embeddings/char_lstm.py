@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from trainer.clock import ROWS, StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.row_gradients import FactoredGradient, new_table, sum_touched_rows
 from trainer.embeddings.sampling import Sampling, Tokens
-from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
+from trainer.embeddings.skipgram import Keys, SkipGramGradients, Tables, touched_words
 from trainer.embeddings.vectors import Matrix
 from trainer.output import archive
 from trainer.output.archive import DamagedError
@@ -180,21 +180,15 @@ class CharacterLoss:
         states = model(self._letters[ids.numpy()])
         ids = ids.to(states.device)
         vectors = model.centres(states), model.contexts(states)  # (ids, size) each
-        tables = _WordTables(*(_table(each.detach(), ids, len(self._letters)) for each in vectors))
+        tables = Tables(*(_table(each.detach(), ids, len(self._letters)) for each in vectors))
         loss, pairs, table_gradients = self._pairs.sums(tables, rows, keys)
         gradients = [_gradient_of(each, ids, of) for each, of in zip(table_gradients, vectors, strict=True)]
         return _KnownGradients.apply(loss, *vectors, *gradients), pairs  # type: ignore[no-untyped-call]
 
 
-class _WordTables(NamedTuple):
-    """Two tables (ids of the vocabulary, size) with the vectors of a batch's words; other rows are uninitialised."""
-
-    centres: Tensor
-    contexts: Tensor
-
-
 def _table(vectors: Tensor, ids: Tensor, words: int) -> Tensor:
-    """Return a table of `words` rows with the `vectors` (m, size) of the words `ids` (m,)."""
+    """Return a table of `words` rows with the `vectors` (m, size) of the words `ids` (m,). Other rows are
+    uninitialised."""
     table = new_table(words, vectors.shape[1], vectors)
     table[:FIRST_WORD] = 0.0  # the torch implementation reads these rows as padding
     table[ids] = vectors

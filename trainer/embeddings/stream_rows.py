@@ -61,9 +61,6 @@ class Start:
 class StreamRows(TextRows):
     """Rows of the stream's current part, and the run's position in the stream."""
 
-    is_evaluated_at_intervals = True
-    saves_when_stopped = True
-
     def __init__(self, stream: Path, settings: StreamSettings, start: Start, *, began: float) -> None:
         """`began`: the time at which the run started, from time.monotonic()."""
         sources = settings.to_json() + "\n".join(start.vocabulary.words)
@@ -95,7 +92,10 @@ class StreamRows(TextRows):
         return ENDLESS
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:
-        """Return the position as a number of words, because parts are not full if the stream has little text."""
+        """Return a step's position in the learning rate's schedule: the finished and the total amount of work.
+
+        With --words, both are numbers of words, because parts are not full if the stream has little text.
+        """
         if not (config.words and config.epochs):
             return step, steps
         of_part = steps // config.epochs
@@ -103,6 +103,7 @@ class StreamRows(TextRows):
         return min(done, config.words - 1), config.words
 
     def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
+        """See `Task.begin_epoch`."""
         status = EpochStatus.READY
         with ranks.agreement(loading=True):
             if ranks.is_first and self._chosen is None:
@@ -159,11 +160,11 @@ class StreamRows(TextRows):
         if self._chosen == (self._held_of, 0):
             self.tokens[held_out_rows(len(self.tokens))] = END_OF_LINE
 
-    def end_part(self) -> bool:
+    def end_part(self) -> None:
+        """Finish the current part after all its steps."""
         self._chosen = None
         self.words_seen += self._words
         self._words_outside += self._outside
-        return True
 
     def place(self) -> dict[str, Any]:
         return {
@@ -180,6 +181,7 @@ class StreamRows(TextRows):
         return {**self.place(), "last": last}
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Resume from a checkpoint's `state`. Raises DamagedError if the state does not belong to this stream."""
         self.set_position(state)
         self._last = _last_parts(state)
 
@@ -202,6 +204,7 @@ class StreamRows(TextRows):
         return {"words_seen": self.words_seen, "words_outside_vocabulary": self._words_outside}
 
     def closing_notes(self, config: TrainConfig) -> list[str]:
+        """Return messages for the user at the end of a run."""
         notes = []
         if self._words_outside:
             notes.append(

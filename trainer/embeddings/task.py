@@ -29,7 +29,7 @@ from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
-from trainer.embeddings.stream_rows import load_stream
+from trainer.embeddings.stream_rows import StreamRows, load_stream
 from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
@@ -72,6 +72,8 @@ class Embedding(Task[TextRows]):
         """
         assert config.embedding is not None  # only a classifier can derive the size from pretrained vectors
         self._config, self._ranks, self._data, self._size = config, ranks, data, config.embedding
+        self._stream = data if isinstance(data, StreamRows) else None
+        self.saves_when_stopped = self._stream is not None
         self._last_evaluation = time.monotonic(), 0.0  # end time and duration of the last evaluation
         with ranks.agreement(loading=True):
             reference = None
@@ -101,30 +103,34 @@ class Embedding(Task[TextRows]):
         """Return the embeddings of all words of the vocabulary."""
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
-        return super().step_rate(config, *self._data.schedule_position(config, step, steps), size)
+        if self._stream is not None:
+            step, steps = self._stream.schedule_position(config, step, steps)
+        return super().step_rate(config, step, steps, size)
 
     def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
-        status = self._data.begin_epoch(self._config, self._ranks, stop, wait=wait)
-        if self._data.is_evaluated_at_intervals and status is EpochStatus.READY:
+        if self._stream is None:
+            return EpochStatus.READY
+        status = self._stream.begin_epoch(self._config, self._ranks, stop, wait=wait)
+        if status is EpochStatus.READY:
             since, took = self._last_evaluation
             self.evaluates_epoch = self._ranks.broadcast((time.monotonic() - since) * _EVALUATION_SHARE >= took)
         return status
 
     def end_epoch(self) -> bool:
-        return self._data.end_part()
+        if self._stream is not None:
+            self._stream.end_part()
+        return self._stream is not None
 
     def state(self) -> dict[str, Any]:
-        return self._data.state()
+        return {} if self._stream is None else self._stream.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self._data.restore(state)
+        if self._stream is not None:
+            self._stream.restore(state)
 
     def checkpoint_written(self) -> None:
-        self._data.report_to_readers()
-
-    @property
-    def saves_when_stopped(self) -> bool:  # type: ignore[override]
-        return self._data.saves_when_stopped
+        if self._stream is not None:
+            self._stream.report_to_readers()
 
     def lengths(self, rows: IntArray) -> Lengths:
         return np.full(len(rows), self._data.tokens.shape[1], np.uint16)
@@ -147,7 +153,7 @@ class Embedding(Task[TextRows]):
         words: dict[str, Any] = {}
         if self._ranks.is_first:
             # A stream rarely ends, so all metrics are computed at each evaluation, not only at the end.
-            takes_time = part == TEST or self._data.is_evaluated_at_intervals
+            takes_time = part == TEST or self._stream is not None
             words = (self._evaluation.all_measures if takes_time else self._evaluation.quick_measures)(self._vectors())
         self._last_evaluation = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
@@ -160,11 +166,11 @@ class Embedding(Task[TextRows]):
             "precision": self.precision,
             "vocabulary": len(self._data.vocabulary.words),
             "words_a_row": self._data.words / len(self._data.tokens),
-            **self._data.summary(),
+            **({} if self._stream is None else self._stream.summary()),
         }
 
     def closing_notes(self) -> list[str]:
-        return self._data.closing_notes(self._config)
+        return [] if self._stream is None else self._stream.closing_notes(self._config)
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         config = self._config
@@ -230,12 +236,12 @@ class SkipGramEmbedding(Embedding):
         )
 
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        loss, pairs, _ = self._gradients(self._data.held_out).sums(self.model, rows, keys)
+        loss, pairs, _ = self._gradients(self._data.held_out).sums(self.model.tables, rows, keys)
         return loss, pairs
 
     def _vectors(self) -> WordVectors:
         words = self._data.vocabulary.words
-        return WordVectors(words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
+        return WordVectors(words, self.model.tables.centres[FIRST_WORD:].cpu().numpy())
 
 
 class CharacterEmbedding(Embedding):

@@ -7,11 +7,10 @@ vector. The other ids are the words, most frequent first.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 from shoal_balance import IntArray
@@ -23,10 +22,8 @@ from corpus.stream.parts import FIRST_WORD as FIRST_OF_PART
 from corpus.stream.progress import ended, reader_folder
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text import FIRST_WORD, UNKNOWN
-from trainer.config import TrainConfig
-from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Counts, Tokens
-from trainer.task import TEST, TRAINING, VALIDATION, EpochStatus
+from trainer.task import TEST, TRAINING, VALIDATION
 
 _POLL_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
@@ -76,7 +73,7 @@ class Vocabulary:
 
 @dataclass(kw_only=True)
 class TextRows:
-    """Text rows of a run. The methods are those for finite text: each epoch has all rows."""
+    """Text rows of a run. If the text is finite, each epoch has all rows."""
 
     vocabulary: Vocabulary
     tokens: Tokens
@@ -86,10 +83,6 @@ class TextRows:
     words: int
     """Number of running words in an epoch, including words without a vector."""
     digest: str
-    is_evaluated_at_intervals: ClassVar[bool] = False
-    """True if the model is evaluated at intervals instead of after each epoch."""
-    saves_when_stopped: ClassVar[bool] = False
-    """True if a run that is stopped early also saves a model."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -109,37 +102,6 @@ class TextRows:
     def default_epochs(self, words: int | None) -> int:
         """Return the default number of epochs. `words`: the requested number of running words, if any."""
         return -(-words // self.words) if words else _EPOCHS
-
-    def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:  # noqa: ARG002
-        """Return a step's position in the learning rate's schedule: the finished and the total amount of work."""
-        return step, steps
-
-    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:  # noqa: ARG002
-        """See `Task.begin_epoch`."""
-        return EpochStatus.READY
-
-    def end_part(self) -> bool:
-        """Finish the epoch after all its steps. Return whether the result of `state` has changed."""
-        return False
-
-    def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from a checkpoint's `state`. Raises DamagedError if the state does not belong to this data."""
-        del state
-
-    def report_to_readers(self) -> None:
-        """Report to the readers of the text which finished parts are in a checkpoint. Raises OSError."""
-        return
-
-    def summary(self) -> dict[str, Any]:
-        return {}
-
-    def closing_notes(self, config: TrainConfig) -> list[str]:  # noqa: ARG002
-        """Return messages for the user at the end of a run."""
-        return []
 
 
 def held_out_rows(rows: int) -> IntArray:
