@@ -256,11 +256,11 @@ class WordEvaluation:
         self._questions: dict[str, list[Question]] = {_name(each): read_questions(each) for each in analogy_files}
         self._reference = reference
 
-    def quick_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Return the measures that take little time: PIP loss and rank correlations.
+    def measures(self, vectors: WordVectors, *, analogy: bool) -> dict[str, Any]:
+        """Return the PIP loss, a rank correlation for each set of pairs, and the mean of these correlations.
 
-        There is one rank correlation for each set of pairs, and the mean over all sets. A
-        correlation over too few known pairs has the value None.
+        A correlation over too few known pairs has the value None. With `analogy`, which takes long, also return the
+        shares of correct answers for each set of analogies.
         """
         measures: dict[str, Any] = {}
         if self._reference is not None:
@@ -270,12 +270,8 @@ class WordEvaluation:
         known = [each for each in by_set.values() if each is not None]
         if by_set:
             measures[SIMILARITY] = sum(known) / len(known) if known else None
-        return {**measures, **{f"{SIMILARITY}_{name}": each for name, each in by_set.items()}}
-
-    def all_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Return the quick measures and, for each set of analogies, the shares of correct answers."""
-        measures = self.quick_measures(vectors)
-        for name, questions in self._questions.items():
+        measures |= {f"{SIMILARITY}_{name}": each for name, each in by_set.items()}
+        for name, questions in self._questions.items() if analogy else ():
             whole = total(analogies(vectors, questions))
             measures |= {f"analogy_{name}_add": whole.add, f"analogy_{name}_mul": whole.mul}
         return measures

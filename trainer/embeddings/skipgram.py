@@ -13,7 +13,6 @@ must compute the same, so change them together.
 """
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,13 +134,15 @@ class SkipGramGradients:
         return _sums_by_torch(tables, rows, keys, self.rules, self._device_sampling)
 
     def _by_numba(self, tables: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
+        from trainer.embeddings import skipgram_kernels  # imported here because GPU machines lack numba
+
         arrays = tables.centres.numpy(), tables.contexts.numpy()
         places = self._scratch.pop() if self._scratch else tuple(np.full(len(arrays[0]), -1, np.int32) for _ in arrays)
         most = len(rows) * rows.shape[1], len(rows) * (rows.shape[1] + SHARED)
         touched = tuple(np.empty(min(each, len(arrays[0])), np.int32) for each in most)
         sums = tuple(np.empty((len(each), arrays[0].shape[1]), arrays[0].dtype) for each in touched)
         rules = (self.rules.keep, self.rules.noise, self.rules.window, self.rules.negatives, SHARED)
-        known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, arrays, places, touched, sums)
+        known, loss, pairs = skipgram_kernels.skipgram_gradients(rows, keys, rules, arrays, places, touched, sums)
         self._scratch.append(places)  # returned for reuse by any thread; list operations are thread-safe
         table_gradients = [
             _single_rows(torch.from_numpy(ids[:count]), torch.from_numpy(gradients[:count]))
@@ -262,10 +263,3 @@ def _shift_right(numbers: Tensor, bits: int) -> Tensor:
 def _single_rows(ids: Tensor, gradients: Tensor) -> FactoredGradient:
     """Return the `gradients` (m, columns) of the single table rows `ids` (m,) in factored form."""
     return FactoredGradient(ids.int(), torch.ones(len(ids), dtype=torch.int64, device=ids.device), gradients)
-
-
-@cache
-def _kernels() -> Any:
-    from trainer.embeddings import skipgram_kernels  # imported here because GPU machines lack numba
-
-    return skipgram_kernels

@@ -153,8 +153,8 @@ class Embedding(Task[TextRows]):
         words: dict[str, Any] = {}
         if self._ranks.is_first:
             # A stream rarely ends, so all metrics are computed at each evaluation, not only at the end.
-            takes_time = part == TEST or self._stream is not None
-            words = (self._evaluation.all_measures if takes_time else self._evaluation.quick_measures)(self._vectors())
+            analogy = part == TEST or self._stream is not None
+            words = self._evaluation.measures(self._vectors(), analogy=analogy)
         self._last_evaluation = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
 

@@ -57,7 +57,7 @@ def test_the_mean_similarity_leaves_out_sets_with_too_few_known_pairs(tmp_path):
     vectors = WordVectors(["a", "b", "c", "d"], np.array([[1, 0], [3, 1], [1, 1], [-1, 1]], np.float32))
 
     def measures(*names):
-        return WordEvaluation([str(tmp_path / f"{name}.txt") for name in names], []).quick_measures(vectors)
+        return WordEvaluation([str(tmp_path / f"{name}.txt") for name in names], []).measures(vectors, analogy=False)
 
     found = measures("right", "few")
     assert found == {"similarity": pytest.approx(1), "similarity_right": pytest.approx(1), "similarity_few": None}
