@@ -103,7 +103,6 @@ class _Reader:
         self._last_batch = clock()
         self._next_status = clock()
         self._waiting = self._paused = 0.0
-        self._source = ""
         self._malformed_line = ""  # the position of the first one, for a message
 
     def run(self) -> Status:
@@ -123,7 +122,7 @@ class _Reader:
         return self._status()
 
     def _add(self, batch: Batch) -> None:
-        self._source, self._last_batch = batch.address, self._clock()
+        self._last_batch = self._clock()
         texts, text_lines = texts_of_batch(batch, self._settings.text)
         for part in self._packer.add(batch, text_lines, self._words(texts)):
             self._write(part)
@@ -188,5 +187,4 @@ class _Reader:
             parts=packer.number,
             waiting_seconds=round(self._waiting, 3),
             paused_seconds=round(self._paused, 3),
-            source=self._source,
         )

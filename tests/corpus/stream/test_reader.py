@@ -96,10 +96,10 @@ def test_a_reader_waits_for_trainers_and_removes_taken_parts(tmp_path: Path, mon
 
 def test_the_status_of_all_readers_is_their_sum(tmp_path: Path, messages) -> None:
     assert read_status(tmp_path) == Status()
-    for number, each in enumerate((Status(lines=1, waiting_seconds=0.5, source="/a"), Status(lines=2, source="/b"))):
+    for number, each in enumerate((Status(lines=1, waiting_seconds=0.5), Status(lines=2))):
         (tmp_path / f"reader-{number}").mkdir()
         each.write(tmp_path / f"reader-{number}")
-    assert read_status(tmp_path) == Status(lines=3, waiting_seconds=0.5, source="/a, /b")
+    assert read_status(tmp_path) == Status(lines=3, waiting_seconds=0.5)
     (tmp_path / "reader-1" / "status.json").write_text('{"lines": "3"}')
     with messages.raises(DataError):
         read_status(tmp_path)
