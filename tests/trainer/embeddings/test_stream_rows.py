@@ -250,6 +250,8 @@ def test_the_rate_decays_with_the_words_and_the_run_ends_after_them(stream, alon
     reported = own.summary_settings()
     assert words <= reported["words_seen"] < words + 8 * ROW_TOKENS
     assert rates == pytest.approx(np.linspace(rates[0], 0, len(rates), endpoint=False), abs=0.1 * rates[0])
+    assert rates == sorted(set(rates), reverse=True)  # also within a part
+    assert rates[-1] > 0  # although the last part has more words than asked for
     assert reported["words_a_row"] == pytest.approx(2 * words / (8 * sum(counts(stream))), rel=0.05)
 
 
