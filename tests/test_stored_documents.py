@@ -101,7 +101,7 @@ RECORD = lines_of(
     records.tested(111.0),
     records.end(111.5),
 )
-REPORTED = progress.Status(lines=3, words=9, parts=2, source="/a")
+REPORTED = progress.Status(lines=3, words=9, parts=2)
 FAILED = failures.Failure(kind=failures.FailureKind.CAUSE, time=5.0, what="it broke", where="in step 3")
 MERGED = MergeResult(
     dataset="out/dataset.h5",

@@ -145,7 +145,7 @@ class _Runs:
     def _evaluate(self, vectors: WordVectors) -> Figures:
         """Return the measures of vectors, with the words of the text in order."""
         matrix = np.stack([vectors.matrix[vectors.numbers[word]] for word in self._words])
-        found = self._evaluation.all_measures(WordVectors(self._words, matrix))
+        found = self._evaluation.measures(WordVectors(self._words, matrix), analogy=True)
         known: Figures = {name: value for name, value in found.items() if value is not None}
         analogies = [value for name, value in known.items() if name.startswith("analogy")]
         return {**known, **({"analogy": mean(analogies)} if analogies else {})}

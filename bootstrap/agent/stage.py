@@ -50,7 +50,7 @@ def stage(request: RunRequest, machine: Machine, channel: Store, publish: Callab
         stream = machine.data(request)
         write_settings(stream, request.stream)
         if (machine.run(request) / CHECKPOINTS).is_dir():
-            from trainer.embeddings.stream_restoring import restore_stream  # imports torch, which takes long
+            from trainer.embeddings.stream_rows import restore_stream  # imports torch, which takes long
 
             restore_stream(machine.run(request), stream)
     elif request.texts is not None:

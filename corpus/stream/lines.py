@@ -9,18 +9,13 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from common.display import plural
-from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.encodings import refuse_other_encoding
 from corpus.reading.formats import Format, LabelEncoder, MalformedLineError
 from corpus.reading.lines import LongLine
 from corpus.reading.parsing import Review, is_blank, line_parser
 from corpus.reading.sources import UNLABELLED
 
-MIN_LINES = 1000
-"""Number of lines after which the share of malformed lines is checked."""
-
-_REASONS = "not UTF-8, with NUL, longer than 4 MiB, or without the text field"
+REASONS = "not UTF-8, with NUL, longer than 4 MiB, or without the text field"
 
 
 class Batch(NamedTuple):
@@ -76,38 +71,12 @@ def texts_of_batch(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str],
     return [each for _, each in found], [number for number, _ in found]
 
 
-class MalformedLines:
-    """Check that at most a share `most` of the lines is malformed.
-
-    Stores an example of a malformed line for the message.
-    """
-
-    def __init__(self, most: float) -> None:
-        self._most = most
-        self._example: str | None = None
-
-    def check(self, batch: Batch, text_lines: Sequence[int], malformed: int, lines: int) -> None:
-        """Raise DataError if too many lines are malformed, or the first of them are in another encoding than UTF-8.
-
-        `malformed` and `lines` are the numbers up to the end of the batch.
-        """
-        if self._example is None and len(text_lines) < len(batch.lines):
-            refuse_other_encoding(batch.address, [batch.lines])
-            self._example = _place(batch, text_lines)
-        if self._example is not None and lines >= MIN_LINES and malformed / lines > self._most:
-            raise DataError(
-                f"{malformed:,} of {lines:,} lines are malformed ({_REASONS}), more than {self._most:.0%}, such as "
-                f"{self._example}; remove such files from the sources, or start a new stream with a larger "
-                "max_malformed"
-            )
-
-
 def describe_malformed(malformed: int, lines: int) -> str:
     """Return a clause about malformed lines, which were skipped."""
-    return f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}) and were skipped"
+    return f"{malformed:,} of {plural(lines, 'line')} are malformed ({REASONS}) and were skipped"
 
 
-def _place(batch: Batch, text_lines: Iterable[int]) -> str:
+def place_of_malformed(batch: Batch, text_lines: Iterable[int]) -> str:
     """Describe the position of the first malformed line of a batch, for a message."""
     number = min(set(range(len(batch.lines))).difference(text_lines))
     if batch.first_line is None:

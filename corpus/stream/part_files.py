@@ -5,12 +5,10 @@ and compressed files must be complete when they appear. Do not resume inside an 
 because a replaced object has different bytes at the same offset.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 from common.errors import DataError, explain_os_error
-from common.files import open_regular
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.inputs.finding import current_files
@@ -103,9 +101,8 @@ class SourceFiles:
         try:
             for found in split_lines(self._blocks(file, offset)):
                 batch = batch_of_lines(file.address, found, offset)
-                if batch.ends[-1] > self._split_offset:  # the last line of the file has no newline
-                    batch.sizes[-1] -= 1
-                    batch.ends[-1] -= 1
+                if batch.ends[-1] > self._split_offset and not self._end_last_line(file, batch):
+                    return
                 if not batch.too_long:  # joined files have a mark in the middle
                     batch.lines[:] = [line.removeprefix(BYTE_ORDER_MARK) for line in batch.lines]
                 self._offsets[file.address] = offset = batch.ends[-1]
@@ -128,13 +125,22 @@ class SourceFiles:
             self._ended.add(file.address)
             yield Batch(file.address, [], [], [], identity=identity, ended=True)
 
+    def _end_last_line(self, file: InputFile, batch: Batch) -> bool:
+        """Correct the last batch of a file without a newline at its end. Return whether the batch still has lines."""
+        if self._follow and file.compression is None and not is_s3(file.address):  # the line can grow
+            for each in (batch.lines, batch.sizes, batch.ends):
+                each.pop()
+        else:
+            batch.sizes[-1] -= 1
+            batch.ends[-1] -= 1
+        return bool(batch.lines)
+
     def _blocks(self, file: InputFile, offset: int) -> Iterator[bytes]:
-        """Yield the bytes of a file after an offset. For a growing local file, stop after the last newline."""
+        """Yield the bytes of a file after an offset."""
         if file.compression is not None:
             blocks = _blocks_after(file, offset)
         else:
-            grows = self._follow and not is_s3(file.address)
-            blocks = _blocks_between(file.address, offset, _end_of_lines(file, offset) if grows else file.size)
+            blocks = _blocks_between(file.address, offset, file.size)
         self._split_offset = offset
         for block in blocks:
             self._split_offset += len(block)
@@ -162,20 +168,6 @@ def _blocks_after(file: InputFile, offset: int) -> Iterator[bytes]:
             yield block[-min(len(block), passed - offset) :]
     if passed < offset:
         raise _shorter(file, passed, offset)
-
-
-def _end_of_lines(file: InputFile, start: int) -> int:
-    """Return the offset after the last newline of a local file, or `start` if no newline follows `start`."""
-    end = file.size
-    with open_regular(file.address) as content:
-        while end > start:
-            begin = max(start, end - BLOCK_BYTES)
-            content.seek(begin, os.SEEK_SET)
-            found = content.read(end - begin).rfind(b"\n")
-            if found >= 0:
-                return begin + found + 1
-            end = begin
-    return start
 
 
 def _shorter(file: InputFile, size: int, offset: int) -> DataError:

@@ -41,8 +41,6 @@ class Status:
     """Total seconds, since the reader started, in which the sources had no new lines."""
     paused_seconds: float = 0.0
     """Total seconds, since the reader started, in which the reader waited for trainers."""
-    source: str = ""
-    """Address of the file that was read last."""
 
     def write(self, folder: Path) -> None:
         """Write the status to the reader's folder. Raises OSError."""
@@ -63,12 +61,10 @@ def read_status(stream: Path) -> Status:
     return sum_of(_status(path) for path in sorted(stream.glob(f"reader-*/{STATUS_NAME}")))
 
 
-def sum_of(each: Iterable[Status]) -> Status:
-    """Return a status with the sums of all numbers, and the sources joined by commas."""
-    values = [asdict(status) for status in each]
-    sources = sorted({status["source"] for status in values} - {""})
-    numbers = {name: sum(status[name] for status in values) for name in asdict(Status()) if name != "source"}
-    return Status(**numbers, source=", ".join(sources))
+def sum_of(statuses: Iterable[Status]) -> Status:
+    """Return a status with the sums of all numbers."""
+    values = [asdict(status) for status in statuses]
+    return Status(**{name: sum(status[name] for status in values) for name in asdict(Status())})
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:

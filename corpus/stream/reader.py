@@ -5,13 +5,14 @@ write a part that is not full, because the parts would then differ from those of
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from common.errors import DataError, explain_os_error
 from common.private_folders import locked
-from corpus.stream.lines import Batch, MalformedLines, texts_of_batch
+from corpus.reading.encodings import refuse_other_encoding
+from corpus.stream.lines import REASONS, Batch, place_of_malformed, texts_of_batch
 from corpus.stream.packing import Packer
 from corpus.stream.part_files import SourceFiles
 from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
@@ -27,6 +28,8 @@ from corpus.stream.progress import (
 from corpus.stream.stream_settings import StreamSettings, read_settings
 from corpus.stream.tokenisers import words_of_lines
 
+_MIN_LINES = 1000
+"""Number of lines after which the share of malformed lines is checked."""
 _IDLE_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
 _STATUS_SECONDS = 2.0
@@ -97,11 +100,10 @@ class _Reader:
         self._after = read_part(part_path(folder, numbers[-1])).after if numbers else Position()
         self._packer = Packer(settings.part_rows, numbers[-1] + 1 if numbers else 0, self._after)
         self._words = words_of_lines(settings)
-        self._malformed = MalformedLines(settings.max_malformed)
         self._last_batch = clock()
         self._next_status = clock()
         self._waiting = self._paused = 0.0
-        self._source = ""
+        self._malformed_line = ""  # the position of the first one, for a message
 
     def run(self) -> Status:
         """Read until the sources end, and return the final status."""
@@ -120,11 +122,24 @@ class _Reader:
         return self._status()
 
     def _add(self, batch: Batch) -> None:
-        self._source, self._last_batch = batch.address, self._clock()
+        self._last_batch = self._clock()
         texts, text_lines = texts_of_batch(batch, self._settings.text)
         for part in self._packer.add(batch, text_lines, self._words(texts)):
             self._write(part)
-        self._malformed.check(batch, text_lines, self._packer.malformed, self._packer.lines)
+        self._check_malformed(batch, text_lines)
+
+    def _check_malformed(self, batch: Batch, text_lines: Sequence[int]) -> None:
+        """Raise DataError if too many lines are malformed, or the first of them are in another encoding than UTF-8."""
+        if not self._malformed_line and len(text_lines) < len(batch.lines):
+            refuse_other_encoding(batch.address, [batch.lines])
+            self._malformed_line = place_of_malformed(batch, text_lines)
+        malformed, lines, most = self._packer.malformed, self._packer.lines, self._settings.max_malformed
+        if self._malformed_line and lines >= _MIN_LINES and malformed / lines > most:
+            raise DataError(
+                f"{malformed:,} of {lines:,} lines are malformed ({REASONS}), more than {most:.0%}, such as "
+                f"{self._malformed_line}; remove such files from the sources, or start a new stream with a larger "
+                "max_malformed"
+            )
 
     def _idle(self) -> None:
         self._waiting += self._sleep_measured(_IDLE_SECONDS)
@@ -172,5 +187,4 @@ class _Reader:
             parts=packer.number,
             waiting_seconds=round(self._waiting, 3),
             paused_seconds=round(self._paused, 3),
-            source=self._source,
         )

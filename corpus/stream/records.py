@@ -11,11 +11,6 @@ from corpus.reading.sources import UNLABELLED, ReadingOptions
 from corpus.reading.storage import open_blocks
 
 _FILES = 20
-_LINES_OF_ARRAY = (
-    "python3 -c 'import json, sys; all = json.load(sys.stdin); print(*map(json.dumps, all if isinstance(all, list) "
-    "else next(each for each in all.values() if isinstance(each, list) and each and isinstance(each[0], dict))), "
-    'sep="\\n")\' < OLD > NEW'
-)
 
 
 def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...]:
@@ -55,12 +50,9 @@ def _fields_of(address: str, chosen: Sequence[str]) -> tuple[str, ...] | None:
         raise _table(address) from None
     kind = known.format.kind if known else "text"
     if kind == "array":
-        raise DataError(f"{address} is a JSON array; write one object per line: {_LINES_OF_ARRAY}")
+        raise DataError(f"{address} is a JSON array; write one object per line")
     if kind == "fasttext":
-        raise DataError(
-            f"{address} has labels of fastText, which are not words; remove them: "
-            "sed 's/__label__[^[:space:]]*[[:space:]]*//g' OLD > NEW"
-        )
+        raise DataError(f"{address} has labels of fastText, which are not words; remove them")
     if known is None or kind in ("json", "text"):
         return known.format.text if known else tuple(chosen)
     raise _table(address)

@@ -8,6 +8,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -66,6 +67,13 @@ def stop(process: ForkedProcess, number: int = signal.SIGTERM) -> str:
     """Ask a run to stop, which ends with a checkpoint. Return its standard error."""
     process.send_signal(number)
     return finish(process)
+
+
+def kill_all(process: ForkedProcess) -> None:
+    """Kill torchrun and all ranks at once, like a lost machine."""
+    for each in [*psutil.Process(process.pid).children(recursive=True), process]:
+        each.kill()
+    process.communicate()
 
 
 def raising(error: BaseException) -> Callable[..., Any]:

@@ -1,14 +1,12 @@
 """A run that is killed repeatedly, and resumes with other numbers of ranks, learns what an undisturbed one learns."""
 
 import random
-import subprocess
 import time
 
-import psutil
 import pytest
 import torch
 
-from tests.trainer.runs import finish, summary, wait_for_lines, weights
+from tests.trainer.runs import finish, kill_all, summary, wait_for_lines, weights
 from trainer.output.lines import parse_line
 
 KILLS = 20
@@ -29,13 +27,6 @@ def events(output, kind):
 
 def step_losses(output):
     return {line["step"]: line["loss"] for line in events(output, "step")}
-
-
-def kill_all(process: "subprocess.Popen[str]") -> None:
-    """Kill torchrun and all ranks at once, like a lost machine."""
-    for each in [*psutil.Process(process.pid).children(recursive=True), process]:
-        each.kill()
-    process.communicate()
 
 
 @pytest.mark.soak

@@ -7,27 +7,39 @@ those of skip-gram.
 Each distinct word of a batch is encoded once. Its two vectors are written to tables with the layout of skip-gram's
 tables, so that skip-gram's kernels compute the loss and the gradients of the vectors. Autograd propagates these
 gradients to the parameters. All other rows of the tables are uninitialised: do not read them.
+
+The file `encoder.safetensors` contains the weights and, as metadata, the settings of the model. It is untrusted input:
+memory is allocated only for the weights that the file really contains.
 """
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from shoal_balance import IntArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from common.errors import DataError
+from common.json_values import from_json, of_length, parse_json_object, within
 from corpus.text import FIRST_WORD
 from trainer.clock import ROWS, StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.row_gradients import FactoredGradient, new_table, sum_touched_rows
 from trainer.embeddings.sampling import Sampling, Tokens
-from trainer.embeddings.skipgram import Keys, SkipGramGradients, touched_words
+from trainer.embeddings.skipgram import Keys, SkipGramGradients, Tables, touched_words
+from trainer.embeddings.vectors import Matrix
+from trainer.output import archive
+from trainer.output.archive import DamagedError
 
 Letters = npt.NDArray[np.int16]
 """(words, LONGEST) int16: the character numbers of each word, padded with 0."""
@@ -37,14 +49,20 @@ LONGEST = 32
 MOST_CHARACTERS = 1000
 """Largest number of characters that have their own number; all other characters share one."""
 
+FORMAT = 1
+"""Format of the file `encoder.safetensors`."""
+
+_METADATA = "shoal"
 _OTHER, _FIRST = 1, 2
+_BLOCK = 2048
+"""Number of words that are encoded at once."""
 
 
 @dataclass(frozen=True)
 class Spelling:
     """Mapping of characters to numbers. All characters outside the mapping share one number, so any word can be read.
 
-    If you change these rules, change the format number of the encoder's file (encoder.py).
+    If you change these rules, change FORMAT.
     """
 
     characters: str
@@ -79,16 +97,30 @@ class Spelling:
         return letters
 
 
+@dataclass(frozen=True, kw_only=True)
+class EncoderSettings:
+    """Settings that determine the shapes of a character model."""
+
+    characters: Annotated[str, of_length(0, MOST_CHARACTERS)]
+    """See `Spelling`."""
+    character_embedding: Annotated[int, within(1, 8192)]
+    hidden: Annotated[int, within(1, 8192)]
+    layers: Annotated[int, within(1, 64)]
+    size: Annotated[int, within(1, 8192)]
+    """Number of dimensions of a word's vector."""
+
+
 class CharLSTM(nn.Module):
     """Character LSTM, which encodes a word as a state from its characters."""
 
-    def __init__(self, characters: int, *, character_embedding: int, hidden: int, layers: int, size: int) -> None:
-        """`characters`: the `size` of a Spelling. `size`: the number of dimensions of a word's vectors."""
+    def __init__(self, settings: EncoderSettings) -> None:
+        """Create a model with random weights, drawn from torch's default generator."""
         super().__init__()
-        self.characters = nn.Embedding(characters, character_embedding)
-        self.lstm = nn.LSTM(character_embedding, hidden, layers)
-        self.centres = nn.Linear(hidden, size)
-        self.contexts = nn.Linear(hidden, size)
+        self.settings, self.spelling = settings, Spelling(settings.characters)
+        self.characters = nn.Embedding(self.spelling.size, settings.character_embedding)
+        self.lstm = nn.LSTM(settings.character_embedding, settings.hidden, settings.layers)
+        self.centres = nn.Linear(settings.hidden, settings.size)
+        self.contexts = nn.Linear(settings.hidden, settings.size)
 
     def forward(self, letters: Letters) -> Tensor:
         """Return the states (words, hidden) after the last character of each word in `letters` (words, LONGEST).
@@ -102,6 +134,17 @@ class CharLSTM(nn.Module):
         _, (states, _) = self.lstm(read)  # (layers, words, hidden)
         last: Tensor = states[-1]
         return last
+
+    @torch.no_grad()
+    def vectors(self, words: Sequence[str]) -> Matrix:
+        """Return the embeddings (words, size) of `words`, which must not be empty strings."""
+        vectors = np.empty((len(words), self.settings.size), np.float32)
+        shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
+        for begin in range(0, len(words), _BLOCK):
+            block = shortest_first[begin : begin + _BLOCK]
+            states = self(self.spelling.letters([words[number] for number in block]))
+            vectors[block] = self.centres(states).cpu().numpy()
+        return vectors
 
 
 class CharacterLoss:
@@ -135,55 +178,75 @@ class CharacterLoss:
         rows, keys = rows[learned], keys[learned]
         _, ids = touched_words(rows, keys, self._pairs.rules)
         states = model(self._letters[ids.numpy()])
-
-        def of_tables(tables: _WordTables) -> tuple[Tensor, int, list[FactoredGradient]]:
-            return self._pairs.sums(tables, rows, keys)
-
-        loss, pairs = _PairLoss.apply(  # type: ignore[no-untyped-call]
-            model.centres(states), model.contexts(states), ids.to(states.device), len(self._letters), of_tables
-        )
-        return loss, int(pairs)
+        ids = ids.to(states.device)
+        vectors = model.centres(states), model.contexts(states)  # (ids, size) each
+        tables = Tables(*(_table(each.detach(), ids, len(self._letters)) for each in vectors))
+        loss, pairs, table_gradients = self._pairs.sums(tables, rows, keys)
+        gradients = [_gradient_of(each, ids, of) for each, of in zip(table_gradients, vectors, strict=True)]
+        return _KnownGradients.apply(loss, *vectors, *gradients), pairs  # type: ignore[no-untyped-call]
 
 
-class _WordTables(NamedTuple):
-    """Two tables (ids of the vocabulary, size) with the vectors of a batch's words; other rows are uninitialised."""
+def _table(vectors: Tensor, ids: Tensor, words: int) -> Tensor:
+    """Return a table of `words` rows with the `vectors` (m, size) of the words `ids` (m,). Other rows are
+    uninitialised."""
+    table = new_table(words, vectors.shape[1], vectors)
+    table[:FIRST_WORD] = 0.0  # the torch implementation reads these rows as padding
+    table[ids] = vectors
+    return table
 
-    centres: Tensor
-    contexts: Tensor
+
+def _gradient_of(table_gradient: FactoredGradient, ids: Tensor, vectors: Tensor) -> Tensor:
+    """Return the gradient of the `vectors` (m, size) of the words with the ascending `ids` (m,)."""
+    rows, values = sum_touched_rows(table_gradient)
+    return torch.zeros_like(vectors).index_copy_(0, torch.searchsorted(ids, rows), values)
 
 
-class _PairLoss(torch.autograd.Function):
-    """Loss of the pairs in a batch, and the number of pairs, as a function of the words' vectors."""
+class _KnownGradients(torch.autograd.Function):
+    """Loss as a function of the two vectors of each word, with gradients that are computed already."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        centres: Tensor,
-        contexts: Tensor,
-        ids: Tensor,
-        words: int,
-        of_tables: Callable[[_WordTables], tuple[Tensor, int, list[FactoredGradient]]],
-    ) -> tuple[Tensor, Tensor]:
-        """`centres`, `contexts` (m, size): the two vectors of each word in the ascending `ids` (m,).
-
-        `words`: the number of rows in a table. `of_tables`: function of the tables that returns the loss, the number of
-        pairs, and the gradients.
-        """
-        tables = _WordTables(*(new_table(words, each.shape[1], each) for each in (centres, contexts)))
-        for table, vectors in zip(tables, (centres, contexts), strict=True):
-            table[:FIRST_WORD] = 0.0  # the torch implementation reads these rows as padding
-            table[ids] = vectors.detach()
-        loss, pairs, table_gradients = of_tables(tables)
-        gradients = []
-        for each in table_gradients:
-            rows, values = sum_touched_rows(each)
-            gradients.append(torch.zeros_like(centres).index_copy_(0, torch.searchsorted(ids, rows), values))
+    def forward(ctx: Any, loss: Tensor, centres: Tensor, contexts: Tensor, *gradients: Tensor) -> Tensor:  # noqa: ARG004
         ctx.save_for_backward(*gradients)
-        count = torch.tensor(pairs)
-        ctx.mark_non_differentiable(count)
-        return loss, count
+        return loss.clone()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _of_count: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         by_centres, by_contexts = ctx.saved_tensors
-        return gradient * by_centres, gradient * by_contexts, None, None, None
+        return None, gradient * by_centres, gradient * by_contexts, None, None
+
+
+def write_encoder(path: Path, model: CharLSTM) -> None:
+    """Write a character model to a file. Raises OSError or SafetensorError."""
+    header = json.dumps({"format": FORMAT, **asdict(model.settings)})
+    state = {name: tensor.cpu().contiguous() for name, tensor in model.state_dict().items()}
+    save_file(state, path, metadata={_METADATA: header})
+
+
+def read_encoder(path: Path) -> CharLSTM:
+    """Return the character model from a file. Raises DataError if the file is unreadable or invalid."""
+    try:
+        with safe_open(path, framework="pt") as stored:
+            settings = _settings(stored.metadata() or {})
+            names = stored.keys()
+            state = {name: stored.get_tensor(name) for name in names}
+        with torch.device("meta"):
+            expected = CharLSTM(settings).state_dict()
+        archive.require_tensors(state, expected)
+        model = CharLSTM(settings)
+        model.load_state_dict(state)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (DamagedError, DataError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} was not written by `shoal train`, or is damaged: {reason}; copy it again") from error
+    return model.eval()
+
+
+def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
+    values: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
+    if values.pop("format", None) != FORMAT:
+        raise DamagedError(f"its format is not {FORMAT}, the only format that this version of Shoal reads")
+    settings = from_json(EncoderSettings, values)
+    if len(set(settings.characters)) < len(settings.characters):
+        raise DamagedError("its list of characters repeats a character")
+    return settings

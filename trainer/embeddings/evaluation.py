@@ -48,11 +48,11 @@ def read_pairs(address: str) -> list[Pair]:
     Raises DataError, with the number of the line, if the file has a different format.
     """
     pairs = []
-    for number, line in enumerate(open_lines(address), 1):
-        if not line.strip() or line.startswith(b"#"):
+    for number, words in _lines(address):
+        if words[0].startswith("#"):
             continue
         try:
-            one, other, score = line.decode().split()
+            one, other, score = words
             pairs.append(Pair(one, other, float(score)))
         except ValueError:
             raise DataError(
@@ -202,24 +202,22 @@ def _answers(unit: Matrix, questions: npt.NDArray[np.int64]) -> Iterator[npt.NDA
 
 def _read_google(address: str) -> Iterator[Question]:
     section = _NO_SECTION
-    for number, line in enumerate(open_lines(address), 1):
-        words = _words(line, address, number)
-        if words[:1] == [":"]:
+    for number, words in _lines(address):
+        if words[0] == ":":
             section = " ".join(words[1:])
-        elif words and len(words) != 4:
+        elif len(words) != 4:
             raise DataError(f"{address}, line {number}: the line has {len(words)} words; {_FORMAT}")
-        elif words:
+        else:
             yield Question(section, *words)
 
 
 def _read_msr(address: str, answers: str) -> Iterator[Question]:
-    lines = [_words(line, address, number) for number, line in enumerate(open_lines(address), 1)]
-    expected = [_words(line, answers, number) for number, line in enumerate(open_lines(answers), 1)]
+    lines, expected = list(_lines(address)), list(_lines(answers))
     if len(lines) != len(expected):
         raise DataError(
             f"{address} has {len(lines):,} lines, but {answers} has {len(expected):,}; use two files of the same set"
         )
-    for number, (words, answer) in enumerate(zip(lines, expected, strict=True), 1):
+    for (number, words), (_, answer) in zip(lines, expected, strict=True):
         if len(words) != 3 or len(answer) != 2:
             raise DataError(
                 f"{address}, line {number}: the line must have three words, and the same line of {answers} must have a "
@@ -228,11 +226,15 @@ def _read_msr(address: str, answers: str) -> Iterator[Question]:
         yield Question(answer[0], words[0], words[1], words[2], answer[1])
 
 
-def _words(line: bytes, address: str, number: int) -> list[str]:
-    try:
-        return line.decode().split()
-    except UnicodeDecodeError:
-        raise DataError(f"{address}, line {number}: the line is not UTF-8") from None
+def _lines(address: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the words of each line that is not blank. Raises DataError for a line that is not UTF-8."""
+    for number, line in enumerate(open_lines(address), 1):
+        try:
+            words = line.decode().split()
+        except UnicodeDecodeError:
+            raise DataError(f"{address}, line {number}: the line is not UTF-8") from None
+        if words:
+            yield number, words
 
 
 _PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16
@@ -254,11 +256,11 @@ class WordEvaluation:
         self._questions: dict[str, list[Question]] = {_name(each): read_questions(each) for each in analogy_files}
         self._reference = reference
 
-    def quick_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Return the measures that take little time: PIP loss and rank correlations.
+    def measures(self, vectors: WordVectors, *, analogy: bool) -> dict[str, Any]:
+        """Return the PIP loss, a rank correlation for each set of pairs, and the mean of these correlations.
 
-        There is one rank correlation for each set of pairs, and the mean over all sets. A
-        correlation over too few known pairs has the value None.
+        A correlation over too few known pairs has the value None. With `analogy`, which takes long, also return the
+        shares of correct answers for each set of analogies.
         """
         measures: dict[str, Any] = {}
         if self._reference is not None:
@@ -268,12 +270,8 @@ class WordEvaluation:
         known = [each for each in by_set.values() if each is not None]
         if by_set:
             measures[SIMILARITY] = sum(known) / len(known) if known else None
-        return {**measures, **{f"{SIMILARITY}_{name}": each for name, each in by_set.items()}}
-
-    def all_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Return the quick measures and, for each set of analogies, the shares of correct answers."""
-        measures = self.quick_measures(vectors)
-        for name, questions in self._questions.items():
+        measures |= {f"{SIMILARITY}_{name}": each for name, each in by_set.items()}
+        for name, questions in self._questions.items() if analogy else ():
             whole = total(analogies(vectors, questions))
             measures |= {f"analogy_{name}_add": whole.add, f"analogy_{name}_mul": whole.mul}
         return measures

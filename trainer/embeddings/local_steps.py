@@ -50,7 +50,7 @@ class LocalSteps:
     def __call__(self, model: nn.Module, numbers: IntArray, batch_rows: int, step: int, timer: StepTimer) -> Piece:
         """Return the loss and the parameter deltas. During the call, other threads must not use the model."""
         assert isinstance(model, SkipGram)
-        tables = model.centres.detach(), model.contexts.detach()
+        tables = model.tables
         squares = [each.detach() for each in model.squares]
         starts = [_Start(table) for table in (*tables, *squares)]
         loss = torch.zeros((), device=tables[0].device)

@@ -1,7 +1,7 @@
 """Model folder of trained word embeddings.
 
 - `vectors.bin` and `vectors.txt`: the vectors, in the binary and the text format of the word2vec program
-- `encoder.safetensors`: for a character model, the encoder for words outside the vocabulary (encoder.py)
+- `encoder.safetensors`: for a character model, the encoder for words outside the vocabulary (char_lstm.py)
 - `config.json`: the settings and the digest of the training data
 - `measures.json`: the metrics at the end of the run
 """
@@ -22,7 +22,7 @@ from trainer.embeddings.vectors import WordVectors, open_vectors, vectors_folder
 from trainer.output.run_files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, replaced_folder
 
 if TYPE_CHECKING:
-    from trainer.embeddings.encoder import WordEncoder
+    from trainer.embeddings.char_lstm import CharLSTM
 
 FORMAT = 1
 
@@ -39,7 +39,7 @@ def open_words(address: str) -> WordVectors:
     vectors, folder = open_vectors(address), vectors_folder(address)
     if folder is None or not exists(place := join(folder, ENCODER)):
         return vectors
-    from trainer.embeddings.encoder import read_encoder  # imported here because torch takes long to import
+    from trainer.embeddings.char_lstm import read_encoder  # imported here because torch takes long to import
 
     with readable(place) as path:
         encoder = read_encoder(path)
@@ -57,7 +57,7 @@ def write_vectors(
     *,
     config: Mapping[str, Any],
     measures: Mapping[str, Any],
-    encoder: "WordEncoder | None" = None,
+    encoder: "CharLSTM | None" = None,
 ) -> None:
     """Write a model folder, and replace an older model atomically. Raises TrainingError if writing fails."""
     try:
@@ -65,7 +65,9 @@ def write_vectors(
             write_binary(str(new / BINARY_VECTORS), vectors)
             write_text(str(new / TEXT_VECTORS), vectors)
             if encoder is not None:
-                encoder.write(new / ENCODER)
+                from trainer.embeddings.char_lstm import write_encoder
+
+                write_encoder(new / ENCODER, encoder)
                 shutil.copymode(new / TEXT_VECTORS, new / ENCODER)  # safetensors lets only the owner read the file
             (new / MEASURES).write_bytes(indented_json(dict(measures)))
             count, size = vectors.matrix.shape

@@ -46,11 +46,6 @@ class Pairs(NamedTuple):
     values: npt.NDArray[np.float64]
     """(n,): value of each entry."""
 
-    @property
-    def times(self) -> npt.NDArray[np.float64]:
-        """(n,): how often each entry occurs in the whole symmetric matrix: once on the diagonal, otherwise twice."""
-        return np.where(self.one == self.other, 1.0, 2.0)
-
 
 def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> Pairs:
     """Return how often each pair of words occurs with a distance of at most `window`.
@@ -133,7 +128,8 @@ def pip_loss(vectors: npt.NDArray[np.floating], reference: Pairs) -> PipLoss:
     The first rows of `vectors` must be the vectors of the words in `reference`, in the same order. Neither E E' nor M
     is ever a dense matrix in memory, because || E E' || equals || E' E ||, and E' E is only (size, size).
     """
-    rows, weights = vectors[: reference.words], reference.values * reference.times
+    rows = vectors[: reference.words]
+    weights = np.where(reference.one == reference.other, 1.0, 2.0) * reference.values  # both triangles of the matrix
     product = 0.0  # the sum of M[i, j] (E E')[i, j] over all i and j
     for begin in range(0, len(weights), _BLOCK_PAIRS):
         some = slice(begin, begin + _BLOCK_PAIRS)

@@ -13,8 +13,7 @@ must compute the same, so change them together.
 """
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,14 +44,11 @@ Keys = npt.NDArray[np.uint64]
 Factors = npt.NDArray[np.float32] | None
 
 
-class Tables(Protocol):
+class Tables(NamedTuple):
     """Two tables (words, size): the vectors of all words as centres, and as contexts."""
 
-    @property
-    def centres(self) -> Tensor: ...
-
-    @property
-    def contexts(self) -> Tensor: ...
+    centres: Tensor
+    contexts: Tensor
 
 
 class SkipGram(nn.Module):
@@ -69,9 +65,10 @@ class SkipGram(nn.Module):
         self.contexts = nn.Parameter(new_table(words, size).zero_())
         self.squares = nn.ParameterList(new_table(words, 1).zero_() for _ in range(2 if squares else 0))
 
-    def vectors(self) -> Tensor:
-        """Return the embeddings (words, size), which are the vectors of words as centres."""
-        return self.centres.detach()
+    @property
+    def tables(self) -> Tables:
+        """The vectors, without their gradients. The embedding of a word is its vector as a centre."""
+        return Tables(self.centres.detach(), self.contexts.detach())
 
 
 class SkipGramGradients:
@@ -106,7 +103,7 @@ class SkipGramGradients:
 
         Both are the rows' contributions to the means over a global batch of `batch_rows` rows.
         """
-        loss, _, table_gradients = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
+        loss, _, table_gradients = self.sums(model.tables, self.tokens[numbers], hashes(self._seed, step, numbers))
         if self._factors[0] != batch_rows:
             self._factors = batch_rows, self.rules.steadiness(batch_rows) if self._steady else None
         return loss / (batch_rows * self._pairs_a_row), scale_gradients(
@@ -120,36 +117,38 @@ class SkipGramGradients:
         """
         return touched_words(self.tokens[numbers], hashes(self._seed, step, numbers), self.rules)
 
-    def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
+    def sums(self, tables: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
         """Return the sum of the losses of `rows` (n, tokens), their number of pairs, and the gradients.
 
         `keys` (n,): hashes that determine the random choices for each row. The list contains the gradient of the
         centres, and then that of the contexts.
         """
-        if model.centres.is_cpu:
-            return self._by_numba(model, rows, keys)
-        return self._by_torch(model, rows, keys)
+        if tables.centres.is_cpu:
+            return self._by_numba(tables, rows, keys)
+        return self._by_torch(tables, rows, keys)
 
-    def _by_torch(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
-        device = model.centres.device
+    def _by_torch(self, tables: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
+        device = tables.centres.device
         if self._device_sampling is None or self._device_sampling.keep.device != device:
             self._device_sampling = _DeviceSampling.on(device, self.rules)
-        return _sums_by_torch(model, rows, keys, self.rules, self._device_sampling)
+        return _sums_by_torch(tables, rows, keys, self.rules, self._device_sampling)
 
-    def _by_numba(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
-        tables = model.centres.detach().numpy(), model.contexts.detach().numpy()
-        places = self._scratch.pop() if self._scratch else tuple(np.full(len(tables[0]), -1, np.int32) for _ in tables)
+    def _by_numba(self, tables: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[FactoredGradient]]:
+        from trainer.embeddings import skipgram_kernels  # imported here because GPU machines lack numba
+
+        arrays = tables.centres.numpy(), tables.contexts.numpy()
+        places = self._scratch.pop() if self._scratch else tuple(np.full(len(arrays[0]), -1, np.int32) for _ in arrays)
         most = len(rows) * rows.shape[1], len(rows) * (rows.shape[1] + SHARED)
-        touched = tuple(np.empty(min(each, len(tables[0])), np.int32) for each in most)
-        sums = tuple(np.empty((len(each), tables[0].shape[1]), tables[0].dtype) for each in touched)
+        touched = tuple(np.empty(min(each, len(arrays[0])), np.int32) for each in most)
+        sums = tuple(np.empty((len(each), arrays[0].shape[1]), arrays[0].dtype) for each in touched)
         rules = (self.rules.keep, self.rules.noise, self.rules.window, self.rules.negatives, SHARED)
-        known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, tables, places, touched, sums)
+        known, loss, pairs = skipgram_kernels.skipgram_gradients(rows, keys, rules, arrays, places, touched, sums)
         self._scratch.append(places)  # returned for reuse by any thread; list operations are thread-safe
         table_gradients = [
             _single_rows(torch.from_numpy(ids[:count]), torch.from_numpy(gradients[:count]))
             for ids, gradients, count in zip(touched, sums, known, strict=True)
         ]
-        return torch.tensor(loss, dtype=model.centres.dtype), int(pairs), table_gradients
+        return torch.tensor(loss, dtype=tables.centres.dtype), int(pairs), table_gradients
 
 
 def scale_gradients(
@@ -192,15 +191,14 @@ class _DeviceSampling(NamedTuple):
 
 
 def _sums_by_torch(
-    model: Tables, rows: Tokens, keys: Keys, rules: Sampling, placed: _DeviceSampling
+    tables: Tables, rows: Tokens, keys: Keys, rules: Sampling, placed: _DeviceSampling
 ) -> tuple[Tensor, int, list[FactoredGradient]]:
-    device = model.centres.device
+    device = tables.centres.device
     hashed, tokens = copy_to_device(keys.view(np.int64), device), copy_to_device(rows, device)
     words, lines, reaches = _subsampled(tokens, hashed, rules.window, placed.keep)  # (n, longest) each
     shared = _negative_samples(hashed, placed.noise)  # (n, SHARED)
     centres, contexts, noises = (
-        table.detach()[ids]
-        for table, ids in ((model.centres, words), (model.contexts, words), (model.contexts, shared))
+        table[ids] for table, ids in ((tables.centres, words), (tables.contexts, words), (tables.contexts, shared))
     )
     near = _context_mask(words, lines, reaches)  # (n, longest, longest)
     degrees = near.sum(2)  # (n, longest)
@@ -265,10 +263,3 @@ def _shift_right(numbers: Tensor, bits: int) -> Tensor:
 def _single_rows(ids: Tensor, gradients: Tensor) -> FactoredGradient:
     """Return the `gradients` (m, columns) of the single table rows `ids` (m,) in factored form."""
     return FactoredGradient(ids.int(), torch.ones(len(ids), dtype=torch.int64, device=ids.device), gradients)
-
-
-@cache
-def _kernels() -> Any:
-    from trainer.embeddings import skipgram_kernels  # imported here because GPU machines lack numba
-
-    return skipgram_kernels

@@ -4,7 +4,7 @@ Each part is one epoch. The first rank chooses the next part: the oldest unused 
 parts. All ranks read this part. A checkpoint contains the choice, so a resumed run has the same rows: no line is lost
 or used twice. The first rank reports to the readers which finished parts are in a checkpoint, so that readers can
 delete these parts. The checkpoint also contains the last part of each reader. The stream can be restored from it in a
-different folder (stream_restoring.py).
+different folder (`restore_stream`).
 
 The vocabulary consists of words of the first parts.
 """
@@ -25,16 +25,17 @@ from common.display import plural
 from common.errors import DataError, TrainingError
 from common.files import read_regular
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
-from corpus.stream.progress import ended, reader_folder, write_taken
+from corpus.stream.progress import TAKEN_NAME, ended, reader_folder, write_taken
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text import UNKNOWN
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Tokens
-from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_out_rows
+from trainer.embeddings.text_rows import TextRows, Vocabulary, count_words, held_out_rows
 from trainer.options.embedding_options import ENDLESS
+from trainer.output import checkpoint
 from trainer.output.archive import DamagedError
-from trainer.output.run_files import STREAM, write_whole
+from trainer.output.run_files import CHECKPOINTS, STREAM, write_whole
 from trainer.task import EpochStatus
 
 _POLL_SECONDS = 0.2
@@ -55,33 +56,22 @@ class Start:
     """Name of the reader that wrote the held-out rows."""
     part_words: int
     """Mean number of running words in a part."""
-    notes: tuple[str, ...] = ()
-    """Messages for the user."""
 
 
-class StreamRows(TextData):
+class StreamRows(TextRows):
     """Rows of the stream's current part, and the run's position in the stream."""
 
-    is_evaluated_at_intervals = True
-    saves_when_stopped = True
-
-    def __init__(
-        self,
-        stream: Path,
-        settings: StreamSettings,
-        start: Start,
-        *,
-        began: float,
-    ) -> None:
+    def __init__(self, stream: Path, settings: StreamSettings, start: Start, *, began: float) -> None:
         """`began`: the time at which the run started, from time.monotonic()."""
-        self.began = began
-        self.vocabulary = start.vocabulary
-        self.held_out, self.words, self.notes = start.held_out, start.part_words, start.notes
         sources = settings.to_json() + "\n".join(start.vocabulary.words)
-        self.digest = blake2b(sources.encode(), digest_size=16).hexdigest()
-        self._stream, self._settings, self._held_of = stream, settings, start.held_of
-        self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
-        """(rows, tokens): tokens of the current part. All parts are read into this array."""
+        super().__init__(
+            vocabulary=start.vocabulary,
+            tokens=np.zeros((settings.part_rows, ROW_TOKENS), np.int32),  # all parts are read into this array
+            held_out=start.held_out,
+            words=start.part_words,
+            digest=blake2b(sources.encode(), digest_size=16).hexdigest(),
+        )
+        self._began, self._stream, self._held_of = began, stream, start.held_of
         self.words_seen = 0
         """Number of running words in all finished parts."""
         self._words_outside = 0  # how many of `words_seen` are outside the vocabulary
@@ -102,7 +92,10 @@ class StreamRows(TextData):
         return ENDLESS
 
     def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:
-        """Return the position as a number of words, because parts are not full if the stream has little text."""
+        """Return a step's position in the learning rate's schedule: the finished and the total amount of work.
+
+        With --words, both are numbers of words, because parts are not full if the stream has little text.
+        """
         if not (config.words and config.epochs):
             return step, steps
         of_part = steps // config.epochs
@@ -110,9 +103,10 @@ class StreamRows(TextData):
         return min(done, config.words - 1), config.words
 
     def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
+        """See `Task.begin_epoch`."""
         status = EpochStatus.READY
         with ranks.agreement(loading=True):
-            if ranks.is_first and not self.has_part:
+            if ranks.is_first and self._chosen is None:
                 status = self.choose(stop, lambda: self._has_reached_end(config), wait=wait)
         name, place = ranks.broadcast((status.name, self.place()))
         status = EpochStatus[name]
@@ -124,7 +118,7 @@ class StreamRows(TextData):
 
     def _has_reached_end(self, config: TrainConfig) -> bool:
         """Return whether the requested number of words or of minutes has been reached."""
-        late = config.minutes is not None and time.monotonic() - self.began >= 60 * config.minutes
+        late = config.minutes is not None and time.monotonic() - self._began >= 60 * config.minutes
         return late or (config.words is not None and self.words_seen >= config.words)
 
     def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> EpochStatus:
@@ -166,11 +160,11 @@ class StreamRows(TextData):
         if self._chosen == (self._held_of, 0):
             self.tokens[held_out_rows(len(self.tokens))] = END_OF_LINE
 
-    def end_part(self) -> bool:
+    def end_part(self) -> None:
+        """Finish the current part after all its steps."""
         self._chosen = None
         self.words_seen += self._words
         self._words_outside += self._outside
-        return True
 
     def place(self) -> dict[str, Any]:
         return {
@@ -187,8 +181,9 @@ class StreamRows(TextData):
         return {**self.place(), "last": last}
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Resume from a checkpoint's `state`. Raises DamagedError if the state does not belong to this stream."""
         self.set_position(state)
-        self._last = last_parts(state)
+        self._last = _last_parts(state)
 
     def set_position(self, state: Mapping[str, Any]) -> None:
         """Set the position in the stream. Raises DamagedError if it is a position in a different stream."""
@@ -201,19 +196,15 @@ class StreamRows(TextData):
         self._taken, self._chosen = dict(taken), chosen
         self.words_seen, self._words_outside = words, outside
 
-    @property
-    def has_part(self) -> bool:
-        """True if a part is chosen, and its epoch is not finished."""
-        return self._chosen is not None
-
     def report_to_readers(self) -> None:
         """Report to the readers which finished parts are in a checkpoint. Raises OSError."""
-        write_taken(self._stream, parts_done(self.place()))
+        write_taken(self._stream, _parts_done(self.place()))
 
     def summary(self) -> dict[str, Any]:
         return {"words_seen": self.words_seen, "words_outside_vocabulary": self._words_outside}
 
     def closing_notes(self, config: TrainConfig) -> list[str]:
+        """Return messages for the user at the end of a run."""
         notes = []
         if self._words_outside:
             notes.append(
@@ -232,7 +223,7 @@ class StreamRows(TextData):
         return any(part_path(self._stream / name, taken).exists() for name, taken in self._taken.items())
 
 
-def parts_done(state: Mapping[str, Any]) -> dict[str, int]:
+def _parts_done(state: Mapping[str, Any]) -> dict[str, int]:
     """Return how many parts of each reader are finished at a position in the stream. `state`: from `place()`."""
     done = dict(state["taken"])
     if state["chosen"]:
@@ -240,7 +231,7 @@ def parts_done(state: Mapping[str, Any]) -> dict[str, int]:
     return done
 
 
-def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
+def _last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the file of each reader's last chosen part from a checkpoint's state.
 
     Raises DamagedError if the state does not contain these files.
@@ -315,10 +306,8 @@ def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int
 
     Raises TrainingError if no word is frequent enough. Raises DataError if a part is missing or invalid.
     """
-    counted = WordCounts()
-    for name, number in parts:
-        counted.add(_read_shared(part_path(stream / name, number)))
-    vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
+    counts = count_words(_read_shared(part_path(stream / name, number)) for name, number in parts)
+    vocabulary = Vocabulary.of(counts, min_count=min_count, where=stream)
     held_of = min((name for name, number in parts if number == 0), default=None)
     if held_of is None:
         raise DataError(f"the first parts in {stream} were already removed; start a new stream")
@@ -327,8 +316,7 @@ def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int
         vocabulary=vocabulary,
         held_out=tokens[held_out_rows(len(tokens))],
         held_of=held_of,
-        part_words=counted.total // len(parts),
-        notes=tuple(counted.notes(min_count=min_count)),
+        part_words=counts.total() // len(parts),
     )
 
 
@@ -380,3 +368,29 @@ def _read_shared(path: Path) -> Part:
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     return read_part(path)
+
+
+def restore_stream(output: Path, stream: Path) -> None:
+    """Restore the files that are missing in the folder `stream` from the latest checkpoint in a run's `output`.
+
+    The folder can disappear with its machine, while the checkpoints were copied elsewhere. A reader then needs its
+    latest part, which contains the offsets in the sources, and the number of its parts that the run has taken. Restore
+    the stream before readers start, because a reader looks for its latest part only once. A reader's folder that
+    already has this part or later parts is not changed.
+
+    The function does nothing if the run has no checkpoint, or if its text is finite, because finite text is read again.
+    Raises DataError.
+    """
+    try:
+        newest, _ = checkpoint.newest(output / CHECKPOINTS)
+        if newest is None or not (state := newest[1]["task"]):
+            return
+        for name, content in _last_parts(state).items():
+            folder, number = stream / name, state["taken"][name] - 1
+            if not [part for part in part_numbers(folder) if part >= number]:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_whole(part_path(folder, number), content)
+        if not (stream / TAKEN_NAME).exists():
+            write_taken(stream, _parts_done(state))
+    except (DamagedError, DataError, LookupError, OSError, TrainingError, TypeError) as error:
+        raise DataError(f"the stream cannot continue in {stream}: {error}") from error

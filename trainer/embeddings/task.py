@@ -1,6 +1,6 @@
 """Task that learns word embeddings from rows of running text.
 
-The data is a TextData (text_rows.py, stream_rows.py). Each model is a subclass of `Embedding`.
+The data is a TextRows (text_rows.py, stream_rows.py). Each model is a subclass of `Embedding`.
 """
 
 import time
@@ -23,16 +23,14 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, Spelling
-from trainer.embeddings.encoder import EncoderSettings, WordEncoder
+from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, CharLSTM, EncoderSettings, Spelling
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
-from trainer.embeddings.pip_loss import Pairs
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
-from trainer.embeddings.stream_rows import load_stream
-from trainer.embeddings.text_rows import TextData, read_rows
+from trainer.embeddings.stream_rows import StreamRows, load_stream
+from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
 from trainer.output.run_files import MODEL
@@ -45,16 +43,16 @@ _HELD_OUT_STEP = 1 << 40
 """Step number that determines the random choices in held-out rows. No run has so many steps."""
 
 
-class Embedding(Task[TextData]):
+class Embedding(Task[TextRows]):
     """Task that learns embeddings, so that words that occur in similar contexts have similar embeddings."""
 
     precision = "float32"
     tables = ()
-    _encoder: WordEncoder | None = None
-    """Encoder of words outside the vocabulary, if the model has one."""
+    _encoder: CharLSTM | None = None
+    """Model that also encodes words outside the vocabulary, if there is one."""
 
     @staticmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextRows:  # noqa: ARG004
         with ranks.agreement():
             settings = read_settings(config.data)
             require_text_of_kind(config, endless=settings.follow)
@@ -63,20 +61,25 @@ class Embedding(Task[TextData]):
         return read_rows(config.data, settings, min_count=config.min_count)
 
     @staticmethod
-    def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
+    def resolve_config(config: TrainConfig, ranks: Ranks, data: TextRows) -> tuple[TrainConfig, TextRows, list[str]]:
         config = config.with_step_rows(RunSize(on_gpus=ranks.device.type != "cpu"))
-        return replace(config, epochs=config.epochs or data.default_epochs(config.words)), data, list(data.notes)
+        return replace(config, epochs=config.epochs or data.default_epochs(config.words)), data, []
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
         """Prepare the data and the evaluation.
 
         A subclass must set `model` and its tables. `self._size` is the size of an embedding.
         """
         assert config.embedding is not None  # only a classifier can derive the size from pretrained vectors
         self._config, self._ranks, self._data, self._size = config, ranks, data, config.embedding
+        self._stream = data if isinstance(data, StreamRows) else None
+        self.saves_when_stopped = self._stream is not None
         self._last_evaluation = time.monotonic(), 0.0  # end time and duration of the last evaluation
         with ranks.agreement(loading=True):
-            reference = _reference(config, data) if ranks.is_first else None
+            reference = None
+            if config.pip and ranks.is_first:
+                words = len(data.vocabulary.words)
+                reference = pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
             self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
         self._rules = sampling(
             data.vocabulary.counts,
@@ -100,30 +103,34 @@ class Embedding(Task[TextData]):
         """Return the embeddings of all words of the vocabulary."""
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
-        return super().step_rate(config, *self._data.schedule_position(config, step, steps), size)
+        if self._stream is not None:
+            step, steps = self._stream.schedule_position(config, step, steps)
+        return super().step_rate(config, step, steps, size)
 
     def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
-        status = self._data.begin_epoch(self._config, self._ranks, stop, wait=wait)
-        if self._data.is_evaluated_at_intervals and status is EpochStatus.READY:
+        if self._stream is None:
+            return EpochStatus.READY
+        status = self._stream.begin_epoch(self._config, self._ranks, stop, wait=wait)
+        if status is EpochStatus.READY:
             since, took = self._last_evaluation
             self.evaluates_epoch = self._ranks.broadcast((time.monotonic() - since) * _EVALUATION_SHARE >= took)
         return status
 
     def end_epoch(self) -> bool:
-        return self._data.end_part()
+        if self._stream is not None:
+            self._stream.end_part()
+        return self._stream is not None
 
     def state(self) -> dict[str, Any]:
-        return self._data.state()
+        return {} if self._stream is None else self._stream.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self._data.restore(state)
+        if self._stream is not None:
+            self._stream.restore(state)
 
     def checkpoint_written(self) -> None:
-        self._data.report_to_readers()
-
-    @property
-    def saves_when_stopped(self) -> bool:  # type: ignore[override]
-        return self._data.saves_when_stopped
+        if self._stream is not None:
+            self._stream.report_to_readers()
 
     def lengths(self, rows: IntArray) -> Lengths:
         return np.full(len(rows), self._data.tokens.shape[1], np.uint16)
@@ -146,8 +153,8 @@ class Embedding(Task[TextData]):
         words: dict[str, Any] = {}
         if self._ranks.is_first:
             # A stream rarely ends, so all metrics are computed at each evaluation, not only at the end.
-            takes_time = part == TEST or self._data.is_evaluated_at_intervals
-            words = (self._evaluation.all_measures if takes_time else self._evaluation.quick_measures)(self._vectors())
+            analogy = part == TEST or self._stream is not None
+            words = self._evaluation.measures(self._vectors(), analogy=analogy)
         self._last_evaluation = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
 
@@ -159,11 +166,11 @@ class Embedding(Task[TextData]):
             "precision": self.precision,
             "vocabulary": len(self._data.vocabulary.words),
             "words_a_row": self._data.words / len(self._data.tokens),
-            **self._data.summary(),
+            **({} if self._stream is None else self._stream.summary()),
         }
 
     def closing_notes(self) -> list[str]:
-        return self._data.closing_notes(self._config)
+        return [] if self._stream is None else self._stream.closing_notes(self._config)
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         config = self._config
@@ -178,20 +185,12 @@ class Embedding(Task[TextData]):
         )
 
 
-def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
-    """Return the reference of the PIP loss; None if the PIP loss is not requested."""
-    if not config.pip:
-        return None
-    words = len(data.vocabulary.words)
-    return pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
-
-
 class SkipGramEmbedding(Embedding):
     """Task that learns two vectors of each word: as a centre, which is the word's embedding, and as a context."""
 
     model: SkipGram
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
         super().__init__(config, ranks, data)
         squares = bool(config.local_steps) and config.optimiser == "adagrad"
         self.model = SkipGram(len(self._rules.keep), self._size, squares=squares).to(ranks.device)
@@ -237,20 +236,20 @@ class SkipGramEmbedding(Embedding):
         )
 
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        loss, pairs, _ = self._gradients(self._data.held_out).sums(self.model, rows, keys)
+        loss, pairs, _ = self._gradients(self._data.held_out).sums(self.model.tables, rows, keys)
         return loss, pairs
 
     def _vectors(self) -> WordVectors:
         words = self._data.vocabulary.words
-        return WordVectors(words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
+        return WordVectors(words, self.model.tables.centres[FIRST_WORD:].cpu().numpy())
 
 
 class CharacterEmbedding(Embedding):
     """Task that learns to compute a word's embedding from its characters."""
 
-    _encoder: WordEncoder
+    _encoder: CharLSTM
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
         super().__init__(config, ranks, data)
         spelling = Spelling.of(data.vocabulary.words)
         self._letters = np.zeros((len(self._rules.keep), LONGEST), np.int16)
@@ -262,8 +261,7 @@ class CharacterEmbedding(Embedding):
             layers=config.layers,
             size=self._size,
         )
-        self._encoder = WordEncoder(settings, settings.build().to(ranks.device))
-        self.model = self._encoder.model
+        self.model = self._encoder = CharLSTM(settings).to(ranks.device)
         self._learning = self._loss(data.tokens)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -278,7 +276,7 @@ class CharacterEmbedding(Embedding):
 
     @torch.no_grad()
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
-        return self._loss(self._data.held_out).sums(self._encoder.model, rows, keys)
+        return self._loss(self._data.held_out).sums(self._encoder, rows, keys)
 
     def _vectors(self) -> WordVectors:
         words = self._data.vocabulary.words

@@ -6,13 +6,11 @@ vector. The other ids are the words, most frequent first.
 """
 
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from shoal_balance import IntArray
@@ -24,61 +22,22 @@ from corpus.stream.parts import FIRST_WORD as FIRST_OF_PART
 from corpus.stream.progress import ended, reader_folder
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text import FIRST_WORD, UNKNOWN
-from trainer.config import TrainConfig
-from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Counts, Tokens
-from trainer.task import TEST, TRAINING, VALIDATION, EpochStatus
+from trainer.task import TEST, TRAINING, VALIDATION
 
 _POLL_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
 """Largest number of held-out rows, and the distance between two of them. At least one row is held out."""
 
-
 _EPOCHS, _SOME_ROWS = 5, 256
 
-_MOST_WORDS = 2_000_000
 
-
-class WordCounts:
-    """Counts of the words in parts, in bounded memory.
-
-    If there are too many distinct words, the words that are rarest so far are dropped, as in the word2vec program
-    (`ReduceVocab`). Each time, the threshold of the dropped counts increases by 1. The result depends only on the parts
-    and their order.
-    """
-
-    def __init__(self, *, most: int | None = None) -> None:
-        """`most`: the largest number of distinct words (default: 2,000,000, which take some 300 MB)."""
-        self.counts: Counter[str] = Counter()
-        self.total = 0
-        """Number of running words in all parts."""
-        self.forgotten = 0
-        """Number of dropped counts. A word can be dropped several times."""
-        self.least = 0
-        """Largest count that was dropped."""
-        self._most = most or _MOST_WORDS
-
-    def add(self, part: Part) -> None:
-        self.add_counts(dict(zip(part.words, part.counts.tolist(), strict=True)))
-
-    def add_counts(self, counts: Mapping[str, int]) -> None:
-        """Add the `counts` of words, by word."""
-        self.counts.update(counts)
-        self.total += sum(counts.values())
-        while (before := len(self.counts)) > self._most:
-            self.least += 1
-            self.counts = Counter({word: count for word, count in self.counts.items() if count > self.least})
-            self.forgotten += before - len(self.counts)
-
-    def notes(self, *, min_count: int) -> list[str]:
-        """Return messages for the user about dropped counts."""
-        if not self.forgotten:
-            return []
-        return [
-            f"the text has over {_MOST_WORDS:,} different words: {self.forgotten:,} counts of words that had occurred "
-            f"up to {self.least} times were dropped while counting. Some words that occur {min_count:,} times "
-            "(--min-count) might lack a vector; identifiers and numbers in the text are a frequent cause"
-        ]
+def count_words(parts: Iterable[Part]) -> Counter[str]:
+    """Return the number of occurrences of each word in parts."""
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
+    return counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,16 +48,16 @@ class Vocabulary:
     counts: Counts
 
     @classmethod
-    def of(cls, counted: WordCounts, *, min_count: int, where: Path) -> "Vocabulary":
+    def of(cls, counts: Counter[str], *, min_count: int, where: Path) -> "Vocabulary":
         """Return a vocabulary of the words with at least `min_count` occurrences.
 
         Equally frequent words are in alphabetical order. `where`: the folder of the text, for the error message. Raises
         TrainingError if no word is frequent enough.
         """
-        kept = sorted((-count, word) for word, count in counted.counts.items() if count >= min_count)
+        kept = sorted((-count, word) for word, count in counts.items() if count >= min_count)
         if not kept:
             raise TrainingError(
-                f"no word of the {plural(counted.total, 'word')} in {where} occurs {plural(min_count, 'time')}; "
+                f"no word of the {plural(counts.total(), 'word')} in {where} occurs {plural(min_count, 'time')}; "
                 "lower --min-count, or read more text"
             )
         return cls(words=tuple(word for _, word in kept), counts=-np.array([count for count, _ in kept], np.int64))
@@ -112,8 +71,9 @@ class Vocabulary:
         return table[part.tokens]
 
 
-class TextData(ABC):
-    """Text rows of a run. The methods that are not abstract are those for finite text."""
+@dataclass(kw_only=True)
+class TextRows:
+    """Text rows of a run. If the text is finite, each epoch has all rows."""
 
     vocabulary: Vocabulary
     tokens: Tokens
@@ -123,12 +83,6 @@ class TextData(ABC):
     words: int
     """Number of running words in an epoch, including words without a vector."""
     digest: str
-    notes: tuple[str, ...]
-    """Messages for the user."""
-    is_evaluated_at_intervals = False
-    """True if the model is evaluated at intervals instead of after each epoch."""
-    saves_when_stopped = False
-    """True if a run that is stopped early also saves a model."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -136,67 +90,17 @@ class TextData(ABC):
         return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
 
     @property
-    @abstractmethod
     def sample(self) -> Tokens:
         """(n, tokens): sample of rows, from which properties of all rows are estimated."""
+        return self.tokens[:_SOME_ROWS]
 
     @property
     def counted_rows(self) -> float:
         """Number of rows in which the words of the vocabulary were counted."""
         return len(self.tokens)
 
-    @abstractmethod
     def default_epochs(self, words: int | None) -> int:
         """Return the default number of epochs. `words`: the requested number of running words, if any."""
-
-    def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:  # noqa: ARG002
-        """Return a step's position in the learning rate's schedule: the finished and the total amount of work."""
-        return step, steps
-
-    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:  # noqa: ARG002
-        """See `Task.begin_epoch`."""
-        return EpochStatus.READY
-
-    def end_part(self) -> bool:
-        """Finish the epoch after all its steps. Return whether the result of `state` has changed."""
-        return False
-
-    def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from a checkpoint's `state`. Raises DamagedError if the state does not belong to this data."""
-        del state
-
-    def report_to_readers(self) -> None:
-        """Report to the readers of the text which finished parts are in a checkpoint. Raises OSError."""
-        return
-
-    def summary(self) -> dict[str, Any]:
-        return {}
-
-    def closing_notes(self, config: TrainConfig) -> list[str]:  # noqa: ARG002
-        """Return messages for the user at the end of a run."""
-        return []
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextRows(TextData):
-    """Text rows of finite text: each epoch has all of them."""
-
-    vocabulary: Vocabulary
-    tokens: Tokens
-    held_out: Tokens
-    words: int
-    digest: str
-    notes: tuple[str, ...] = ()
-
-    @property
-    def sample(self) -> Tokens:
-        return self.tokens[:_SOME_ROWS]
-
-    def default_epochs(self, words: int | None) -> int:
         return -(-words // self.words) if words else _EPOCHS
 
 
@@ -214,15 +118,18 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     while [folder for folder in folders if not ended(folder)]:
         time.sleep(_POLL_SECONDS)
-    parts = [part_path(folder, number) for folder in folders for number in part_numbers(folder)]
-    counted = WordCounts()
+    paths = [part_path(folder, number) for folder in folders for number in part_numbers(folder)]
     digest = blake2b(digest_size=16)
-    for path in parts:
-        part = read_part(path)
-        counted.add(part)
-        digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
-    vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
-    tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in parts])
+
+    def read_parts() -> Iterator[Part]:
+        for path in paths:
+            part = read_part(path)
+            digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
+            yield part
+
+    counts = count_words(read_parts())
+    vocabulary = Vocabulary.of(counts, min_count=min_count, where=stream)
+    tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in paths])
     tokens = tokens[(tokens != END_OF_LINE).any(axis=1)]  # a reader's last part is padded with empty rows
     held = held_out_rows(len(tokens))
     held_out = tokens[held].copy()
@@ -231,7 +138,6 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
         vocabulary=vocabulary,
         tokens=tokens,
         held_out=held_out,
-        words=counted.total,
+        words=counts.total(),
         digest=digest.hexdigest(),
-        notes=tuple(counted.notes(min_count=min_count)),
     )

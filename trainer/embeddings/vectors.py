@@ -17,19 +17,19 @@ from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from common.display import plural
 from common.errors import DataError, explain_os_error
-from common.files import DOCUMENT_BYTES, open_regular
+from common.files import open_regular
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import exists, join, open_blocks, readable, writable
-from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
+from trainer.output.run_files import BINARY_VECTORS, MODEL, TEXT_VECTORS
 
 Matrix = npt.NDArray[np.float32]
 
@@ -40,7 +40,6 @@ _HEAD = re.compile(rb"([0-9]{1,10})[ \t]([0-9]{1,6})\s*\n")
 _MOST_HEAD_BYTES = 1 << 16
 _MOST_WORD_BYTES = 4096
 _FEW_WORDS = 1 << 12
-_NEWLINE_BYTES = 2
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _USUAL = 1e-30, 1e6
 """Range of plausible absolute values of nonzero numbers in trained vectors."""
@@ -63,7 +62,7 @@ class WordVectors:
         """`words` (n,): distinct words. `matrix` (n, size) float32: their vectors.
 
         `encode`: function that returns the vectors (m, size) of any other words (m,). `note`: message for the user
-        about words that were skipped and about a wrong first line of the file.
+        about words that were skipped.
         """
         self.words, self.matrix, self.note = words, matrix, note
         self._encode = encode
@@ -113,8 +112,8 @@ class WordVectors:
 def open_vectors(address: str) -> WordVectors:
     """Read vectors from a path or s3://... of a word2vec file, a folder with vectors, or a run's output.
 
-    A folder with vectors contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and if a folder
-    contains a different model.
+    A folder with vectors contains vectors.bin or vectors.txt. Raises DataError like `read_vectors`, and for any other
+    folder.
     """
     return read_vectors(vectors_file(address))
 
@@ -142,32 +141,17 @@ def vectors_folder(address: str) -> str | None:
 
     Returns None if the address is a file. Raises DataError if a folder contains no vectors.
     """
-    places = address, join(address, MODEL)
     with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
         if exists(address):
             return None
-        for place in places:
+        for place in (address, join(address, MODEL)):
             if any(exists(join(place, name)) for name in _FILES):
                 return place
         if not (is_s3(address) or Path(address).is_dir()):
             return None
-    for place in places:
-        if (config := _config(place)) is not None and "classes" in config:
-            raise DataError(
-                f"{place} is a model that classifies texts (--model {config.get('model')}), not a model of words; "
-                "use it with `shoal predict`"
-            )
     raise DataError(
         f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal embed` writes both at the end of a run"
     )
-
-
-def _config(folder: str) -> dict[str, Any] | None:
-    """Return the content of a folder's config.json; None if it is missing or invalid."""
-    if not exists(place := join(folder, CONFIG)):
-        return None
-    with readable(place, DOCUMENT_BYTES) as path:
-        return read_json(path)
 
 
 def read_vectors(address: str) -> WordVectors:
@@ -199,16 +183,10 @@ def read_vectors(address: str) -> WordVectors:
                 matrix.resize((len(matrix) * 5 // 4 + 1, size), refcheck=False)
             matrix[len(words)] = vector
             words[word] = None
-        unread = os.fstat(file.fileno()).st_size - file.tell()
     if not words:
         raise DataError(f"{address} has no usable vectors: {_describe_skipped(left_out)}; train the vectors again")
-    notes = [f"left out {_describe_skipped(left_out)}"] if left_out else []
-    if 0 < count < (read := len(words) + left_out.total()):
-        notes.append(f"the first line states {plural(count, 'word')}, but {read:,} were read")
-    if unread > _NEWLINE_BYTES:
-        stated = plural(count, "word")
-        notes.append(f"ignored {plural(unread, 'byte')} after the {stated} that the first line states")
-    return WordVectors(list(words), matrix[: len(words)], note=f"{address}: {'; '.join(notes)}" if notes else "")
+    note = f"{address}: left out {_describe_skipped(left_out)}" if left_out else ""
+    return WordVectors(list(words), matrix[: len(words)], note=note)
 
 
 def write_text(address: str, vectors: WordVectors) -> None:
@@ -314,8 +292,8 @@ def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[
                 f"{address}, line {number}: the line must have a word and {plural(size, 'number')}; copy the file again"
             ) from None
         read += 1
-    if read < count:
-        raise DataError(f"{address} ends after word {read:,} of {count:,}; copy the file again")
+    if count and read != count:
+        raise _wrong_count(address, count, f"the file has {read:,}")
 
 
 def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
@@ -336,6 +314,15 @@ def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterato
             f"{plural(count, 'word')} are not UTF-8 or have implausible numbers; write the words as UTF-8 and the "
             "numbers as little-endian float32, or use the text format"
         )
+    if file.read(_MOST_WORD_BYTES).strip():
+        raise _wrong_count(address, count, "the file has more")
+
+
+def _wrong_count(address: str, count: int, found: str) -> DataError:
+    return DataError(
+        f"the first line of {address} states {plural(count, 'word')}, but {found}; copy the file again, or correct "
+        "the line"
+    )
 
 
 def _is_usual(vector: Matrix) -> bool:

@@ -1,11 +1,9 @@
 """A reader of a stream writes parts for trainers, waits for trainers, and exits when its sources end."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -98,10 +96,10 @@ def test_a_reader_waits_for_trainers_and_removes_taken_parts(tmp_path: Path, mon
 
 def test_the_status_of_all_readers_is_their_sum(tmp_path: Path, messages) -> None:
     assert read_status(tmp_path) == Status()
-    for number, each in enumerate((Status(lines=1, waiting_seconds=0.5, source="/a"), Status(lines=2, source="/b"))):
+    for number, each in enumerate((Status(lines=1, waiting_seconds=0.5), Status(lines=2))):
         (tmp_path / f"reader-{number}").mkdir()
         each.write(tmp_path / f"reader-{number}")
-    assert read_status(tmp_path) == Status(lines=3, waiting_seconds=0.5, source="/a, /b")
+    assert read_status(tmp_path) == Status(lines=3, waiting_seconds=0.5)
     (tmp_path / "reader-1" / "status.json").write_text('{"lines": "3"}')
     with messages.raises(DataError):
         read_status(tmp_path)
@@ -158,26 +156,3 @@ def test_a_reader_ended_by_a_signal_writes_no_incomplete_part(tmp_path: Path, nu
         assert process.stderr.read() == ""
     assert len(part_numbers(stream / "reader-0")) == 93
     assert not (stream / "reader-0" / "error.json").exists()
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(2))
-def test_a_reader_killed_repeatedly_neither_loses_nor_repeats_lines(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    texts = [" ".join(chance.choices(["fish", "shoal", "swim"], k=chance.randrange(300))) for _ in range(5_000)]
-    source(tmp_path, texts)
-    undisturbed = begin(tmp_path / "undisturbed", tmp_path / "texts", part_rows=40)
-    read(undisturbed)
-    stream = begin(tmp_path / "stream", tmp_path / "texts", part_rows=40)
-    kills = 0
-    while not (stream / "reader-0" / "end.json").exists():
-        written = len(part_numbers(stream / "reader-0"))
-        with subprocess.Popen(command(stream)) as process:
-            while process.poll() is None and len(part_numbers(stream / "reader-0")) == written:
-                time.sleep(0.001)
-            time.sleep(chance.random() * 0.1)
-            process.kill()
-            kills += process.wait() != 0
-    assert kills > 3
-    assert words(parts(stream)) == words(parts(undisturbed))
-    assert [part.after for part in parts(stream)] == [part.after for part in parts(undisturbed)]

@@ -1,7 +1,5 @@
 """The text fields of a stream's records are detected as for reviews, or the records are refused."""
 
-import re
-import subprocess
 from contextlib import nullcontext
 from operator import itemgetter
 from pathlib import Path
@@ -22,20 +20,6 @@ def test_fields_are_detected_or_files_refused_as_for_reviews(tmp_path, row, mess
     (tmp_path / row.get("name", "texts")).write_text(row["content"])
     with messages.raises(DataError) if row["fields"] == "refused" else nullcontext():
         assert text_fields((str(tmp_path),), tuple(row.get("chosen", ()))) == tuple(row["fields"])
-
-
-@pytest.mark.parametrize(
-    "content", ['[{"text": "a"}, {"text": "b"}]', '{"n": [2], "r": [{"text": "a"}, {"text": "b"}]}', "__label__1 a"]
-)
-def test_the_command_of_a_refusal_converts_the_file(tmp_path, content) -> None:
-    (tmp_path / "OLD").write_text(content)
-    with pytest.raises(DataError) as caught:
-        text_fields((str(tmp_path),), ())
-    command = re.search("(?:python3|sed) .*", str(caught.value))
-    assert command
-    subprocess.run(command[0], shell=True, check=True, cwd=tmp_path)
-    (tmp_path / "OLD").unlink()
-    assert text_fields((str(tmp_path),), ()) == (() if content.startswith("_") else ("text",))
 
 
 def test_a_table_is_refused(tmp_path, messages) -> None:

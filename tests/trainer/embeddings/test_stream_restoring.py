@@ -11,11 +11,10 @@ import pytest
 from common.errors import DataError
 from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import read_taken
-from corpus.stream.reader import read_stream
-from corpus.stream.stream_settings import StreamSettings, write_settings
+from corpus.stream.stream_settings import read_settings
+from tests.corpus.stream.reading import begin, read_until
 from tests.trainer.embeddings import made_text
-from trainer.embeddings.stream_restoring import restore_stream
-from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start
+from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start, restore_stream
 from trainer.output import checkpoint
 from trainer.task import EpochStatus
 
@@ -23,23 +22,14 @@ READER = "reader-0"
 LINES = made_text.lines(3_000)
 
 
-class WouldWaitError(BaseException):
-    """Raised instead of waiting, when a reader has nothing to do."""
-
-
 def read_on(stream: Path) -> None:
     """Run the reader until it would wait for trainers or for more text."""
-
-    def leave(seconds):
-        raise WouldWaitError
-
-    with pytest.raises(WouldWaitError):
-        read_stream(stream, 0, 1, sleep=leave)
+    read_until(stream, lambda _: True)
 
 
-def settings_of(tmp_path: Path) -> StreamSettings:
+def begin_lines(tmp_path: Path) -> Path:
     (tmp_path / "text.txt").write_text("\n".join(LINES) + "\n")
-    return StreamSettings(sources=(str(tmp_path / "text.txt"),), follow=True, part_rows=32, ahead=3)
+    return begin(tmp_path / "stream", tmp_path / "text.txt", follow=True, part_rows=32, ahead=3)
 
 
 def save(output: Path, task: Mapping[str, Any], step: int) -> None:
@@ -50,8 +40,8 @@ def save(output: Path, task: Mapping[str, Any], step: int) -> None:
     checkpoint.save(output / "checkpoints", {**head, **empty, "task": dict(task)}, steps=step)
 
 
-def start_of(stream: Path, settings: StreamSettings) -> Start:
-    first = await_first_parts(stream, settings, words=100, minutes=None, stop=lambda: False)
+def start_of(stream: Path) -> Start:
+    first = await_first_parts(stream, read_settings(stream), words=100, minutes=None, stop=lambda: False)
     return read_start(stream, first, min_count=1)
 
 
@@ -64,11 +54,10 @@ def take(rows: StreamRows) -> int:
 
 @pytest.mark.parametrize("in_the_middle", [False, True], ids=["between two parts", "within a part"])
 def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_middle):
-    settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
-    write_settings(stream, settings)
+    stream, output = begin_lines(tmp_path), tmp_path / "output"
     read_on(stream)
-    start = start_of(stream, settings)
-    rows = StreamRows(stream, settings, start, began=0.0)
+    start = start_of(stream)
+    rows = StreamRows(stream, read_settings(stream), start, began=0.0)
     counted: Counter[str] = Counter()
 
     def count(number):
@@ -84,12 +73,12 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_mi
     rows.report_to_readers()
     read_on(stream)  # parts that it leaves now are lost
     shutil.rmtree(stream)
-    write_settings(stream, settings)
+    begin_lines(tmp_path)
     restore_stream(output, stream)
     assert part_numbers(stream / READER) == [3 if in_the_middle else 2]
     assert read_taken(stream, stream / READER, 4) == 3
 
-    again = StreamRows(stream, settings, start, began=0.0)
+    again = StreamRows(stream, read_settings(stream), start, began=0.0)
     found, _ = checkpoint.newest(output / "checkpoints")
     again.restore(found[1]["task"])
     if in_the_middle:
@@ -108,10 +97,9 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_mi
 
 
 def test_a_folder_with_later_parts_is_not_changed(tmp_path):
-    settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
-    write_settings(stream, settings)
+    stream, output = begin_lines(tmp_path), tmp_path / "output"
     read_on(stream)
-    rows = StreamRows(stream, settings, start_of(stream, settings), began=0.0)
+    rows = StreamRows(stream, read_settings(stream), start_of(stream), began=0.0)
     take(rows)
     rows.end_part()
     save(output, rows.state(), 1)

@@ -6,11 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from corpus.stream.parts import part_numbers
 from tests.corpus.stream.reading import read_followed
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
-from tests.trainer.runs import finish, notes, run_here, step_losses, stop, summary, train_here, wait_for_lines
-from trainer.embeddings.encoder import read_encoder
+from tests.trainer.runs import (
+    finish,
+    kill_all,
+    lines,
+    notes,
+    step_losses,
+    stop,
+    summary,
+    train_here,
+    wait_for_lines,
+)
+from trainer.embeddings.char_lstm import read_encoder
 from trainer.embeddings.model_folder import open_words
 from trainer.embeddings.vectors import read_vectors
 from trainer.output import checkpoint
@@ -96,16 +107,24 @@ def test_ranks_with_local_steps_learn_about_as_much(launch, text, alone, pairs, 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["average:5", "async:3"])
-def test_a_resumed_run_has_the_remaining_rows(launch, text, alone, tmp_path, mode):
-    arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode]
-    first = launch(2, *arguments, "--slow", "0:8", "1:8")
-    wait_for_lines(first, tmp_path, "step", 5)
+def test_a_stopped_and_a_killed_run_on_a_stream_learn_from_each_row_once(launch, tmp_path, mode):
+    stream = read_followed(tmp_path / "stream", tmp_path / "texts", made_text.lines(6_000), part_rows=64)
+    parts = len(part_numbers(stream / "reader-0"))
+    output, slow = tmp_path / "out", ("--slow", "0:8", "1:8")
+    arguments = ["-m", "trainer", "--data", stream, "--output", output, *LEARNING, "--mode", mode]
+    arguments += ["--checkpoint-minutes", "0.01", "--epochs", "1000"]
+    first = launch(2, *arguments, *slow)
+    wait_for_lines(first, output, "step", 5)
     errors = stop(first)
-    assert summary(tmp_path)["stopped"], errors
-    assert 0 < summary(tmp_path)["rows_seen"] < summary(alone)["rows_seen"]
+    assert summary(output)["stopped"], errors
+    second = launch(2, *arguments, *slow, "--resume")
+    wait_for_lines(second, output, "checkpoint", len(lines(output, "checkpoint")) + 2)
+    kill_all(second)
     finish(launch(2, *arguments, "--resume"))
-    assert summary(tmp_path)["rows_seen"] == summary(alone)["rows_seen"]
-    assert summary(tmp_path)["loss"] < summary(alone)["loss"] + 0.1
+    found, _ = checkpoint.newest(output / "checkpoints")
+    learned = {name: found[1]["task"][name] for name in ("taken", "chosen", "words_seen")}
+    assert learned == {"taken": {"reader-0": parts}, "chosen": None, "words_seen": 12 * 6_000}
+    assert summary(output)["rows_seen"] == 64 * parts
 
 
 def test_the_last_checkpoint_includes_the_end_of_its_part(tmp_path):
@@ -113,13 +132,6 @@ def test_the_last_checkpoint_includes_the_end_of_its_part(tmp_path):
     train_here(tmp_path / "out", "--data", stream, *LEARNING, "--checkpoint-minutes", "1e-9")
     found, _ = checkpoint.newest(tmp_path / "out/checkpoints")
     assert (found[1]["task"]["chosen"], found[1]["task"]["words_seen"]) == (None, 12 * 500)
-
-
-def test_a_run_on_text_without_frequent_words_is_one_sentence(text, tmp_path, messages):
-    status, errors = run_here("--data", text, "--output", tmp_path, *LEARNING, "--min-count", "100000")
-    assert (status, errors.count("\n")) == (1, 1)
-    messages.check(errors)
-    assert not (tmp_path / "model").exists()
 
 
 UNTRAINED = 4.16

@@ -13,13 +13,13 @@ def encoding(tmp_path) -> Path:
     """The folder of a character model."""
     import torch
 
-    from trainer.embeddings.encoder import EncoderSettings, WordEncoder
+    from trainer.embeddings.char_lstm import CharLSTM, EncoderSettings
     from trainer.embeddings.model_folder import write_vectors
     from trainer.embeddings.vectors import WordVectors
 
     settings = EncoderSettings(characters="abcdefg", character_embedding=3, hidden=4, layers=1, size=5)
     torch.manual_seed(0)
-    encoder = WordEncoder(settings, settings.build())
+    encoder = CharLSTM(settings)
     words = ["bead", "cab", "face", "fad"]
     vectors = WordVectors(words, encoder.vectors(words))
     write_vectors(tmp_path / "model", vectors, config={"model": "char-lstm"}, measures={}, encoder=encoder)
