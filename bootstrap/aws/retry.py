@@ -27,7 +27,7 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
-from bootstrap.interrupt import Interrupt, mark_handled, name_of
+from bootstrap.interrupt import Interrupt, name_of
 from bootstrap.progress import note
 
 Result = TypeVar("Result")
@@ -53,7 +53,6 @@ class Abandoned(Interrupt):
 
     def __init__(self, interrupt: KeyboardInterrupt) -> None:
         super().__init__(signal.Signals[name_of(interrupt)])
-        mark_handled(interrupt)
 
 
 class Retrying:

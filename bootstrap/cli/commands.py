@@ -16,7 +16,6 @@ from shoal_guard.errors import SweepError
 from shoal_local_aws.emulator_error import EmulatorError
 
 from bootstrap.cli.command import Commands
-from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import colour, print_error
 from bootstrap.interrupt import ENDING_SIGNALS
 from common.errors import OutputError, ReportedError, UsageError, disk_advice
@@ -46,7 +45,6 @@ COMMANDS = {
     "destroy": ("bootstrap.cli.deployments.destroy", "delete a deployment, and verify that nothing is left"),
     "demo": ("bootstrap.cli.deployments.demo", "run a deployment from start to end on this machine"),
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
-    "completion": ("bootstrap.cli.completion", "print the shell code for tab completion"),
 }
 """Module and short help of each command, in the order in which the help lists them."""
 _KNOWN = (ReportedError, EmulatorError, SweepError, TopologyError)
@@ -113,8 +111,6 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
 
 def _parse_and_run(typed: list[str]) -> int:
     """Run the typed command and return its exit status. Prints Click's errors."""
-    if COMPLETION in os.environ:  # a shell requests completions
-        shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
     try:
         with shoal.make_context("shoal", list(typed), color=colour()) as ctx, _ending_its_children():
@@ -154,7 +150,6 @@ def _explanation(error: Exception) -> Sequence[str] | None:
     if isinstance(error, EmulatorError):  # it ends with lines of the emulator's own log
         known = str(error).split("\n")
     # A check such as `Path.is_dir` raises for a folder that the user may not enter, a loop of links, or a long name.
-    # For a loop, `Path.resolve` raises RuntimeError before Python 3.13.
     if isinstance(error, OSError) and error.filename is not None:
         known = [f"cannot use {error.filename}: {error.strerror}; {disk_advice(error)}"]
     elif isinstance(error, RuntimeError) and "Symlink loop" in str(error):

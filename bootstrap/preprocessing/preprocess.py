@@ -18,7 +18,7 @@ from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
-from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.interrupt import Detached, name_of
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.step_arguments import step_arguments
 from bootstrap.preprocessing.work import ClusterWork, find_result, record_result
@@ -197,7 +197,6 @@ def _submit_or_join(
         elif time.monotonic() - since > _CLAIM_SECONDS:
             work.release()  # the command with the claim must have been killed before it submitted the step
         time.sleep(_PAUSE_SECONDS)
-    work.follow()
     say(f"following run {run}, which another command started for the same input and settings")
     return next(iter(ids.values())), Plan.read(str(work.folder).rstrip("/")), False
 
@@ -211,5 +210,4 @@ def _wait_for_step(cluster: EmrCluster, step_id: str, plan: Plan, bars: Bars, ru
     except KeyboardInterrupt as interrupt:
         if name_of(interrupt) != signal.SIGHUP.name:
             raise
-        mark_handled(interrupt)
         raise Detached(run) from None

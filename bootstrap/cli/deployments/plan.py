@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli.command import Converted, command, complete_topology, option
+from bootstrap.cli.command import Converted, command, option
 from bootstrap.cli.output import Part, Result, Rows, Table, table
 from bootstrap.cli.target import check_name
 from common.display import join_lines
@@ -67,7 +67,6 @@ The exit status is 1 if `shoal deploy` would refuse a topology.
     "topologies",
     nargs=-1,
     metavar="[NAME_OR_FILE]...",
-    shell_complete=complete_topology,
     help="names of topologies in topologies/, or your own YAML files",
 )
 @option(

@@ -125,6 +125,9 @@ def test_only_the_end_of_a_log_is_kept_and_a_huge_one_is_not_unpacked(client, mo
     assert tracemalloc.get_traced_memory()[1] < 16 << 20
     tracemalloc.stop()
     assert text.endswith("the end")
+    for damaged in (b"no gzip", gzip.compress(b"its last words" * 99)[:-9]):
+        client.put_object(Bucket=BUCKET, Key="damaged.gz", Body=damaged)
+        assert objects.log_tail(client, S3Path(BUCKET, "damaged.gz")) == "its log is damaged"
     monkeypatch.setattr(objects, "MOST_LOG_BYTES", 20_000_000)
     assert "more than 20.0 MB" in objects.log_tail(client, place)
     monkeypatch.setattr(objects, "MOST_LOG_BYTES", 9)
