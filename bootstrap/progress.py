@@ -59,8 +59,6 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only fo
 
 
 class _Nowhere(io.TextIOBase):
-    """Output stream that discards the bar."""
-
     def write(self, text: str) -> int:
         return len(text)
 

@@ -253,7 +253,6 @@ class Converted(click.ParamType[Any]):
 
 
 def _click_argument(of: Description) -> dict[str, Any]:
-    """Return the keyword arguments for `option` that declare the described option."""
     how: dict[str, Any] = {"help": of.help, "required": of.required, "advanced": of.advanced}
     if of.kind is bool:
         return {**how, "is_flag": True}

@@ -7,8 +7,7 @@ slow libraries inside its functions.
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 import click
@@ -110,10 +109,9 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
 
 
 def _parse_and_run(typed: list[str]) -> int:
-    """Run the typed command and return its exit status. Prints Click's errors."""
     _require_utf8(typed)
     try:
-        with shoal.make_context("shoal", list(typed), color=colour()) as ctx, _ending_its_children():
+        with shoal.make_context("shoal", list(typed), color=colour()) as ctx:
             return int(shoal.invoke(ctx))
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -135,7 +133,6 @@ def _require_utf8(typed: list[str]) -> None:
 
 
 def _with_help(error: click.ClickException) -> str:
-    """Return Click's message, extended by the help command to run."""
     sentence = error.format_message()
     if isinstance(error, click.NoSuchOption | click.exceptions.NoSuchCommand) and error.possibilities:
         # Click sorts the similar names by the alphabet; here the nearest is first.
@@ -162,20 +159,3 @@ def _explanation(error: Exception) -> Sequence[str] | None:
     if known is not None:
         return [*known[:-1], f"{known[-1]}; {START}"] if is_unreachable(error) else known
     return [sentence(error)] if isinstance(error, AwsError) else None
-
-
-@contextmanager
-def _ending_its_children() -> Iterator[None]:
-    """Terminate the child processes that the block started, but not those that existed before."""
-    import psutil
-
-    this = psutil.Process()
-    before = set(this.children(recursive=True))
-    try:
-        yield
-    finally:
-        children = set(this.children(recursive=True)) - before
-        for child in children:
-            child.terminate()
-        for child in psutil.wait_procs(children, timeout=10)[1]:
-            child.kill()

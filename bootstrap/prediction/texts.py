@@ -1,11 +1,7 @@
 """Reads texts for a model to label: from files, which can have ratings or labels, or from lines of standard input."""
 
-import fcntl
-import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
@@ -127,8 +123,6 @@ class TextStream:
     notes: tuple[str, ...]
     """Warnings about choices that might be wrong."""
     encoder: LabelEncoder
-    size: int
-    """Size in bytes; 0 if it is unknown."""
 
 
 def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
@@ -137,7 +131,7 @@ def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
     If its first lines are plain text, all of it is. Raises DataError for an ambiguous format, for Parquet, and for
     compressed input.
     """
-    size, content = bytes_to_come(file), blocks(file)
+    content = blocks(file)
     known, pieces = None, list[bytes]()
     for piece in content:
         pieces.append(piece)
@@ -157,7 +151,6 @@ def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
         format=known.format,
         notes=tuple(f"in {STANDARD_INPUT}, {note}" for note in known.notes),
         encoder=LabelEncoder(reading_settings(known.labelled, options), others=True),
-        size=size,
     )
 
 
@@ -184,24 +177,13 @@ def label_text_stream(
     """Yield batches of texts, as they arrive, with the model's predictions; see `label_text_files`."""
     from trainer.classification.labelling import Labeller
 
-    label = Labeller(model, threshold, expected=stream.size, threads=cores())
+    label = Labeller(model, threshold, threads=cores())
     for batch in read_text_stream(stream.content, STANDARD_INPUT, stream.format, stream.encoder, tally):
         yield batch, label(batch.texts)
     _refuse_malformed(tally)
 
 
-def bytes_to_come(file: BinaryIO) -> int:
-    """Return the size of a file; 0 (unknown) for a pipe or a terminal."""
-    try:
-        status = os.fstat(file.fileno())
-    except OSError:
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
-
-
 def blocks(file: BinaryIO) -> Iterator[bytes]:
     """Yield bytes as soon as they arrive, up to 1 MiB at a time: a typed line, or all that a program has written."""
-    with suppress(OSError):  # the file is not a pipe
-        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _BLOCK_BYTES)  # by default, the writing program blocks after 64 KiB
     while block := file.read1(_BLOCK_BYTES):  # type: ignore[attr-defined]
         yield block

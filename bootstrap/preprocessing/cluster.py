@@ -164,14 +164,12 @@ class EmrCluster:
             pause = min(pause * 1.2, _MAX_PAUSE)
 
     def _stage(self, plan: Plan) -> str:
-        """Return the stage of the work, which the files of its tasks show."""
         for address, stage in ((plan.choice, "encode and merge"), (f"{plan.texts}/", "deduplicate")):
             if any(True for _ in list_objects(self._s3, place_of(address), 1)):
                 return stage
         return "read reviews"
 
     def _end(self) -> str | None:
-        """Return the reason why the cluster terminated, or None if the cluster is running."""
         status = clusters.status_of(self._emr, self.id)
         if status["State"] not in clusters.ENDED:
             return None

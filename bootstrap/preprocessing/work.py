@@ -79,5 +79,4 @@ class ClusterWork:
         objects.remove(self.s3, self.folder)
 
     def _place(self, name: str) -> S3Path:
-        """Return the address of a file in the folder of the run."""
         return S3Path(self.folder.bucket, self.folder.key + name)

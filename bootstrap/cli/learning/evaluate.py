@@ -125,7 +125,6 @@ def run(
 
 
 def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any]) -> Result:
-    """Evaluate a classifier on files. Raises DataError for files without ratings or labels."""
     from bootstrap.prediction.scores import ScoredAnswers
     from bootstrap.prediction.texts import label_text_files
     from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_negative_labels, label_notes
@@ -163,7 +162,6 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
 
 
 def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[str]) -> Result:
-    """Evaluate word embeddings on word pairs and on analogies."""
     from trainer.embeddings.evaluation import analogies, read_pairs, read_questions, total, words_of
     from trainer.embeddings.evaluation import similarity as correlation
 

@@ -175,7 +175,6 @@ def _finish(words: Sequence[str]) -> int:
 
 
 def _planned(runs: Sequence["PlannedRun"], configs: Sequence[TrainConfig]) -> Result:
-    """Return the commands of the runs, and the predicted time and cost of each arm on a deployment."""
     rows: list[dict[str, Any]] = []
     for run, config in zip(runs, configs, strict=True):
         if run.arm.deployment and run.repeat == 1:

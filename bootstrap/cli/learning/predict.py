@@ -236,7 +236,6 @@ def find_files(
 
 
 def _reading_options(model: "TrainedModel", options: dict[str, Any]) -> tuple[ReadingOptions, Settings]:
-    """Return the options for reading, and the settings of ratings. Raises UsageError for contradictory options."""
     try:
         settings = rating_settings(model, options)
         reading = read_reading_options(options, settings)

@@ -157,7 +157,6 @@ def result_of(merged: "MergeResult", settings: "Settings") -> Result:
 
 
 def _check_place(target: Target | None, output: str | None, *, dry_run: bool) -> None:
-    """Raise UsageError for options that the place of the run does not support."""
     if target is None and output is None and not dry_run:
         raise UsageError("--local requires --output, the folder for dataset.h5 and counts.json")
     if target is not None and dry_run:
@@ -173,15 +172,14 @@ def _preprocess_here(inputs: "Inputs", output: str, **how: Any) -> "MergeResult"
         return preprocess_locally(inputs, output, progress=bars, **how)
 
 
-def _preprocess_on(target: Target, inputs: "Inputs", *, detach: bool, force: bool, **how: Any) -> "MergeResult":
+def _preprocess_on(target: Target, inputs: "Inputs", **how: Any) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
+    from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 
-    launch = LaunchOptions(detach=detach, force=force)
     deployment = find_deployment(target.name, target.account)
     warn_of_deletion(deployment)
     with Bars() as bars:
-        return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, launch=launch, **how)
+        return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, **how)
 
 
 def _preview(inputs: "Inputs", output: str | None, *, settings: "Settings", max_malformed: float) -> Result:
@@ -299,7 +297,6 @@ def _files(inspection: "InputInspection") -> str:
 
 
 def _groups(sources: "Sequence[Source]") -> "list[list[Source]]":
-    """Return the files grouped by format, purpose (training or test) and class, in order of first appearance."""
     groups: dict[tuple[Format, bool, int | None], list[Source]] = {}
     for source in sources:
         groups.setdefault((source.format, source.test, source.code), []).append(source)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bootstrap.agent.store import Bucket
 from bootstrap.aws import objects
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, head_or_none, place_of, put_new, read_from, read_text
+from corpus.reading.s3 import S3Path, place_of, put_new, read_from, read_text
 
 BUCKET = "pile"
 FOLDER = S3Path(BUCKET, "reviews/")
@@ -168,14 +168,6 @@ def test_one_of_many_writers_creates_an_object_and_knows_it_even_after_a_retry(c
 def test_an_invalid_address_is_refused(address):
     with pytest.raises(DataError, match="is not an S3 address"):
         place_of(address)
-
-
-def test_small_objects_are_written_by_their_addresses(client):
-    contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
-    objects.put(client, contents)
-    assert {address: stored(client, address) for address in contents} == contents
-    assert head_or_none(client, S3Path(BUCKET, "tasks/00007"))
-    assert head_or_none(client, S3Path(BUCKET, "tasks/0000")) is None
 
 
 @pytest.mark.parametrize("key", ["absent", "\x1babsent", "x" * 1025])

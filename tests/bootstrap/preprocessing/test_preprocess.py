@@ -12,7 +12,7 @@ from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.attaching import StartedPreprocessing, attach
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
+from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import DEFAULT
@@ -39,7 +39,7 @@ class There:
 
     def preprocess(self, path, *, bars=None, **settings):
         limit = settings.pop("max_malformed", 0.2)
-        launch = LaunchOptions(detach=settings.pop("detach", False), force=settings.pop("force", False))
+        launch = {name: settings.pop(name, False) for name in ("detach", "force")}
         self.messages = []
         with bars or Bars() as shown:
             return preprocess_on_deployment(
@@ -49,7 +49,7 @@ class There:
                 max_malformed=limit,
                 bars=shown,
                 say=self.messages.append,
-                launch=launch,
+                **launch,
             )
 
     def steps(self):
