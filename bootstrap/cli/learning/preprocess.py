@@ -135,8 +135,12 @@ def run(
     if dry_run:
         return _preview(inputs, output, **how)
     if target is None:
+        from jobs.local import preprocess_locally
+
         assert output is not None
-        return result_of(_preprocess_here(inputs, output, force=force, **how), settings)
+        with sole_writer(output), Bars() as bars:
+            merged = preprocess_locally(inputs, output, progress=bars, force=force, **how)
+        return result_of(merged, settings)
     try:
         return result_of(_preprocess_on(target, inputs, detach=detach, force=force, **how), settings)
     except Detached as left:
@@ -163,13 +167,6 @@ def _check_place(target: Target | None, output: str | None, *, dry_run: bool) ->
         raise UsageError("--dry-run requires --local; it can read s3://..., too")
     if target is not None and output is not None:
         raise UsageError("--output requires --local; a deployment writes its datasets to its data bucket")
-
-
-def _preprocess_here(inputs: "Inputs", output: str, **how: Any) -> "MergeResult":
-    from jobs.local import preprocess_locally
-
-    with sole_writer(output), Bars() as bars:
-        return preprocess_locally(inputs, output, progress=bars, **how)
 
 
 def _preprocess_on(target: Target, inputs: "Inputs", **how: Any) -> "MergeResult":

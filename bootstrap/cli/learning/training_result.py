@@ -2,12 +2,12 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bootstrap.cli.figures import dollars, duration, percent
-from bootstrap.cli.output import Result, Rows, filled, filled_rows
+from bootstrap.cli.output import Result, Rows, filled, filled_rows, table
 from bootstrap.interrupt import status_of
 from common.display import plural, size
 from experiments.estimate import Estimate
@@ -49,19 +49,9 @@ def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
     if len(matrix["classes"]) > _MOST_CLASSES:
         return []
     names = [_cut(name) for name in matrix["classes"]]
-    widths = [
-        max(len(name), *(len(f"{number:,}") for number in column))
-        for name, column in zip(names, zip(*matrix["counts"], strict=True), strict=True)
-    ]
-
-    def aligned(cells: Sequence[str]) -> str:
-        return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-    lines = [
-        (f"  {name}", aligned([f"{number:,}" for number in counts]))
-        for name, counts in zip(names, matrix["counts"], strict=True)
-    ]
-    return [("predicted as", aligned(names)), *lines]
+    cells = [[f"{number:,}" for number in counts] for counts in matrix["counts"]]
+    lines = table(cells, names, right=range(len(names))).split("\n")
+    return list(zip(["predicted as", *(f"  {name}" for name in names)], lines, strict=True))
 
 
 def score_rows(
