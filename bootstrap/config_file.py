@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
-from common.display import is_printable, printable
+from common.display import printable
 from common.errors import ShoalError
 from common.files import DOCUMENT_BYTES, read_regular, write_whole
 from common.version import VERSION
@@ -59,20 +59,5 @@ def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -
         raise ShoalError(f"{path} already exists, and Shoal did not write it; rename it, or choose another --output")
     head = f"{_HEAD}{command}` {VERSION}. Relative paths start at {printable(str(Path.cwd()))}.\n"
     content = {name: True if not given else given[0] if len(given) == 1 else [*given] for name, given in words.items()}
-    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+    text = yaml.safe_dump(content, sort_keys=False, width=10**6)
     write_whole(path, (head + text).encode())
-
-
-class _Dumper(yaml.SafeDumper):
-    """YAML dumper that writes numbers without quotes, and quotes strings with line breaks or control characters."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [each for each in resolvers if each[0].endswith((":bool", ":null", ":merge"))]
-        for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
-    }
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if is_printable(data) else '"')
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)

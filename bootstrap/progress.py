@@ -4,98 +4,73 @@ Programs that need the progress of a run should read its file record.jsonl inste
 """
 
 import io
+import os
 import sys
 import threading
-import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
-from tqdm.utils import disp_len
 
-from bootstrap.terminal import columns, is_drawn_on, wrapped
-from common.display import printable
+from common.display import printable, size
 
-_LEAST_BAR = 6
-"""Minimum useful width of a bar, in characters."""
 _LINE_SECONDS = 10.0
-_UNKNOWN_TOTAL = "{desc} {elapsed}{postfix}"
-_BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{left}, {rate_fmt}{postfix}]"
-_LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}{left}{postfix}"
-_STALLED_SECONDS = 10.0
-"""Seconds without progress after which the remaining time is left out, because the estimate no longer decreases."""
-_LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_fmt}, {elapsed}{postfix}"
+_BAR = "{desc} |{bar:10}| {text}"
+_UNKNOWN_TOTAL = "{desc}: {text}"
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only for type checkers
-    """Progress bar that can show a given speed, because tqdm's own estimate is unstable if progress comes in jumps."""
+    """Progress bar that can show a given speed, because the average speed lags if progress comes in jumps."""
 
     pace: float | None = None
-    moved = 0.0
-    """Monotonic time of the last progress."""
     figures: Mapping[str, str] = MappingProxyType({})
 
     @property
     def format_dict(self) -> MutableMapping[str, Any]:
-        """Parts of the line. The last figures are omitted if they leave no room for the bar."""
-        shown = self._parts()
-        shown["ncols"] = columns(sys.stderr) or shown["ncols"]
-        figures = [f"{name}={figure}" for name, figure in self.figures.items()]
-        while figures and shown["ncols"] and self._length(shown, figures) + _LEAST_BAR > shown["ncols"]:
-            figures.pop()
-        return {**shown, "postfix": ", ".join(figures)}
+        """Parts of the line. tqdm cuts the line at the end of the terminal."""
+        return {**super().format_dict, "text": self.text()}
 
-    def line(self) -> str:
-        """Return the progress as a plain line with all figures."""
-        line_format = _LINE if self.total else _LINE_WITHOUT_TOTAL if self.n else _UNKNOWN_TOTAL
-        shown = self._parts()
-        figures = ", ".join(f"{name}={figure}" for name, figure in self.figures.items())
-        changed = {"ncols": None, "bar_format": line_format, "postfix": figures, "left": self._left(", {} left")}
-        return str(self.format_meter(**{**shown, **changed}))
+    def text(self) -> str:
+        """Return the progress, such as `40%, 40 of 100, 5 rows/s, 00:12 left, loss=0.345`."""
+        elapsed = super().format_dict["elapsed"]
+        rate = self.pace or (elapsed and (self.n - self.initial) / elapsed)
+        parts = []
+        if self.total:
+            parts += [f"{self.n / self.total:.0%}", f"{self._count(self.n)} of {self._count(self.total)}"]
+        elif self.n:
+            parts.append(self._count(self.n))
+        if rate:
+            parts.append(self._speed(rate))
+        if not self.total:
+            parts.append(self.format_interval(elapsed))
+        elif rate:
+            parts.append(f"{self.format_interval((self.total - self.n) / rate)} left")
+        return ", ".join([*parts, *(f"{name}={figure}" for name, figure in self.figures.items())])
 
-    def _parts(self) -> MutableMapping[str, Any]:
-        """Return tqdm's parts of the line, with the given speed. The unit is plural, except as in `2.00s/row`."""
-        shown = super().format_dict
-        shown["rate"] = rate = self.pace or shown["rate"]
-        if rate is None and shown["elapsed"]:
-            rate = (shown["n"] - shown["initial"]) / shown["elapsed"]
-        if shown["unit"] != "B":
-            shown.update(n_fmt=_whole(shown["n"]), total_fmt=_whole(shown["total"] or 0))
-            if not (rate and rate < 1):
-                shown["unit"] = f" {shown['unit']}s"
-        return {**shown, "left": self._left("<{}")}
+    def _count(self, number: float) -> str:
+        return size(number) if self.unit == "B" else f"{number:,.0f}"
 
-    def _left(self, template: str) -> str:
-        """Return the remaining time in a template; "" if the stage has made no progress for `_STALLED_SECONDS`."""
-        rate = self.pace or super().format_dict["rate"]
-        if not (rate and self.total):
-            return template.format("?")
-        if time.monotonic() - self.moved > _STALLED_SECONDS:
-            return ""
-        return template.format(self.format_interval((self.total - self.n) / rate))
-
-    def _length(self, shown: MutableMapping[str, Any], figures: Sequence[str]) -> int:
-        parts = {**shown, "postfix": ", ".join(figures), "ncols": None, "bar_format": _BAR.replace("{bar}", "")}
-        return disp_len(self.format_meter(**parts))
-
-
-def _whole(count: float) -> str:
-    """Return a count without decimals, from a million on in thousands."""
-    return f"{count:,.0f}" if count < 1_000_000 else f"{count // 1000:,.0f}k"
+    def _speed(self, rate: float) -> str:
+        if self.unit == "B":
+            return f"{size(rate)}/s"
+        return f"{rate:,.0f} {self.unit}s/s" if rate >= 1 else f"{1 / rate:.1f} s/{self.unit}"
 
 
 class _Nowhere(io.TextIOBase):
-    """Output stream that discards the bar."""
-
     def write(self, text: str) -> int:
         return len(text)
 
 
+def _shows_bars() -> bool:
+    """Return whether standard error is a terminal that can overwrite its lines."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def note(text: str) -> None:
     """Print a message that remains on the screen, above all bars."""
-    tqdm.write(wrapped(f"  {printable(text)}", columns(sys.stderr)), file=sys.stderr)
+    tqdm.write(f"  {printable(text)}", file=sys.stderr)
 
 
 class Bars:
@@ -111,7 +86,7 @@ class Bars:
         self._lines: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if not is_drawn_on(sys.stderr):
+        if not _shows_bars():
             self._lines = threading.Thread(target=self._print_lines, daemon=True)
             self._lines.start()
         return self
@@ -128,7 +103,7 @@ class Bars:
         printed = ""
         with suppress(OSError):  # the program that reads standard error closed the pipe
             while not self._ended.wait(self._line_seconds):
-                if (bar := self._bar) is not None and (line := bar.line()) != printed:
+                if (bar := self._bar) is not None and (line := f"{bar.desc}: {bar.text()}") != printed:
                     print(line, file=sys.stderr, flush=True)  # noqa: T201
                     printed = line
 
@@ -143,13 +118,10 @@ class Bars:
             desc=f"  {printable(name)}",
             total=total or None,
             unit=unit or self._unit,
-            unit_scale=True,
-            unit_divisor=1000,
-            file=sys.stderr if is_drawn_on(sys.stderr) else _Nowhere(),
+            file=sys.stderr if _shows_bars() else _Nowhere(),
             dynamic_ncols=True,
             bar_format=_BAR if total else _UNKNOWN_TOTAL,
         )
-        self._bar.moved = time.monotonic()
 
     def begin_at(self, done: int) -> None:
         """Start or restart the stage with `done` units already finished. The speed does not count these units."""
@@ -161,9 +133,7 @@ class Bars:
     def at(self, done: int) -> None:
         """Set the finished units to `done`. The bar never exceeds the total and never moves back."""
         if self._bar is not None:
-            more = max(0, min(done, self._bar.total or done) - self._bar.n)
-            self._bar.moved = time.monotonic() if more else self._bar.moved
-            self._bar.update(more)
+            self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
 
     def add(self, more: int) -> None:
         """Add `more` finished units."""
@@ -185,7 +155,7 @@ class Bars:
         note(text)
 
     def say(self, **figures: str) -> None:
-        """Show figures after the bar. If not all fit, only the first ones are shown."""
+        """Show figures after the bar. The line is cut at the end of the terminal."""
         if self._bar is not None:
             self._bar.figures = {name: printable(figure) for name, figure in figures.items()}
 

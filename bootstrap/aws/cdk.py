@@ -136,7 +136,6 @@ def _end_group(leader: "subprocess.Popen[bytes]") -> None:
 
 
 def _ends_within(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Wait at most `seconds` for the process, and return whether it has exited."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

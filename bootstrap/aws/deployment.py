@@ -130,16 +130,6 @@ def list_stacks(account: Account) -> tuple[dict[str, list[Any]], str]:
     return {account.region: _stacks(account.client("cloudformation")), **elsewhere}, unchecked
 
 
-def list_deployments(account: Account) -> tuple[list[tuple[str, str]], str]:
-    """Return the name and region of each deployment, and a text that names the regions that could not be checked."""
-    by_region, unchecked = list_stacks(account)
-    return _listed(by_region), unchecked
-
-
-def _listed(by_region: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[tuple[str, str]]:
-    return [(name, region) for region, found in by_region.items() for name in existing_names(found)]
-
-
 def _stacks(cloudformation: Any) -> list[Any]:
     return [
         each
@@ -175,7 +165,7 @@ def no_such_deployment(deployment: str, account: Account) -> ShoalError:
         by_region, unchecked = list_stacks(account)
     except (BotoCoreError, ClientError) as error:
         return ShoalError(f"{missing}; Shoal cannot list the existing deployments ({reason_of(error)})")
-    existing = _listed(by_region)
+    existing = [(name, region) for region, found in by_region.items() for name in existing_names(found)]
     was_deleted = any(name_of(each) == deployment for each in by_region[account.region])
     if elsewhere := next((region for name, region in existing if name == deployment), None):
         return ShoalError(f"{missing}, but {elsewhere} has one of this name: add --region {elsewhere}")

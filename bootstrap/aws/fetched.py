@@ -63,9 +63,3 @@ def remove_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None
             s3.delete_object(Bucket=folder.bucket, Key=key)
     except (BotoCoreError, ClientError) as error:
         say(f"Shoal cannot delete the checkpoints in {folder}, which are no longer needed: {error}")
-
-
-def put(s3: "S3Client", place: S3Path, run: str, text: str, say: Callable[[str], None]) -> None:
-    """Write an object of a run and record it as fetched, because the user already has its content."""
-    etag = s3.put_object(Bucket=place.bucket, Key=place.key, Body=text.encode())["ETag"]
-    record(s3, place.bucket, {run: {place.key.rpartition("/")[2]: etag}}, say)

@@ -5,8 +5,7 @@ Do not use a key as a local path, because anyone who can write to the bucket cho
 
 import re
 from collections import deque
-from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
 from hashlib import blake2b
@@ -33,9 +32,6 @@ _CHANGED = "changed"
 RAW_PREFIX = "reviews/"
 """Key prefix of uploaded reviews in the raw bucket."""
 
-_THREADS = 16
-_MAX_DELETED = 1000
-"""Maximum number of objects that one request can delete."""
 _CHUNK_BYTES = 64 << 20
 _LAST_BLOCKS = (1 << 20) // BLOCK_BYTES
 MOST_LOG_BYTES = 250_000_000
@@ -104,17 +100,6 @@ def is_marker(key: str, size: int) -> bool:
     return (key.endswith("/") and not size) or cleanup.is_partial(key)
 
 
-def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
-    """Write small objects. `contents` maps S3 addresses to contents."""
-
-    def write_one(address: str) -> None:
-        s3.put(client, s3.place_of(address), contents[address])
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for done in [pool.submit(write_one, address) for address in contents]:
-            done.result()
-
-
 def log_tail(client: "S3Client", place: S3Path) -> str | None:
     """Return the last MiB of a log that EMR compressed with gzip, or None if it does not exist. If the log is damaged
     or too large, return a sentence about the damage or the size."""
@@ -140,13 +125,7 @@ def remove(client: "S3Client", place: S3Path, *, keep: Collection[S3Path] = ()) 
     """Delete all objects below `place`, except the objects in `keep`. Raises ShoalError, which names an object, if S3
     did not delete that object."""
     kept = {each.key for each in keep}
-    keys = [key for key in sizes(client, place) if key not in kept]
-    for start in range(0, len(keys), _MAX_DELETED):
-        delete(client, place.bucket, [{"Key": key} for key in keys[start : start + _MAX_DELETED]])
-
-
-def delete(client: "S3Client", bucket: str, found: "list[ObjectIdentifierTypeDef]") -> None:
-    """Delete objects. Raises ShoalError, which names an object, if S3 did not delete that object."""
+    found: list[ObjectIdentifierTypeDef] = [{"Key": key} for key in sizes(client, place) if key not in kept]
     for batch in cleanup.batches(found):
-        for refused in cleanup.delete(client, bucket, batch):
-            raise ShoalError(f"S3 did not delete s3://{bucket}/{refused['Key']}: {refused['Message']}")
+        for refused in cleanup.delete(client, place.bucket, batch):
+            raise ShoalError(f"S3 did not delete s3://{place.bucket}/{refused['Key']}: {refused['Message']}")

@@ -27,7 +27,7 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
-from bootstrap.interrupt import Interrupt, mark_handled, name_of
+from bootstrap.interrupt import Interrupt, name_of
 from bootstrap.progress import note
 
 Result = TypeVar("Result")
@@ -53,7 +53,6 @@ class Abandoned(Interrupt):
 
     def __init__(self, interrupt: KeyboardInterrupt) -> None:
         super().__init__(signal.Signals[name_of(interrupt)])
-        mark_handled(interrupt)
 
 
 class Retrying:
@@ -112,7 +111,6 @@ class Retrying:
             time.sleep(self.pause)
 
     def _record_missing_answer(self, started: float, until: float) -> None:
-        """Record that a call that started at `started` has no answer yet."""
         now = time.monotonic()
         self._outage_started = started if self._outage_started is None else self._outage_started
         if not self._reported and now - self._outage_started >= self.notice:
@@ -123,7 +121,6 @@ class Retrying:
             self.say(f"AWS has not answered since {since}; Shoal retries until {end}; press Ctrl-C to leave")
 
     def _record_answer(self) -> None:
-        """Record that AWS has answered."""
         if self._reported and self._outage_started is not None:
             self.say(f"AWS answers again after {time.monotonic() - self._outage_started:.0f} s")
         self._outage_started, self._reported = None, False

@@ -4,20 +4,11 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    ConfigParseError,
     CredentialRetrievalError,
     HTTPClientError,
-    InvalidChecksumConfigError,
-    InvalidConfigError,
-    InvalidDefaultsMode,
-    InvalidRegionError,
-    InvalidRetryConfigurationError,
-    InvalidS3AddressingStyleError,
-    InvalidSTSRegionalEndpointsConfigError,
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
-    SSLError,
     SSOError,
     TokenRetrievalError,
 )
@@ -26,20 +17,10 @@ from botocore.exceptions import (
 )
 
 from bootstrap.aws import loopback
-from bootstrap.aws.retry import CREDENTIAL_ERRORS, THROTTLED
+from bootstrap.aws.retry import CREDENTIAL_ERRORS
 
 AwsError = BotoCoreError | ClientError | Boto3Error
 
-_SETTINGS = (
-    ConfigParseError,
-    InvalidChecksumConfigError,
-    InvalidConfigError,
-    InvalidDefaultsMode,
-    InvalidRegionError,
-    InvalidRetryConfigurationError,
-    InvalidS3AddressingStyleError,
-    InvalidSTSRegionalEndpointsConfigError,
-)
 _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
 
 
@@ -50,32 +31,18 @@ def sentence(error: AwsError) -> str:
             f"no usable AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE. Without "
             "an AWS account, use the emulator: shoal embedded"
         )
-    if isinstance(error, _SETTINGS):
-        return (
-            f"a setting for AWS is not valid ({_words(error)}); correct the environment variable AWS_..., or the entry "
-            "in ~/.aws/config"
-        )
     if "Invalid header value" in str(error):  # do not quote the value, which may be a secret
         return "your AWS credentials contain a line break or another character that they cannot have; set them again"
     if isinstance(error, SSOError | TokenRetrievalError):
         return f"your AWS login has expired ({_words(error)}); run: aws sso login"
-    if isinstance(error, SSLError):
-        return (
-            f"cannot reach AWS ({_words(error)}); check that AWS_CA_BUNDLE, or ca_bundle in your AWS profile, "
-            "names a file of certificates, and check the proxy if there is one"
-        )
     if loopback.is_unreachable(error):
         return f"cannot reach AWS ({_words(error)}); {loopback.START}"
     if isinstance(error, NoConnectionError | HTTPClientError):
-        return f"cannot reach AWS ({_words(error)}); check the network, and the proxy if there is one"
-    if isinstance(error, ClientError) and (words := _refusal(error)):
-        return words
-    return f"AWS failed: {_words(error)}"
-
-
-def _refusal(error: ClientError) -> str | None:
-    """Return the message for a request that AWS refused, or None for an error without a known cause."""
-    code = error.response["Error"].get("Code", "")
+        return (
+            f"cannot reach AWS ({_words(error)}); check the network, the proxy if there is one, and AWS_CA_BUNDLE if "
+            "it is set"
+        )
+    code = error.response["Error"].get("Code", "") if isinstance(error, ClientError) else ""
     if code in CREDENTIAL_ERRORS:
         return f"AWS rejected your credentials ({_words(error)}); renew them, or change AWS_PROFILE"
     if code in _NOT_ALLOWED:
@@ -83,9 +50,7 @@ def _refusal(error: ClientError) -> str | None:
             f"your AWS credentials do not allow this request ({_words(error)}); ask your administrator for "
             f"the permission, or use different credentials"
         )
-    if code in THROTTLED:
-        return f"AWS is throttling requests ({_words(error)}); run the command again in a minute"
-    return None
+    return f"AWS failed: {_words(error)}"
 
 
 def _words(error: AwsError) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from bootstrap.cli.config_options import GIVEN, config_option, note_given
 from bootstrap.cli.output import JSON, Result, print_result
@@ -32,28 +31,6 @@ _OPTIONS = "Options"
 _EVERY = "shoal.every"
 """Key in the `meta` of a Click context: true if the help shows advanced options."""
 _JSON_HELP = "print the summary as JSON on standard output"
-_HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
-
-
-class Help(click.HelpFormatter):
-    """Help formatter that breaks lines only at spaces. Click would also break `--learning-rate` at the hyphen."""
-
-    def write_text(self, text: str) -> None:
-        super().write_text(text.replace(_HYPHEN, _WHOLE))
-
-    def write_dl(self, rows: Any, col_max: int = 26, col_spacing: int = 2) -> None:
-        kept = [tuple(cell.replace(_HYPHEN, _WHOLE) for cell in row) for row in rows]
-        super().write_dl(kept, col_max, col_spacing)
-
-    def write_heading(self, heading: str) -> None:
-        self.write(f"{'':>{self.current_indent}}{click.style(heading, bold=True)}:\n")
-
-    def getvalue(self) -> str:
-        return super().getvalue().replace(_WHOLE, _HYPHEN)
-
-
-class _Context(click.Context):
-    formatter_class = Help
 
 
 class Option(click.Option):
@@ -135,8 +112,6 @@ class Command(click.Command):
     --json; if it is "", the command has no such option.
     """
 
-    context_class = _Context
-
     def __init__(
         self, *positional: Any, notes: Mapping[str, str] | None = None, json: str = _JSON_HELP, **how: Any
     ) -> None:
@@ -158,7 +133,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse a command line. Raises click.UsageError, which names the option."""
-        return super().parse_args(ctx, list(self._repeat_flags(args, lenient=ctx.resilient_parsing)))
+        return super().parse_args(ctx, list(self._repeat_flags(args)))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups of options in the order of declaration; the group that contains `--help` comes last."""
@@ -182,11 +157,11 @@ class Command(click.Command):
             formatter.write_paragraph()
             formatter.write_text(f"--help-all shows {self._advanced} more options.")
 
-    def _repeat_flags(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
+    def _repeat_flags(self, args: Sequence[str]) -> Iterator[str]:
         """Yield the arguments in the form that Click accepts: `--input a b` becomes `--input a --input b`.
 
         Raises click.UsageError if another option stands in the place of a required value, because Click would use that
-        option as the value. `lenient` suppresses this error, for shell completion of an unfinished command line.
+        option as the value.
         """
         flags = {flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts}
         rest = list(args)
@@ -199,7 +174,7 @@ class Command(click.Command):
             if option is None or option.is_flag:
                 yield word
                 continue
-            if rest and (rest[0] == "--" or rest[0] in flags) and not lenient:
+            if rest and (rest[0] == "--" or rest[0] in flags):
                 raise click.BadOptionUsage(word, f"Option '{word}' requires a value, but {rest[0]} follows.")
             yield word
             if getattr(option, "several", False) and rest:
@@ -208,11 +183,7 @@ class Command(click.Command):
                     yield from (word, rest.pop(0))
 
 
-class Group(click.Group):
-    context_class = _Context
-
-
-class Commands(Group):
+class Commands(click.Group):
     """Group that imports a command's module only when the command is used. The module's `run` is the command."""
 
     def __init__(self, *positional: Any, rows: Mapping[str, tuple[str, str]], **how: Any) -> None:
@@ -235,11 +206,6 @@ class Commands(Group):
 def command(**how: Any) -> Callable[[Callable[..., Any]], Command]:
     """Decorator that makes a function a `Command`."""
     return click.command(cls=Command, **how)
-
-
-def group(**how: Any) -> Callable[[Callable[..., Any]], Group]:
-    """Decorator that makes a function a `Group`, a command with subcommands."""
-    return click.group(cls=Group, **how)
 
 
 def option(*flags: str, **how: Any) -> Callable[[Callback], Callback]:
@@ -269,15 +235,6 @@ def typed_options(ctx: click.Context) -> dict[str, Any]:
     return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) in GIVEN}
 
 
-def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a topology; if no name matches, complete a file's path."""
-    from bootstrap.aws.cdk import TOPOLOGIES
-    from infra.topology import names
-
-    completions = [CompletionItem(name) for name in names(TOPOLOGIES) if name.startswith(incomplete)]
-    return completions or [CompletionItem(incomplete, type="file")]
-
-
 class Converted(click.ParamType[Any]):
     """Click type that converts text by calling a function, as argparse's `type` does."""
 
@@ -296,7 +253,6 @@ class Converted(click.ParamType[Any]):
 
 
 def _click_argument(of: Description) -> dict[str, Any]:
-    """Return the keyword arguments for `option` that declare the described option."""
     how: dict[str, Any] = {"help": of.help, "required": of.required, "advanced": of.advanced}
     if of.kind is bool:
         return {**how, "is_flag": True}
@@ -327,7 +283,7 @@ def _help_all() -> click.Option:
 
 
 def _show_all(ctx: click.Context, _param: click.Parameter, is_asked: bool) -> None:
-    if is_asked and not ctx.resilient_parsing:
+    if is_asked:
         ctx.meta[_EVERY] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()

@@ -7,8 +7,7 @@ slow libraries inside its functions.
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 import click
@@ -16,7 +15,6 @@ from shoal_guard.errors import SweepError
 from shoal_local_aws.emulator_error import EmulatorError
 
 from bootstrap.cli.command import Commands
-from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import colour, print_error
 from bootstrap.interrupt import ENDING_SIGNALS
 from common.errors import OutputError, ReportedError, UsageError, disk_advice
@@ -46,7 +44,6 @@ COMMANDS = {
     "destroy": ("bootstrap.cli.deployments.destroy", "delete a deployment, and verify that nothing is left"),
     "demo": ("bootstrap.cli.deployments.demo", "run a deployment from start to end on this machine"),
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
-    "completion": ("bootstrap.cli.completion", "print the shell code for tab completion"),
 }
 """Module and short help of each command, in the order in which the help lists them."""
 _KNOWN = (ReportedError, EmulatorError, SweepError, TopologyError)
@@ -112,12 +109,9 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
 
 
 def _parse_and_run(typed: list[str]) -> int:
-    """Run the typed command and return its exit status. Prints Click's errors."""
-    if COMPLETION in os.environ:  # a shell requests completions
-        shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
     try:
-        with shoal.make_context("shoal", list(typed), color=colour()) as ctx, _ending_its_children():
+        with shoal.make_context("shoal", list(typed), color=colour()) as ctx:
             return int(shoal.invoke(ctx))
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -139,7 +133,6 @@ def _require_utf8(typed: list[str]) -> None:
 
 
 def _with_help(error: click.ClickException) -> str:
-    """Return Click's message, extended by the help command to run."""
     sentence = error.format_message()
     if isinstance(error, click.NoSuchOption | click.exceptions.NoSuchCommand) and error.possibilities:
         # Click sorts the similar names by the alphabet; here the nearest is first.
@@ -154,7 +147,6 @@ def _explanation(error: Exception) -> Sequence[str] | None:
     if isinstance(error, EmulatorError):  # it ends with lines of the emulator's own log
         known = str(error).split("\n")
     # A check such as `Path.is_dir` raises for a folder that the user may not enter, a loop of links, or a long name.
-    # For a loop, `Path.resolve` raises RuntimeError before Python 3.13.
     if isinstance(error, OSError) and error.filename is not None:
         known = [f"cannot use {error.filename}: {error.strerror}; {disk_advice(error)}"]
     elif isinstance(error, RuntimeError) and "Symlink loop" in str(error):
@@ -167,20 +159,3 @@ def _explanation(error: Exception) -> Sequence[str] | None:
     if known is not None:
         return [*known[:-1], f"{known[-1]}; {START}"] if is_unreachable(error) else known
     return [sentence(error)] if isinstance(error, AwsError) else None
-
-
-@contextmanager
-def _ending_its_children() -> Iterator[None]:
-    """Terminate the child processes that the block started, but not those that existed before."""
-    import psutil
-
-    this = psutil.Process()
-    before = set(this.children(recursive=True))
-    try:
-        yield
-    finally:
-        children = set(this.children(recursive=True)) - before
-        for child in children:
-            child.terminate()
-        for child in psutil.wait_procs(children, timeout=10)[1]:
-            child.kill()

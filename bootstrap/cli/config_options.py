@@ -46,7 +46,7 @@ def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
 
 def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> None:
     """Set options from a --config file; the command line overrides them. Raises UsageError with the line number."""
-    if path is None or ctx.resilient_parsing:
+    if path is None:
         return
     from bootstrap.config_file import read_config  # this import loads PyYAML
 

@@ -22,8 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command (default: the command in `sys.argv`) and return its exit status."""
     _prepare_streams()
     signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGALRM, _interrupt_again)
-    Interrupt.is_raised_again = True
     try:
         from bootstrap.cli.commands import run
 
@@ -33,9 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print("shoal: interrupted", file=sys.stderr)  # noqa: T201
         return status_of(name_of(interrupt))
-    finally:
-        Interrupt.is_raised_again = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class _Output(TextIOWrapper):
@@ -76,12 +71,6 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     if os.getpid() != _PROCESS:  # this is a process that a library forked, with the handler inherited
         os._exit(128 + number)
     raise Interrupt(number)
-
-
-def _interrupt_again(_number: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(Interrupt.dropped)  # possibly a handler that defers interrupts
-    if callable(handler):
-        handler(Interrupt.dropped, frame)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ A command returns a `Result`: the content for programs (JSON), and the parts of 
 `str.format` templates. Their fields are fields of the content, and their format specifiers are functions of figures.py:
 `{spent:dollars}`, `{group.bytes:size}`.
 
-Text for a terminal is wrapped to the terminal's width without breaking words. Do not wrap text for a file or a program.
-Control characters are replaced in all text, and each message and table cell is one line, because names can contain
-control characters and line breaks. Compose a text of several lines with `common.display.join_lines`.
+Messages are not wrapped, so that users can copy the commands in them. Control characters are replaced in all text, and
+each message and table cell is one line, because names can contain control characters and line breaks. Compose a text of
+several lines with `common.display.join_lines`.
 """
 
 import json
@@ -16,14 +16,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from shutil import get_terminal_size
 from string import Formatter
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from bootstrap.cli import figures
-from bootstrap.terminal import columns, wrapped
-from common.display import join_lines, plural, printable, size
+from common.display import join_lines, plural, printable, printable_lines, size
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -32,6 +33,8 @@ JSON = "shoal.json"
 """Key in the `meta` of a Click context: true if --json was given."""
 _BETWEEN = 2
 """Spaces between two columns of a table."""
+_LEAST_WIDTH = 20
+"""Minimum width of a wrapped column."""
 _NUMBER = re.compile(r"(\W{0,2}[\d,.]++(%| [kMGT]?B| bytes)?( to )?)+|unknown|-|")
 """Matches the cells of a right-aligned column. A possessive quantifier avoids backtracking on ids with many digits."""
 _FORMATS: dict[str, Callable[[Any], str]] = {
@@ -110,7 +113,7 @@ def print_result(result: Result, stream: TextIO | None = None) -> int:
 def print_parts(parts: Sequence[Part], content: Mapping[str, Any], stream: TextIO) -> None:
     """Print the parts of a text, separated by empty lines."""
     text = "\n\n".join(filter(None, (_text(part, content, stream) for part in parts)))
-    print(wrapped(text, columns(stream)), file=stream, flush=True)
+    print(printable_lines(text), file=stream, flush=True)
 
 
 def wants_json() -> bool:
@@ -174,7 +177,7 @@ def filled(template: Template, content: Mapping[str, Any]) -> str | None:
 
 def say(*lines: str) -> None:
     """Print a message on standard error. Each argument is one line of the message."""
-    print(wrapped(join_lines(lines), columns(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
+    print(join_lines(lines), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def print_error(*lines: str) -> None:
@@ -192,9 +195,8 @@ def colour() -> bool | None:
 
 
 def _say_marked(mark: str, sentence: str, *more: str, ink: str) -> None:
-    text = wrapped(join_lines([f"{mark} {sentence}", *more]), columns(sys.stderr))
     click.secho(mark, fg=ink, bold=True, nl=False, err=True, color=colour())
-    print(text.removeprefix(mark), file=sys.stderr, flush=True)  # noqa: T201
+    print(f" {join_lines([sentence, *more])}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def confirm(question: str) -> bool:
@@ -212,55 +214,27 @@ def table(
     ruled: bool = False,
     stream: TextIO | None = None,
 ) -> str:
-    """Return rows as a table. It fits the width of the stream (default: standard output) unless a word is too long.
+    """Return rows as a table. With heads, the last column is wrapped to the width of the terminal.
 
-    `right`: the indices of right-aligned columns. `ruled`: draw a line below the heads. If a table with heads is too
-    wide for the terminal, each cell is printed on a line of its own.
+    `right`: the indices of right-aligned columns. `ruled`: draw a line below the heads. `stream`: where the table will
+    be printed (default: standard output); only a terminal has a width.
     """
     from tabulate import tabulate  # slow to import
 
     cells = [[printable(str(cell)) for cell in row] for row in ([heads] if heads else []) + list(rows)]
     if not cells:
         return ""
-    least = [max(map(_longest_word, column)) for column in zip(*cells, strict=True)]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    width = columns(stream or sys.stdout)
-    if width is not None:
-        if heads and sum(least) + _BETWEEN * (len(least) - 1) > width:
-            return "\n".join(part for row in cells[1:] for part in _stacked(row, heads, width))
-        widths = _narrowed(widths, least, width)
+    *widths, last = (max(map(len, column)) for column in zip(*cells, strict=True))
+    if heads and (stream or sys.stdout).isatty():
+        free = get_terminal_size().columns - sum(widths) - _BETWEEN * len(widths)
+        last = min(last, max(free, _LEAST_WIDTH))
+        cells = [[*row, fill(cell, last, break_long_words=False, break_on_hyphens=False)] for *row, cell in cells]
     if ruled:
-        cells.insert(1, ["-" * each for each in widths])
+        cells.insert(1, ["-" * each for each in (*widths, last)])
     return tabulate(
-        [[wrapped(cell, max(each, 1)) for cell, each in zip(row, widths, strict=True)] for row in cells],
+        cells,
         tablefmt="plain",
-        colalign=["right" if number in right else "left" for number in range(len(widths))],
+        colalign=["right" if number in right else "left" for number in range(len(cells[0]))],
         disable_numparse=True,
         preserve_whitespace=True,
     )
-
-
-def _width(cell: str) -> int:
-    return max(map(len, cell.split("\n")))
-
-
-def _longest_word(cell: str) -> int:
-    """Return the length of the longest word. A command counts as one word, because it is not wrapped."""
-    return _width(wrapped(cell, 1))
-
-
-def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Narrow the widest columns until the table fits `width`, but no column below its `least`; return the widths."""
-    narrowed = list(widths)
-    while sum(narrowed) + _BETWEEN * (len(narrowed) - 1) > width:
-        able = [number for number in range(len(narrowed)) if narrowed[number] > least[number]]
-        if not able:
-            break
-        narrowed[max(able, key=narrowed.__getitem__)] -= 1
-    return narrowed
-
-
-def _stacked(row: Sequence[str], heads: Sequence[str], width: int) -> list[str]:
-    first, *rest = row
-    lines = [f"  {head}: {cell}" if head else f"  {cell}" for head, cell in zip(heads[1:], rest, strict=True) if cell]
-    return [wrapped(line, width) for line in (first, *lines)]

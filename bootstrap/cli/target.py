@@ -50,23 +50,14 @@ class Target:
 
 
 def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that declares [NAME], --deployment and --region, and passes a `Target` as `target`."""
+    """Decorator that declares [NAME] and --region, and passes a `Target` as `target`."""
 
     @click.argument("name", required=False, metavar="[NAME]", help=_WHICH)
-    @option("--deployment", metavar="NAME", help="the same as NAME")
     @option("--region", metavar="REGION", help=_REGION)
     @click.pass_context
     @wraps(function)
-    def with_target(
-        ctx: click.Context, /, *, name: str | None, deployment: str | None, region: str | None, **options: Any
-    ) -> Any:
-        from infra import topology
-
-        # NAME can also be the topology's file, if the deployment has the topology's name.
-        typed = topology.name_of(name) if name else None
-        if typed and deployment and typed != deployment:
-            raise UsageError(f"two deployments are given, '{typed}' and '{deployment}'; give only one of them")
-        return function(target=Target(typed or deployment, region, str(ctx.info_name)), **options)
+    def with_target(ctx: click.Context, /, *, name: str | None, region: str | None, **options: Any) -> Any:
+        return function(target=Target(name, region, str(ctx.info_name)), **options)
 
     return with_target
 

@@ -170,7 +170,6 @@ def _require_own(model: Path) -> None:
 
 
 def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, announce: Callable[[str], Any]) -> None:
-    """Preprocess and train on the deployment."""
     written: WrittenReviews | None = None
     if not files:
         with announce("write reviews"):
@@ -202,7 +201,6 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
 
 
 def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[str], Any]) -> None:
-    """Predict with the model, and write the report. Both work without the deployment."""
     with announce("shoal predict"):
         from trainer.classification.labelling import Labeller
         from trainer.classification.model_folder import load_model

@@ -24,7 +24,6 @@ from bootstrap.aws import cdk, clusters, guard, policies, stacks, zones
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.guard import GuardReport
 from bootstrap.aws.stacks import Event, Stack
-from bootstrap.interrupt import mark_handled
 from bootstrap.lifecycle import failure
 from bootstrap.lifecycle.rules.account import is_prepared
 from bootstrap.nodes import fleet
@@ -309,10 +308,7 @@ def _stack_after_interrupt(request: DeployRequest) -> Stack | None:
                 break
             time.sleep(1)
         return stack
-    except (BotoCoreError, ClientError):
-        return _UNKNOWN
-    except KeyboardInterrupt as interrupt:
-        mark_handled(interrupt)
+    except (BotoCoreError, ClientError, KeyboardInterrupt):
         return _UNKNOWN
 
 

@@ -127,7 +127,6 @@ class ScalingGroup:
             self._refused = [message]
 
     def _activities(self) -> "list[ActivityTypeDef]":
-        """Return the latest scaling activities of the group, the newest first."""
         call = partial(
             self._client.describe_scaling_activities,
             AutoScalingGroupName=self.node_group.scaling_group,

@@ -1,11 +1,7 @@
 """Reads texts for a model to label: from files, which can have ratings or labels, or from lines of standard input."""
 
-import fcntl
-import os
-import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
@@ -88,25 +84,22 @@ def _with_labels_or_without(inspect: Callable[[bool], Inspected], options: Readi
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
     """Yield the texts of the files in order; see `read_texts`. Ratings and labels may be missing or unknown."""
-    return read_texts(files.inspection.sources, LabelEncoder(files.settings, others=True), tally)
+    return join_batches(read_texts(files.inspection.sources, LabelEncoder(files.settings, others=True), tally))
 
 
-def label_text_files(
-    model: "TrainedModel", files: TextFiles, tally: Tally, *, threshold: float
+def label_texts(
+    model: "TrainedModel", batches: Iterable[TextBatch], tally: Tally, *, threshold: float, expected: int = 0
 ) -> Iterator[tuple[TextBatch, "Sequence[Prediction]"]]:
-    """Yield batches of texts with the model's predictions. `tally` counts the records.
+    """Yield batches of texts, as they arrive, with the model's predictions.
 
-    Raises DataError at the end if all records were malformed.
+    `tally` counts the records of the batches. `expected`: the size of all texts in bytes, if known. Raises DataError at
+    the end if all records were malformed.
     """
     from trainer.classification.labelling import Labeller
 
-    label = Labeller(model, threshold, expected=files.inspection.plain_bytes, threads=cores())
-    for batch in join_batches(read_text_files(files, tally)):
+    label = Labeller(model, threshold, expected=expected, threads=cores())
+    for batch in batches:
         yield batch, label(batch.texts)
-    _refuse_malformed(tally)
-
-
-def _refuse_malformed(tally: Tally) -> None:
     if tally.counts["lines"] == tally.counts["malformed"] > 0:
         count, *places = malformed_records(tally)
         raise DataError(f"all records of the input are malformed: {count}", *places)
@@ -118,26 +111,14 @@ def malformed_records(tally: Tally) -> list[str]:
     return [f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextStream:
-    """Content of standard input, and how to read it."""
-
-    content: Iterator[bytes]
-    format: Format
-    notes: tuple[str, ...]
-    """Warnings about choices that might be wrong."""
-    encoder: LabelEncoder
-    size: int
-    """Size in bytes; 0 if it is unknown."""
-
-
-def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
-    """Detect how to read standard input from the lines that arrive first, as for a file.
+def read_standard_input(file: BinaryIO, options: ReadingOptions, tally: Tally) -> tuple[Iterator[TextBatch], list[str]]:
+    """Detect how to read standard input from the lines that arrive first, as for a file. Return its texts in batches,
+    and notes on choices that might be wrong.
 
     If its first lines are plain text, all of it is. Raises DataError for an ambiguous format, for Parquet, and for
     compressed input.
     """
-    size, content = bytes_to_come(file), blocks(file)
+    content = blocks(file)
     known, pieces = None, list[bytes]()
     for piece in content:
         pieces.append(piece)
@@ -152,13 +133,9 @@ def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
                     raise
     else:
         known = _detect_stream(b"".join(pieces), True, options)
-    return TextStream(
-        content=chain(pieces, content),
-        format=known.format,
-        notes=tuple(f"in {STANDARD_INPUT}, {note}" for note in known.notes),
-        encoder=LabelEncoder(reading_settings(known.labelled, options), others=True),
-        size=size,
-    )
+    encoder = LabelEncoder(reading_settings(known.labelled, options), others=True)
+    batches = read_text_stream(chain(pieces, content), STANDARD_INPUT, known.format, encoder, tally)
+    return batches, [f"in {STANDARD_INPUT}, {note}" for note in known.notes]
 
 
 def _detect_stream(beginning: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat:
@@ -178,30 +155,7 @@ def _detect_stream(beginning: bytes, whole: bool, options: ReadingOptions) -> De
     return known or DetectedFormat(Format(kind="text"), False, Counter())
 
 
-def label_text_stream(
-    model: "TrainedModel", stream: TextStream, tally: Tally, *, threshold: float
-) -> Iterator[tuple[TextBatch, "Sequence[Prediction]"]]:
-    """Yield batches of texts, as they arrive, with the model's predictions; see `label_text_files`."""
-    from trainer.classification.labelling import Labeller
-
-    label = Labeller(model, threshold, expected=stream.size, threads=cores())
-    for batch in read_text_stream(stream.content, STANDARD_INPUT, stream.format, stream.encoder, tally):
-        yield batch, label(batch.texts)
-    _refuse_malformed(tally)
-
-
-def bytes_to_come(file: BinaryIO) -> int:
-    """Return the size of a file; 0 (unknown) for a pipe or a terminal."""
-    try:
-        status = os.fstat(file.fileno())
-    except OSError:
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
-
-
 def blocks(file: BinaryIO) -> Iterator[bytes]:
     """Yield bytes as soon as they arrive, up to 1 MiB at a time: a typed line, or all that a program has written."""
-    with suppress(OSError):  # the file is not a pipe
-        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _BLOCK_BYTES)  # by default, the writing program blocks after 64 KiB
     while block := file.read1(_BLOCK_BYTES):  # type: ignore[attr-defined]
         yield block

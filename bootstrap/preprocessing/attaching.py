@@ -56,7 +56,6 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     if step is None:
         return read_merge_result(str(_newest_summary(s3, works, deployment.name, run)))
     work = ClusterWork(s3=s3, folder=S3Path(works.bucket, f"{works.key}{step.run}/"))
-    work.follow()
     plan = Plan.read(str(work.folder).rstrip("/"))
     cluster.follow(step.id, plan, bars)
     result = read_merge_result(plan.summary)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
-_LOG_PATIENCE_SECONDS = 20
 _CANCEL_SECONDS = 60
 _ANSWER_SECONDS = 300
 """Maximum seconds until a step has stopped its work on YARN. The limit is long, because YARN's commands are slow on a
@@ -144,7 +143,7 @@ class EmrCluster:
         """Wait until the step has completed. `bars` shows the stages of the work, with the cost so far.
 
         If the step fails, raise DataError with the message that a task wrote. Without such a message, raise ShoalError
-        with the reason from EMR or from the step's log.
+        with the reason from EMR.
         """
         cost_now = self.cost_so_far(step_id)
         pause, shown = _MIN_PAUSE, ""
@@ -165,14 +164,12 @@ class EmrCluster:
             pause = min(pause * 1.2, _MAX_PAUSE)
 
     def _stage(self, plan: Plan) -> str:
-        """Return the stage of the work, which the files of its tasks show."""
         for address, stage in ((plan.choice, "encode and merge"), (f"{plan.texts}/", "deduplicate")):
             if any(True for _ in list_objects(self._s3, place_of(address), 1)):
                 return stage
         return "read reviews"
 
     def _end(self) -> str | None:
-        """Return the reason why the cluster terminated, or None if the cluster is running."""
         status = clusters.status_of(self._emr, self.id)
         if status["State"] not in clusters.ENDED:
             return None
@@ -187,8 +184,7 @@ class EmrCluster:
         log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Id']}/")
         details = status.get("FailureDetails", {})
         reason = (
-            self._last_line(log)
-            or details.get("Message")
+            details.get("Message")
             or details.get("Reason")
             or status.get("StateChangeReason", {}).get("Message")
             or "no reason given"
@@ -197,17 +193,6 @@ class EmrCluster:
             f"the step '{step['Name']}' ended as {status['State']}: {reason}; after some minutes its log is in "
             f"{log}, and the logs of its tasks in {self._logs}containers/"
         )
-
-    def _last_line(self, log: S3Path) -> str | None:
-        """Return the last line of a step's standard error, or None if the log does not appear in the log bucket within
-        `_LOG_PATIENCE_SECONDS`."""
-        place = S3Path(log.bucket, f"{log.key}stderr.gz")
-        deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            if (text := objects.log_tail(self._s3, place)) is not None:
-                return text.splitlines()[-1] if text else None
-            time.sleep(2)
-        return None
 
     def cancel(self, step_id: str, cancellation: Cancellation) -> None:
         """Cancel the step if it has not ended, and wait until it writes nothing more.

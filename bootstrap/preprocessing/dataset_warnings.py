@@ -31,7 +31,6 @@ def too_few_warnings(train: int, test: int, settings: Settings) -> list[str]:
 
 
 def _advice(settings: Settings) -> str:
-    """Return advice on how to get enough rows for training."""
     if settings.test_input:
         return "add more texts with --input or --test-input"
     if not settings.test_share:

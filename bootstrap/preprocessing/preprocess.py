@@ -10,7 +10,6 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
-from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.interrupt import Detached, name_of
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.step_arguments import step_arguments
 from bootstrap.preprocessing.work import ClusterWork, find_result, record_result
@@ -44,14 +43,6 @@ _CLAIM_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchOptions:
-    detach: bool = False
-    """Whether the command exits as soon as the step is submitted."""
-    force: bool = False
-    """Whether the jobs run even if a dataset of the same input and settings exists."""
-
-
 def preprocess_on_deployment(
     deployment: Deployment,
     inputs: Inputs,
@@ -60,17 +51,18 @@ def preprocess_on_deployment(
     max_malformed: float,
     bars: Bars,
     say: Callable[[str], None] = lambda _: None,
-    launch: LaunchOptions = LaunchOptions(),
+    detach: bool = False,
+    force: bool = False,
 ) -> MergeResult:
     """Preprocess raw reviews into a dataset in the deployment's data bucket. The dataset's folder has the dataset's
     digest as its name.
 
     Local files are uploaded to the raw bucket first. s3:// addresses must be in the deployment's own buckets or within
-    its topology's `inputs`. If a dataset of the same input and settings exists, it is returned unchanged. If a
-    different call submitted the same run and its steps still run, this call follows the steps.
+    its topology's `inputs`. If a dataset of the same input and settings exists, it is returned unchanged,
+    unless `force` is true. If a different call submitted the same run and its steps still run, this call follows them.
 
     Ctrl-C cancels the steps that this call submitted, and removes their files. Steps of a different call continue. With
-    `launch.detach`, or if the terminal is closed, all steps continue, and Detached is raised with the name of the run.
+    `detach`, or if the terminal is closed, all steps continue, and Detached is raised with the name of the run.
     `say` is called with messages for the user.
 
     Raises DataError if the input is invalid, and ShoalError if the cluster cannot complete the steps. Finished steps
@@ -93,7 +85,7 @@ def preprocess_on_deployment(
     )
     run, s3 = prepared.name, deployment.session.client("s3")
     datasets = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.DATASETS_PREFIX)
-    if not launch.force and (existing := _existing_result(s3, datasets, prepared)):
+    if not force and (existing := _existing_result(s3, datasets, prepared)):
         say("nothing to do: the dataset of this input and these settings exists; to create it again, add --force")
         return prepared.with_warnings(existing)
     work = ClusterWork(s3=s3, folder=S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/"))
@@ -119,7 +111,7 @@ def preprocess_on_deployment(
     step_id, plan, own = _submit_or_join(cluster, work, submit, say, run)
     try:
         with cluster.cancelling(step_id, cancellation) if own else nullcontext():
-            _wait_for_step(cluster, step_id, plan, bars, run, detach=launch.detach)
+            _wait_for_step(cluster, step_id, plan, bars, run, detach=detach)
         result = read_merge_result(plan.summary)
         record_result(s3, run, result)
     except KeyboardInterrupt as interrupt:
@@ -197,7 +189,6 @@ def _submit_or_join(
         elif time.monotonic() - since > _CLAIM_SECONDS:
             work.release()  # the command with the claim must have been killed before it submitted the step
         time.sleep(_PAUSE_SECONDS)
-    work.follow()
     say(f"following run {run}, which another command started for the same input and settings")
     return next(iter(ids.values())), Plan.read(str(work.folder).rstrip("/")), False
 
@@ -211,5 +202,4 @@ def _wait_for_step(cluster: EmrCluster, step_id: str, plan: Plan, bars: Bars, ru
     except KeyboardInterrupt as interrupt:
         if name_of(interrupt) != signal.SIGHUP.name:
             raise
-        mark_handled(interrupt)
         raise Detached(run) from None

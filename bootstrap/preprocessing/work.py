@@ -20,8 +20,6 @@ from jobs.plan import PLAN_NAME, Plan
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-FOLLOWED = "followed"
-"""Name of an object in the folder of a run: the mark that a different command follows the run."""
 _CLAIM = "claim"
 
 
@@ -72,20 +70,13 @@ class ClusterWork:
         """Remove the files of an earlier attempt, which tasks would read."""
         objects.remove(self.s3, self.folder, keep=(self._place(_CLAIM),))
 
-    def follow(self) -> None:
-        """Ask the command that finishes the run to keep the result, because this command reads it."""
-        put(self.s3, self._place(FOLLOWED), b"")
-
     def finish(self, plan: Plan) -> None:
-        """Delete the files of the run. The result and the plan are kept if other commands follow the run."""
-        followed = self._place(FOLLOWED)
-        others = head_or_none(self.s3, followed)
-        kept = (followed, place_of(plan.summary), self._place(PLAN_NAME))
-        objects.remove(self.s3, self.folder, keep=() if others is None else kept)
+        """Delete the files of the run, except the result and the plan, which other commands might read. The bucket
+        deletes these two after two days."""
+        objects.remove(self.s3, self.folder, keep=(place_of(plan.summary), self._place(PLAN_NAME)))
 
     def remove(self) -> None:
         objects.remove(self.s3, self.folder)
 
     def _place(self, name: str) -> S3Path:
-        """Return the address of a file in the folder of the run."""
         return S3Path(self.folder.bucket, self.folder.key + name)

@@ -18,7 +18,6 @@ from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
-from corpus.reading.texts import join_batches
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
 
@@ -115,7 +114,7 @@ def test_file_has_the_generated_texts_and_labels(tmp_path: Path) -> None:
         texts.append(" ".join(spell(word) for word in block.words[start : start + length].tolist()))
         start += length
     files = find_text_files([str(tmp_path / "texts.csv")], ReadingOptions(), Settings())
-    (batch,) = join_batches(read_text_files(files, Tally()))
+    (batch,) = read_text_files(files, Tally())
     assert batch.texts == texts
     assert [code - 1 for code in batch.codes] == block.labels.tolist()
 

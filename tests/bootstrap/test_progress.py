@@ -7,7 +7,6 @@ from contextlib import contextmanager, redirect_stderr
 
 import pytest
 
-from bootstrap import progress
 from bootstrap.progress import Bars
 from tests.waiting import until
 
@@ -36,7 +35,7 @@ def test_speed_and_remaining_time_follow_the_given_pace():
         bars.pace(500.0)
         bars.at(40_000)  # all at once
         bars.tick()
-        assert re.search(r"40%.* 40,000/100,000 \[\d\d:\d\d<02:00, 500 rows/s\]", last(terminal))
+        assert re.search(r"40%, 40,000 of 100,000, 500 rows/s, 02:00 left", last(terminal))
 
 
 def test_the_speed_does_not_count_rows_of_earlier_runs():
@@ -45,11 +44,11 @@ def test_the_speed_does_not_count_rows_of_earlier_runs():
         bars.stage("train", 100_000)
         bars.begin_at(90_000)
         bars.tick()
-        assert re.search(r"90%.* 90,000/100,000 \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
+        assert re.search(r"90%, 90,000 of 100,000$", last(terminal))
         bars.pace(100.0)
         bars.begin_at(50_000)  # the ranks restarted, and their pace is unknown
         bars.tick()
-        assert re.search(r"50%.* 50,000/100,000 \[\d\d:\d\d<\?, \? rows/s\]", last(terminal))
+        assert re.search(r"50%, 50,000 of 100,000$", last(terminal))
 
 
 def test_a_slow_stage_shows_seconds_per_row():
@@ -59,7 +58,7 @@ def test_a_slow_stage_shows_seconds_per_row():
         bars.pace(0.5)
         bars.at(40)
         bars.tick()
-        assert "2.00s/row]" in last(terminal)
+        assert "2.0 s/row, " in last(terminal)
 
 
 def test_a_stage_that_ends_early_is_not_shown_as_complete():
@@ -87,7 +86,7 @@ def test_without_a_terminal_progress_is_plain_lines(kind, monkeypatch):
     lines = kind()
     with redirect_stderr(lines), Bars(unit="row", line_seconds=0.001) as bars:
         bars.stage("prepare", 0)
-        _wait_for("  prepare 00:", lines)
+        _wait_for("  prepare: 00:", lines)
         bars.stage("train", 100_000)
         bars.begin_at(0)
         bars.pace(500.0)
@@ -110,8 +109,7 @@ def test_the_first_line_waits_for_the_interval():
     assert lines.getvalue() == ""
 
 
-def test_without_progress_no_remaining_time_is_shown_and_no_line_is_repeated(monkeypatch):
-    monkeypatch.setattr(progress, "_STALLED_SECONDS", -1.0)
+def test_a_line_is_not_repeated():
     lines = Log()
     with redirect_stderr(lines), Bars(unit="node", line_seconds=0.001) as bars:
         bars.stage("train", 7)
@@ -120,7 +118,7 @@ def test_without_progress_no_remaining_time_is_shown_and_no_line_is_repeated(mon
             bars.at(done)
             _wait_for(f"{done} of 7", lines)
             time.sleep(0.01)
-    assert lines.getvalue() == "  train: 29%, 2 of 7, 500 nodes/s\n  train: 43%, 3 of 7, 500 nodes/s\n"
+    assert [line.partition(",")[0] for line in lines.getvalue().splitlines()] == ["  train: 29%", "  train: 43%"]
 
 
 def test_a_stage_of_unknown_length_that_is_started_again_has_one_bar():

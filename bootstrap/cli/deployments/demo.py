@@ -19,7 +19,6 @@ _SHOWN = 80
 
 
 def _nodes(result: Mapping[str, Any]) -> str:
-    """Return each node's number of texts, and the factor by which the demo slows it down."""
     nodes = zip(result["summary"]["nodes"], result["summary"]["rows_of_ranks"], result["slowed"], strict=True)
     return "; ".join(
         f"{rows:,} texts on {node['instance_type']}{f', slowed down by a factor of {slowed:g}' if slowed else ''}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli.command import command, complete_topology, option
+from bootstrap.cli.command import command, option
 from bootstrap.cli.deployments.plan import plan_content, plan_parts
 from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import Result, confirm, print_parts, say
@@ -33,7 +33,6 @@ _REFUSED = 1
 @click.argument(
     "source",
     metavar="NAME_OR_FILE",
-    shell_complete=complete_topology,
     help="name of a topology in topologies/, or your own YAML file",
 )
 @option("--deployment", metavar="NAME", help="name of the deployment (default: the topology's name)")

@@ -107,7 +107,6 @@ def _look(name: str, account: "Account") -> "DestroyPreview":
 
 
 def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs: bool) -> list[str]:
-    """Return the lines that describe the planned deletion to the user."""
     lines = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.deleted)
     if goes:

@@ -5,7 +5,6 @@ import click
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command
 from bootstrap.cli.output import say
-from bootstrap.interrupt import mark_handled
 from common.private_folders import temporary_folder
 
 
@@ -45,8 +44,7 @@ def run(words: tuple[str, ...]) -> int:
                 raise_quotas()  # the account is new, and would start no GPU
             try:
                 return serve(words, aws)
-            except KeyboardInterrupt as interrupt:
+            except KeyboardInterrupt:
                 if words:
                     raise
-                mark_handled(interrupt)
     return 0

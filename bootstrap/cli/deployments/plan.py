@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli.command import Converted, command, complete_topology, option
+from bootstrap.cli.command import Converted, command, option
 from bootstrap.cli.output import Part, Result, Rows, Table, table
 from bootstrap.cli.target import check_name
 from common.display import join_lines
@@ -67,7 +67,6 @@ The exit status is 1 if `shoal deploy` would refuse a topology.
     "topologies",
     nargs=-1,
     metavar="[NAME_OR_FILE]...",
-    shell_complete=complete_topology,
     help="names of topologies in topologies/, or your own YAML files",
 )
 @option(
@@ -163,7 +162,6 @@ def _read_work(
     model: str | None,
     every: bool,
 ) -> "Work | None":
-    """Return the work to predict, or None. Raises UsageError for contradictory options."""
     if rows is None and (every or raw_bytes is not None or epochs is not None or model is not None):
         raise UsageError("--all, --raw-bytes, --epochs and --model require --rows, the number of distinct texts")
     if every if topologies else rows is not None and not every:
@@ -176,7 +174,6 @@ def _read_work(
 
 
 def _prediction(prediction: "Prediction") -> list[Part]:
-    """Return a prediction as a table of its stages."""
     rows = [
         (each.name, each.seconds.time() if each.seconds.high else "", each.dollars.dollars(), each.basis)
         for each in prediction.stages
@@ -196,7 +193,6 @@ def _prediction(prediction: "Prediction") -> list[Part]:
 
 
 def _list_choices(work: "Work") -> Result:
-    """Return time and cost of the work, on single machines and on the topologies that can do the work."""
     from bootstrap.lifecycle.plan import retired
     from experiments.choices import machines, predict
     from infra import topology
@@ -237,7 +233,6 @@ def _list_choices(work: "Work") -> Result:
 
 
 def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:
-    """Raise UsageError for options that do not fit the number of topologies."""
     if hours is not None and not topologies:
         raise UsageError("--hours requires a topology")
     if deployment and len(topologies) != 1:
@@ -287,7 +282,6 @@ def plan_parts(planned: "DeploymentPlan", content: Mapping[str, Any]) -> list[Pa
 
 
 def _prices(planned: "DeploymentPlan") -> Iterator[str]:
-    """Yield sentences about the cost of a deployment."""
     from infra.cost import hourly_of_run
 
     chosen, least = planned.topology, "at least " if planned.unknown else ""
@@ -325,7 +319,6 @@ _BILL: Rows = {
 
 
 def _list_topologies() -> Result:
-    """Return one row per valid topology, and the errors of the invalid topologies."""
     from bootstrap.lifecycle import plan
     from infra import topology
 

@@ -3,20 +3,17 @@
 Do not read whole arrays, because a dataset on S3 can have many gigabytes. Only --check reads the whole dataset.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import command, group, option
+from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.learning.dataset_summary import count_figures, settings_text
 from bootstrap.cli.output import Result, Rows
-from bootstrap.terminal import columns
 from common.display import plural
 from corpus.layout import DATASET_NAME
 from corpus.reading.s3 import is_s3
@@ -26,13 +23,13 @@ if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
 _READ_AHEAD = 1 << 20
-_WIDTH = 118
-"""Characters per line if the output is not a terminal."""
+_ROWS_SHOWN = 3
+"""Number of rows of each split that are shown as text."""
 _CLASSES_SHOWN = 20
 _NAMELESS = ("<padding>", "<unknown>")
 
 
-@group(
+@click.group(
     help="Inspect datasets made by `shoal preprocess`.",
     epilog="Example: shoal dataset info results/data",
 )
@@ -46,14 +43,13 @@ def run() -> None:
     help="Show the settings, counts and digest of a dataset or of one of its part files, and a few rows as text. "
     "From S3, the command reads only the data that it shows.",
     epilog="Examples: shoal dataset info results/data; "
-    "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
+    "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --check",
 )
 @click.argument(
     "file", type=click.Path(), metavar="PATH_OR_S3", help="a file dataset.h5, its folder, or its S3 address"
 )
-@option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show per split (default: 3)")
 @option("--check", is_flag=True, help="read the whole dataset, and verify its recorded digest")
-def info(file: str, sample: int, check: bool) -> Result:
+def info(file: str, check: bool) -> Result:
     """The command `shoal dataset info`."""
     require_s3(file)
     if not is_s3(file) and Path(file).is_dir():
@@ -61,7 +57,7 @@ def info(file: str, sample: int, check: bool) -> Result:
     with _opened(file, whole=check) as (dataset, stored_bytes):
         if check:
             dataset.require_digest(dataset.computed_digest())
-        content = _content(file, dataset, stored_bytes, sample)
+        content = _content(file, dataset, stored_bytes)
         content["checked"] = check
     classes = _classes(content)
     return Result(
@@ -96,7 +92,7 @@ def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
         yield stack.enter_context(open_dataset(address, content)), path.stat().st_size
 
 
-def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -> dict[str, Any]:
+def _content(address: str, dataset: "Dataset", stored_bytes: int) -> dict[str, Any]:
     from corpus.layout import layout_version
 
     splits = (dataset.train, dataset.test)
@@ -116,13 +112,13 @@ def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -
         "stopwords": len(dataset.stopwords),
         "settings": dataset.settings.to_json(),
         "counts": dataset.counts,
-        "sample": [row for split in splits for row in _sample(split, words, sample)],
+        "sample": [row for split in splits for row in _sample(split, words)],
     }
 
 
-def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[str, Any]]:
+def _sample(split: "Split", words: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the first rows of a split. They are a random sample, because rows are sorted by digest."""
-    rows = split.rows(0, count)
+    rows = split.rows(0, _ROWS_SHOWN)
     for number, (length, label, rating) in enumerate(zip(*rows[1:], strict=True)):
         tokens = rows.part(number, number + 1).tokens.reshape(-1)[:length].tolist()
         known = [words[word] if word < len(words) else f"<no word {word}>" for word in tokens]
@@ -160,8 +156,7 @@ def _sample_text(row: Mapping[str, Any], classes: Sequence[str]) -> str:
     rating = f", rated {row['rating']}" if row["rating"] else ""
     label = classes[row["label"]] if row["label"] < len(classes) else "no label"
     head = f"/{row['split']} row {row['row']}: {label}{rating}, {plural(len(row['words']), 'word')}"
-    width = columns(sys.stdout) or _WIDTH
-    return f"{head}\n{fill(' '.join(row['words']), width, initial_indent='  ', subsequent_indent='  ')}"
+    return f"{head}\n  {' '.join(row['words'])}"
 
 
 _HEAD: Rows = {

@@ -128,7 +128,6 @@ def run(
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "StreamSource":
-    """Return the source of the text to learn from. Raises UsageError for contradictory options."""
     from bootstrap.training.sources.stream import StreamSource
 
     data: str | None = options["data"]
@@ -152,7 +151,6 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
 
 
 def _stream_settings(options: dict[str, Any]) -> StreamSettings:
-    """Return the settings by which the text is read, from `options`. Raises UsageError for invalid values."""
     try:
         return StreamSettings(
             sources=tuple(map(absolute, options["input"])),

@@ -125,9 +125,8 @@ def run(
 
 
 def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, Any]) -> Result:
-    """Evaluate a classifier on files. Raises DataError for files without ratings or labels."""
     from bootstrap.prediction.scores import ScoredAnswers
-    from bootstrap.prediction.texts import label_text_files
+    from bootstrap.prediction.texts import label_texts, read_text_files
     from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_negative_labels, label_notes
     from corpus.reading.tally import Tally, other_labels
 
@@ -139,8 +138,11 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
         text_files.inspection.check_values(text_files.settings, DEFAULT_MAX_MALFORMED)
     tally, answers, done = Tally(), ScoredAnswers(classes=loaded.classes), 0
     with Bars() as bars:
-        bars.stage("evaluate", text_files.inspection.plain_bytes)
-        for batch, predictions in label_text_files(loaded, text_files, tally, threshold=loaded.loss.threshold):
+        expected, batches = text_files.inspection.plain_bytes, read_text_files(text_files, tally)
+        bars.stage("evaluate", expected)
+        for batch, predictions in label_texts(
+            loaded, batches, tally, threshold=loaded.loss.threshold, expected=expected
+        ):
             answers.add(batch.codes, predictions)
             done += batch.raw_bytes
             bars.at(done)
@@ -163,7 +165,6 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
 
 
 def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[str]) -> Result:
-    """Evaluate word embeddings on word pairs and on analogies."""
     from trainer.embeddings.evaluation import analogies, read_pairs, read_questions, total, words_of
     from trainer.embeddings.evaluation import similarity as correlation
 

@@ -23,7 +23,7 @@ from bootstrap.cli.learning.report import report_result
 from bootstrap.cli.learning.training_run import config_of
 from bootstrap.cli.output import Result, Rows, Table, say
 from bootstrap.cli.output_folder import sole_writer
-from bootstrap.interrupt import Interrupt, mark_handled, status_of
+from bootstrap.interrupt import Interrupt, status_of
 from common.display import join_lines, plural
 from common.errors import DataError, ExperimentError, UsageError
 from common.options import flag
@@ -171,12 +171,10 @@ def _finish(words: Sequence[str]) -> int:
             try:
                 return child.wait()
             except KeyboardInterrupt as interrupt:
-                mark_handled(interrupt)
                 child.send_signal(interrupt.number if isinstance(interrupt, Interrupt) else signal.SIGINT)
 
 
 def _planned(runs: Sequence["PlannedRun"], configs: Sequence[TrainConfig]) -> Result:
-    """Return the commands of the runs, and the predicted time and cost of each arm on a deployment."""
     rows: list[dict[str, Any]] = []
     for run, config in zip(runs, configs, strict=True):
         if run.arm.deployment and run.repeat == 1:

@@ -125,10 +125,7 @@ def run(
     with _answer_file(output) as out:
         if header:
             out.write(form.header())
-        if files:
-            _label_files(loaded, files, options, threshold=labelled_by, form=form, out=out)
-        else:
-            _label_standard_input(loaded, options, threshold=labelled_by, form=form, out=out)
+        _label(loaded, files, options, threshold=labelled_by, form=form, out=out)
     return 0
 
 
@@ -155,25 +152,7 @@ def require_no_option_of_two_classes(options: dict[str, Any], *names: str) -> No
             )
 
 
-def _label_standard_input(
-    model: "TrainedModel", options: dict[str, Any], *, threshold: float, form: "_AnswerForm", out: TextIO
-) -> None:
-    from bootstrap.prediction.texts import label_text_stream, open_text_stream
-    from corpus.reading.tally import Tally
-
-    reading, _ = _reading_options(model, options)
-    stream = open_text_stream(sys.stdin.buffer, reading)
-    for note in stream.notes:
-        print_warning(note)
-    tally, unknown = Tally(), 0
-    for batch, predictions in label_text_stream(model, stream, tally, threshold=threshold):
-        form.write(out, batch.texts, predictions, batch.kept)
-        unknown += _unknown(predictions)
-    if tally.counts["malformed"] or unknown:
-        _print_counts(tally, unknown, threshold=threshold)
-
-
-def _label_files(
+def _label(
     model: "TrainedModel",
     files: Sequence[str],
     options: dict[str, Any],
@@ -182,24 +161,29 @@ def _label_files(
     form: "_AnswerForm",
     out: TextIO,
 ) -> None:
-    from bootstrap.prediction.texts import label_text_files
+    """Label the files or, without files, standard input."""
+    from bootstrap.prediction.texts import label_texts, read_standard_input, read_text_files
     from corpus.reading.tally import Tally
 
-    found = find_files(model, files, options, unlabelled=True)
-    tally, unknown, done = Tally(), 0, 0
+    tally, unknown, done, expected = Tally(), 0, 0, 0
+    if files:
+        found = find_files(model, files, options, unlabelled=True)
+        batches, expected = read_text_files(found, tally), found.inspection.plain_bytes
+    else:
+        reading, _ = _reading_options(model, options)
+        batches, notes = read_standard_input(sys.stdin.buffer, reading, tally)
+        for note in notes:
+            print_warning(note)
     with Bars() as bars:
-        if not out.isatty():  # on a terminal the answers are the progress
-            bars.stage("predict", found.inspection.plain_bytes)
-        for batch, predictions in label_text_files(model, found, tally, threshold=threshold):
+        if files and not out.isatty():  # on a terminal the answers are the progress
+            bars.stage("predict", expected)
+        for batch, predictions in label_texts(model, batches, tally, threshold=threshold, expected=expected):
             form.write(out, batch.texts, predictions, batch.kept)
-            unknown += _unknown(predictions)
+            unknown += sum(each.label is None for each in predictions)
             done += batch.raw_bytes
             bars.at(done)
-    _print_counts(tally, unknown, threshold=threshold)
-
-
-def _unknown(predictions: "Sequence[Prediction]") -> int:
-    return sum(each.label is None for each in predictions)
+    if files or tally.counts["malformed"] or unknown:
+        _print_counts(tally, unknown, threshold=threshold)
 
 
 def _print_counts(tally: "Tally", unknown: int, *, threshold: float) -> None:
@@ -236,7 +220,6 @@ def find_files(
 
 
 def _reading_options(model: "TrainedModel", options: dict[str, Any]) -> tuple[ReadingOptions, Settings]:
-    """Return the options for reading, and the settings of ratings. Raises UsageError for contradictory options."""
     try:
         settings = rating_settings(model, options)
         reading = read_reading_options(options, settings)

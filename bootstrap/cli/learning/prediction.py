@@ -44,7 +44,6 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
 
 
 def _work(run: Run, ranks: int) -> Work:
-    """Return the work of a run. Raises ExperimentError if Shoal cannot predict its duration."""
     config = run.config
     if config.resume:
         raise ExperimentError("Shoal does not predict the remaining time of a resumed run")

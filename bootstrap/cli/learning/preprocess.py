@@ -25,7 +25,8 @@ from bootstrap.cli.target import Target, warn_of_deletion, where_options
 from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
-from common.display import plural, size
+from common.cores import cores
+from common.display import size
 from common.errors import DataError, UsageError
 from corpus.reading.formats import class_name
 from jobs.input_options import read_inputs
@@ -55,9 +56,9 @@ Turn raw reviews into a dataset: word ids and labels of distinct texts, split
 into training and test rows.
 
 Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment,
-the deployment's EMR cluster runs the jobs, and the progress bar shows tasks,
-rate, remaining time and cost. The cluster costs money from `shoal deploy` until
-it has been idle for the topology's idle_minutes.
+the deployment's EMR cluster runs the jobs, and Shoal shows the stage and the
+cost. The cluster costs money from `shoal deploy` until it has been idle for the
+topology's idle_minutes.
 """
 _EXAMPLES = """\
 \b
@@ -98,7 +99,11 @@ _DETACHED: Rows = {
     metavar="DIR_OR_S3",
     help="with --local: folder or s3://... for dataset.h5 and counts.json",
 )
-@option("--dry-run", is_flag=True, help="show how the input is read, and the expected time and memory; write nothing")
+@option(
+    "--dry-run",
+    is_flag=True,
+    help="with --local: show how the input is read, and the expected time and memory; write nothing",
+)
 @option("--detach", is_flag=True, help="with --deployment: return as soon as the work is submitted to the cluster")
 @option(
     "--force",
@@ -128,10 +133,14 @@ def run(
     require_s3(*inputs.addresses, output)
     how: dict[str, Any] = {"settings": settings, "max_malformed": options["max_malformed"]}
     if dry_run:
-        return _preview(target, inputs, output, **how)
+        return _preview(inputs, output, **how)
     if target is None:
+        from jobs.local import preprocess_locally
+
         assert output is not None
-        return result_of(_preprocess_here(inputs, output, force=force, **how), settings)
+        with sole_writer(output), Bars() as bars:
+            merged = preprocess_locally(inputs, output, progress=bars, force=force, **how)
+        return result_of(merged, settings)
     try:
         return result_of(_preprocess_on(target, inputs, detach=detach, force=force, **how), settings)
     except Detached as left:
@@ -152,50 +161,49 @@ def result_of(merged: "MergeResult", settings: "Settings") -> Result:
 
 
 def _check_place(target: Target | None, output: str | None, *, dry_run: bool) -> None:
-    """Raise UsageError for options that the place of the run does not support."""
     if target is None and output is None and not dry_run:
         raise UsageError("--local requires --output, the folder for dataset.h5 and counts.json")
+    if target is not None and dry_run:
+        raise UsageError("--dry-run requires --local; it can read s3://..., too")
     if target is not None and output is not None:
         raise UsageError("--output requires --local; a deployment writes its datasets to its data bucket")
 
 
-def _preprocess_here(inputs: "Inputs", output: str, **how: Any) -> "MergeResult":
-    from jobs.local import preprocess_locally
-
-    with sole_writer(output), Bars() as bars:
-        return preprocess_locally(inputs, output, progress=bars, **how)
-
-
-def _preprocess_on(target: Target, inputs: "Inputs", *, detach: bool, force: bool, **how: Any) -> "MergeResult":
+def _preprocess_on(target: Target, inputs: "Inputs", **how: Any) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
+    from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 
-    launch = LaunchOptions(detach=detach, force=force)
     deployment = find_deployment(target.name, target.account)
     warn_of_deletion(deployment)
     with Bars() as bars:
-        return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, launch=launch, **how)
+        return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, **how)
 
 
-def _preview(
-    target: Target | None,
-    inputs: "Inputs",
-    output: str | None,
-    *,
-    settings: "Settings",
-    **accepted: Any,
-) -> Result:
-    """Return the result of --dry-run."""
-    from bootstrap.aws.deployment import find_deployment
-    from bootstrap.preprocessing.preview import preview_local, preview_on_deployment
+def _preview(inputs: "Inputs", output: str | None, *, settings: "Settings", max_malformed: float) -> Result:
+    """Return the result of --dry-run. Its exit status is 1 if the sample shows that the real run would fail."""
+    from bootstrap.preprocessing.preview import check_preview, preview_local
     from jobs.job_settings import read_stopwords
 
     read_stopwords(settings.stopwords, settings.words)
-    if target is None:
-        preview = preview_local(inputs, settings, output=output)
-    else:
-        preview = preview_on_deployment(inputs, settings, find_deployment(target.name, target.account))
-    return _preview_result(preview, **accepted)
+    preview = preview_local(inputs, settings, output=output)
+    content = _preview_content(preview)
+    settings, labelled = preview.settings, preview.inspection.labelled
+    histograms = {"in the sample": content["sample"]["values"]}
+    parts: list[Part] = [
+        _files(preview.inspection),
+        _SAMPLE if content["sample"]["lines"] else "",
+        malformed_places(content["sample"]),
+        histogram("label" if labelled else "rating", histograms) if histograms["in the sample"] else "",
+        _WORK,
+        settings_text(content["settings"]),
+    ]
+    warnings = [*preview.warnings, *([_BETTER] if settings.stopwords == "nltk" else [])]
+    failures = []
+    try:
+        check_preview(preview, max_malformed=max_malformed)
+    except DataError as error:
+        failures = [str(error)]
+    return Result(content, parts, len(failures), warnings, failures)
 
 
 def _preview_content(preview: "PreprocessingPreview") -> dict[str, Any]:
@@ -229,36 +237,11 @@ def _preview_content(preview: "PreprocessingPreview") -> dict[str, Any]:
             "values": dict(sorted(sample.values.items())),
             "example": {"value": sample.example_value, "begins": sample.example},
         },
-        "estimate": {**asdict(preview.estimated), "cores": preview.cores},
+        "estimate": {**asdict(preview.estimated), "cores": cores()},
         "settings": asdict(preview.settings),
-        "uploaded": [source.address for source in preview.uploaded],
         "output": list(preview.output),
         "warnings": preview.warnings,
     }
-
-
-def _preview_result(preview: "PreprocessingPreview", *, max_malformed: float) -> Result:
-    """Return the result for a preview. Its exit status is 1 if the sample shows that the real run would fail."""
-    from bootstrap.preprocessing.preview import check_preview
-
-    content = _preview_content(preview)
-    labelled, settings = preview.inspection.labelled, preview.settings
-    histograms = {"in the sample": content["sample"]["values"]}
-    parts: list[Part] = [
-        _files(preview.inspection),
-        _SAMPLE if content["sample"]["lines"] else "",
-        malformed_places(content["sample"]),
-        histogram("label" if labelled else "rating", histograms) if histograms["in the sample"] else "",
-        _WORK,
-        settings_text(content["settings"]),
-    ]
-    warnings = [*preview.warnings, *([_BETTER] if settings.stopwords == "nltk" else [])]
-    failures = []
-    try:
-        check_preview(preview, max_malformed=max_malformed)
-    except DataError as error:
-        failures = [str(error)]
-    return Result(content, parts, len(failures), warnings, failures)
 
 
 _SAMPLE: Rows = {
@@ -275,7 +258,6 @@ _WORK: Rows = {
     "takes about": "{estimate.seconds:duration} on {estimate.cores:plural core}",
     "memory": "up to {estimate.memory_bytes:size}",
     "work space": "about {estimate.disk_bytes:size}",
-    "would upload": lambda content: plural(len(content["uploaded"]), "file") if content["uploaded"] else None,
     "would write": lambda content: ", ".join(content["output"]) or None,
 }
 
@@ -312,7 +294,6 @@ def _files(inspection: "InputInspection") -> str:
 
 
 def _groups(sources: "Sequence[Source]") -> "list[list[Source]]":
-    """Return the files grouped by format, purpose (training or test) and class, in order of first appearance."""
     groups: dict[tuple[Format, bool, int | None], list[Source]] = {}
     for source in sources:
         groups.setdefault((source.format, source.test, source.code), []).append(source)

@@ -19,7 +19,6 @@ from corpus.dataset_settings import DEFAULT
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.input_options import CLASSES, FILES, READING, TEST_FILES
-from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import options_for
 
 if TYPE_CHECKING:
@@ -101,7 +100,6 @@ def run(
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
-    """Return the source of rows: a dataset, or texts to read. Raises UsageError for contradictory options."""
     if not options["input"] and not options["test_input"]:
         if needless := [name for name in typed if name in _READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} requires --input, because the texts of a dataset were already read")
@@ -115,11 +113,6 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
         return DatasetSource(data)
     if data is not None:
         raise UsageError("--data and --input exclude each other; give a dataset or texts")
-    if (classes := len(options["classes"])) > MOST_CLASSES:
-        raise UsageError(
-            f"--classes names {classes:,} classes, but training supports at most {MOST_CLASSES:,}; merge "
-            "classes, or leave out the texts of rare classes"
-        )
     try:
         inputs = Inputs(
             files=tuple(options["input"]),

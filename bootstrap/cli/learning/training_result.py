@@ -2,12 +2,12 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bootstrap.cli.figures import dollars, duration, percent
-from bootstrap.cli.output import Result, Rows, filled, filled_rows
+from bootstrap.cli.output import Result, Rows, filled, filled_rows, table
 from bootstrap.interrupt import status_of
 from common.display import plural, size
 from experiments.estimate import Estimate
@@ -49,19 +49,9 @@ def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
     if len(matrix["classes"]) > _MOST_CLASSES:
         return []
     names = [_cut(name) for name in matrix["classes"]]
-    widths = [
-        max(len(name), *(len(f"{number:,}") for number in column))
-        for name, column in zip(names, zip(*matrix["counts"], strict=True), strict=True)
-    ]
-
-    def aligned(cells: Sequence[str]) -> str:
-        return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-    lines = [
-        (f"  {name}", aligned([f"{number:,}" for number in counts]))
-        for name, counts in zip(names, matrix["counts"], strict=True)
-    ]
-    return [("predicted as", aligned(names)), *lines]
+    cells = [[f"{number:,}" for number in counts] for counts in matrix["counts"]]
+    lines = table(cells, names, right=range(len(names))).split("\n")
+    return list(zip(["predicted as", *(f"  {name}" for name in names)], lines, strict=True))
 
 
 def score_rows(
@@ -79,7 +69,6 @@ def _cut(name: str) -> str:
 
 
 def _model(summary: Mapping[str, Any], output: Path) -> str:
-    """Return the model's folder and the size of its files."""
     folder = output / MODEL
     stored = sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0
     if not stored and summary["stopped"]:
@@ -88,7 +77,6 @@ def _model(summary: Mapping[str, Any], output: Path) -> str:
 
 
 def _words(summary: Mapping[str, Any]) -> str | None:
-    """Return the number of words trained on, and words per second; None for a classifier."""
     if "words_a_row" not in summary:
         return None
     rows = summary["rows_seen"]
@@ -134,7 +122,6 @@ def _nodes(summary: Mapping[str, Any]) -> str | None:
 
 
 def _text(summary: Mapping[str, Any]) -> str | None:
-    """Return as text how much the deployment's readers read, and how long they waited."""
     if "read" not in summary:
         return None
     from corpus.stream.progress import Status
@@ -147,7 +134,6 @@ def _text(summary: Mapping[str, Any]) -> str | None:
 
 
 def _predicted(summary: Mapping[str, Any]) -> str | None:
-    """Return the predicted time and cost, and the actual time unless AWS was emulated."""
     if "launch" not in summary:
         return None
     launch, predicted = summary["launch"], summary["launch"]["predicted"]
@@ -176,7 +162,6 @@ def balanced_text(summary: Mapping[str, Any]) -> str | None:
 
 
 def _evaluation(summary: Mapping[str, Any]) -> str | None:
-    """Return the scores of word embeddings: similarity, analogies and PIP loss."""
     found = [
         f"{name.replace('_', ' ')} {'with too few known words' if value is None else f'{value:.3f}'}"
         for name, value in summary.items()
@@ -186,7 +171,6 @@ def _evaluation(summary: Mapping[str, Any]) -> str | None:
 
 
 def _accuracy(scores: Mapping[str, Any]) -> str | None:
-    """Return the accuracy with its 95% interval, if the scores have one."""
     if not scores.get("accuracy_interval"):
         return filled("{accuracy:.1%} (majority class: {majority:.1%})", scores)
     low, high = scores["accuracy_interval"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.interrupt import Detached, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Stages
 from bootstrap.training.places.place import Place, Run
@@ -93,7 +93,6 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
             if stop_request:
                 raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
             stop_request = interrupt
-            mark_handled(stop_request)
             if run.can_detach:
                 bars.note(
                     "stopping the run with a checkpoint; a run started with --detach continues without its command"

@@ -26,7 +26,7 @@ from bootstrap.aws.guard import find_announcement
 from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import Abandoned, is_credentials_error
-from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.interrupt import Detached, name_of
 from bootstrap.progress import Bars, note
 from bootstrap.training.places.launch import Launch, LaunchOptions
 from bootstrap.training.places.place import Run, RunResult
@@ -223,9 +223,7 @@ class RemoteRun(Run):
             if not self.launch_options.detach_on_interrupt:
                 try:
                     self.give_up()
-                except (BotoCoreError, ClientError, ShoalError, KeyboardInterrupt) as error:
-                    if isinstance(error, KeyboardInterrupt):
-                        mark_handled(error)
+                except (BotoCoreError, ClientError, ShoalError, KeyboardInterrupt):
                     if self.deployment is not None:
                         note(f"the run {self.name} may continue; to stop it: shoal stop {self.deployment.name}")
             raise
@@ -244,7 +242,6 @@ class RemoteRun(Run):
         except KeyboardInterrupt as interrupt:
             if not self.detaches_on(interrupt):
                 raise
-            mark_handled(interrupt)
             raise Detached from None
         except (BotoCoreError, ClientError) as error:
             if not is_credentials_error(error):

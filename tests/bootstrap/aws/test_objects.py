@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bootstrap.agent.store import Bucket
 from bootstrap.aws import objects
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, head_or_none, place_of, put_new, read_from, read_text
+from corpus.reading.s3 import S3Path, place_of, put_new, read_from, read_text
 
 BUCKET = "pile"
 FOLDER = S3Path(BUCKET, "reviews/")
@@ -125,6 +125,9 @@ def test_only_the_end_of_a_log_is_kept_and_a_huge_one_is_not_unpacked(client, mo
     assert tracemalloc.get_traced_memory()[1] < 16 << 20
     tracemalloc.stop()
     assert text.endswith("the end")
+    for damaged in (b"no gzip", gzip.compress(b"its last words" * 99)[:-9]):
+        client.put_object(Bucket=BUCKET, Key="damaged.gz", Body=damaged)
+        assert objects.log_tail(client, S3Path(BUCKET, "damaged.gz")) == "its log is damaged"
     monkeypatch.setattr(objects, "MOST_LOG_BYTES", 20_000_000)
     assert "more than 20.0 MB" in objects.log_tail(client, place)
     monkeypatch.setattr(objects, "MOST_LOG_BYTES", 9)
@@ -165,14 +168,6 @@ def test_one_of_many_writers_creates_an_object_and_knows_it_even_after_a_retry(c
 def test_an_invalid_address_is_refused(address):
     with pytest.raises(DataError, match="is not an S3 address"):
         place_of(address)
-
-
-def test_small_objects_are_written_by_their_addresses(client):
-    contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
-    objects.put(client, contents)
-    assert {address: stored(client, address) for address in contents} == contents
-    assert head_or_none(client, S3Path(BUCKET, "tasks/00007"))
-    assert head_or_none(client, S3Path(BUCKET, "tasks/0000")) is None
 
 
 @pytest.mark.parametrize("key", ["absent", "\x1babsent", "x" * 1025])

@@ -1,4 +1,4 @@
-"""Fixtures: reviews, their dataset, models with known predictions, and a narrow terminal."""
+"""Fixtures: reviews, their dataset, and models with known predictions."""
 
 from pathlib import Path
 
@@ -34,11 +34,3 @@ def models(tmp_path_factory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def model(models) -> Path:
     return models["known"]
-
-
-@pytest.fixture
-def narrow(monkeypatch) -> None:
-    """Make commands print for a terminal of 80 columns, although the output is captured."""
-    monkeypatch.setenv("COLUMNS", "80")
-    for module in ("bootstrap.cli.output", "bootstrap.cli.learning.dataset"):
-        monkeypatch.setattr(f"{module}.columns", lambda _: 80)

@@ -14,13 +14,12 @@ ERRORS: dict[str, BotoCoreError | ClientError] = {
     "no certificate": exceptions.SSLError(endpoint_url="https://127.0.0.1:4566/", error="no file"),
     "no login": exceptions.UnauthorizedSSOTokenError(),
     "no network": exceptions.ConnectTimeoutError(endpoint_url="https://x"),
-    "no setting": exceptions.InvalidRetryModeError(provided_retry_mode="odd", valid_modes=["standard"]),
     "no header": exceptions.HTTPClientError(error="Invalid header value b'secret\\n'"),
     "no emulator": exceptions.EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"),
     "ended emulator": exceptions.ConnectionClosedError(endpoint_url="http://localhost:4566/"),
     **{
         code: ClientError({"Error": {"Code": code, "Message": "No."}}, "DescribeStacks")
-        for code in ("ExpiredToken", "400", "AccessDenied", "Throttling", "ValidationError")  # 400 answers a HEAD
+        for code in ("ExpiredToken", "400", "AccessDenied", "ValidationError")  # 400 answers a HEAD
     },
 }
 

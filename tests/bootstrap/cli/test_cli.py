@@ -35,6 +35,7 @@ def test_help_has_an_example_and_loads_no_heavy_library() -> None:
     assert len(lines) == len(COMMANDS)
     for verb, text, modules in map(json.loads, lines):
         assert f"shoal {verb}" in " ".join(text.partition("xample")[2].split())
+        assert max(map(len, text.splitlines())) <= 80
         assert (verb, HEAVY & {*modules}) == (verb, set())
 
 

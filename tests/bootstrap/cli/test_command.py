@@ -1,7 +1,5 @@
-"""Parsing of command lines: several values, described options, --config files, and completion in a real shell."""
+"""Parsing of command lines: several values, described options, and --config files."""
 
-import shutil
-import subprocess
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +18,6 @@ from bootstrap.cli.learning.train import run as train
 from bootstrap.config_file import write_config
 from common.errors import ShoalError
 from common.options import Option, argparse_argument
-from tests.bootstrap.cli.command import shoal_here
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
 
@@ -211,32 +208,3 @@ def test_a_config_file_accepts_every_option(name, tmp_path) -> None:
     write_config(tmp_path / "all.yaml", name, wanted)
     with command.make_context(name, ["--config", str(tmp_path / "all.yaml")]) as ctx:
         assert given_words(ctx) == wanted
-
-
-COMPLETE = """
-eval "$(shoal completion bash)"
-for line in "$@"; do
-    COMP_WORDS=($line); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=()
-    _shoal_completion shoal
-    echo "${COMPREPLY[@]}"
-done
-"""
-OFFERED = {
-    "shoal pre": {"preprocess", "predict"},
-    "shoal train --learn": {"--learning-rate"},
-    "shoal plan starte": {"starter"},
-    "shoal train --loss c": {"cross-entropy"},
-}
-
-
-def test_bash_completes_commands_options_and_values() -> None:
-    done = subprocess.run(["bash", "-c", COMPLETE, "bash", *OFFERED], capture_output=True, text=True, check=True)
-    assert [set(line.split()) for line in done.stdout.splitlines()] == list(OFFERED.values())
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_code_is_valid_in_each_shell(shell) -> None:
-    script = shoal_here("completion", shell).stdout
-    assert f"_SHOAL_COMPLETE={shell}_complete" in script
-    if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=script, text=True, check=True)

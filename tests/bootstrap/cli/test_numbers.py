@@ -1,37 +1,30 @@
 """Huge numbers on the command line cause no overflow and no endless computation."""
 
-from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 
 import click
 import pytest
 
 from bootstrap.cli.command import Converted
-from bootstrap.cli.commands import shoal
+from bootstrap.cli.commands import COMMANDS
 
 HUGE = ["9" * 28, f"-{'9' * 28}", "9" * 5000, f"1e{'9' * 9}"]
 NO_NUMBERS = ["nan", "inf", "-inf"]
 
 
-def options(command: click.Command, path: str = "shoal") -> Iterator[tuple[str, click.Option]]:
-    """Yield every option of a command and its subcommands, with its command line."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            subcommand = command.resolve_command(context, [name])[1]
-            assert subcommand is not None
-            yield from options(subcommand, f"{path} {name}")
-    for each in command.params:
-        if isinstance(each, click.Option):
-            yield f"{path} {each.opts[-1]}", each
-
-
+OPTIONS = {
+    f"{name} {each.opts[-1]}": each
+    for name, (module, _) in COMMANDS.items()
+    for each in import_module(module).run.params
+    if isinstance(each, click.Option)
+}
 NUMBERS = {
     name: each
-    for name, each in options(shoal)
+    for name, each in OPTIONS.items()
     if isinstance(each.type, (click.IntRange, click.FloatRange)) or each.type in (click.INT, click.FLOAT)
 }
-CONVERTED = {name: each for name, each in options(shoal) if isinstance(each.type, Converted)}
+CONVERTED = {name: each for name, each in OPTIONS.items() if isinstance(each.type, Converted)}
 
 
 def test_there_are_numeric_options() -> None:

@@ -22,7 +22,7 @@ def bars() -> None:
         shown.stage(HOSTILE, 0)
         shown.say(now=HOSTILE)
         assert shown._bar is not None
-        sys.stderr.write(f"{shown._bar.line()}\n")  # as the thread of `Bars` does
+        sys.stderr.write(f"{shown._bar.desc}: {shown._bar.text()}\n")  # as the thread of `Bars` does
 
 
 def notice() -> None:
@@ -76,3 +76,39 @@ CONTENT = {"spent": 3.5, "runs": [{"run": "a", "bytes": 1500, "ends": None}, {"r
 def test_templates_show_fields_of_the_content(part, shown, capsys) -> None:
     assert output.print_result(output.Result(CONTENT, [part], status=1)) == 1
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == shown.split("\n")
+
+
+class Screen(io.StringIO):
+    """Terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+ROWS = [("a", "a sentence with a long-hyphenated word")]
+
+
+def test_the_last_column_of_a_table_with_heads_fits_the_terminal(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    lines = table(ROWS, ("name", "why"), ruled=True, stream=Screen()).splitlines()
+    assert [line.split() for line in lines] == [
+        ["name", "why"],
+        ["----", "-" * 24],
+        ["a", "a", "sentence", "with", "a"],
+        ["long-hyphenated", "word"],
+    ]
+    for stream, heads in ((io.StringIO(), ("name", "why")), (Screen(), ())):
+        assert "a  " in table(ROWS, heads, stream=stream).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("environment", "escapes"), [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
+)
+def test_only_capable_terminals_get_escape_codes(environment, escapes, monkeypatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    output.print_error("a sentence")
+    assert ("\x1b" in screen.getvalue()) == escapes

@@ -187,13 +187,3 @@ def test_a_command_prints_exactly_this(row, models, tmp_path, monkeypatch) -> No
         "err": row.get("err", ""),
         "left": row.get("left", []),
     }
-
-
-@pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize(
-    "row", [together(EMPTY | group, group["rows"][0], 3) for _, group in GROUPS], ids=[name for name, _ in GROUPS]
-)
-def test_output_of_commands_fits_the_terminal(row, models, tmp_path, monkeypatch) -> None:
-    shown = printed(row, {**models, "here": tmp_path, "shoal": ROOT}, monkeypatch)
-    lines = (shown["out"] + shown["err"]).splitlines()
-    assert [line for line in lines if len(line) > 80 and len(line.split()) > 1] == []

@@ -15,7 +15,6 @@ from bootstrap.lifecycle.fetch import FetchResult, fetch_runs
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
 from common.errors import ShoalError
-from corpus.reading.s3 import S3Path
 from tests.bootstrap.cli.command import shoal_here
 
 BUCKET = "data"
@@ -130,7 +129,6 @@ def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(
     assert fetched.unfetched(s3, "noted") == []
     for name in ("attempts/000001.json", "ended.json"):  # files that nobody needs
         s3.put_object(Bucket="noted", Key=f"runs/{ONE}/{name}", Body=b"{}")
-    fetched.put(s3, S3Path("noted", f"runs/{ONE}/record.jsonl"), ONE, "of the command", pytest.fail)
     assert fetched.unfetched(s3, "noted") == []
     s3.put_object(Bucket="noted", Key=f"runs/{ONE}/model/config.json", Body=b"y")
     assert fetched.unfetched(s3, "noted") == [ONE]

@@ -150,3 +150,8 @@ def test_wheels_exist_for_every_python_of_the_image():
     held = zipfile.ZipFile(ROOT / "build" / "wheels" / "gpu.zip").namelist()
     for version in versions.split():
         assert any(name.startswith("h5py-") and f"-cp{version.replace('.', '')}-" in name for name in held), version
+
+
+def test_packages_come_from_the_repository_that_nodes_can_reach():
+    (install,) = re.findall(r"dnf install --.*", SCRIPT.read_text().replace("\\\n", " "))
+    assert "--disablerepo='*' --enablerepo=amazonlinux " in install

@@ -54,7 +54,7 @@ def data(before) -> str:
 
 
 def test_status_shows_what_exists_and_what_it_costs(before) -> None:
-    now = json_of("status", "--deployment", NAME)
+    now = json_of("status", NAME)
     assert (now["state"], now["owner"], now["topology"]) == ("CREATE_COMPLETE", "ada", "demo")
     assert now["cluster"]["state"] == "WAITING"
     assert [(group["size"], group["running"]) for group in now["groups"]] == [(1, 0), (1, 0)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from shoal_local_aws.faults.kinds import CutConnection, Denied, Throttled
+from shoal_local_aws.faults.kinds import Denied
 
 import shoal
 from corpus.reading import s3
@@ -70,15 +70,8 @@ def test_an_export_is_repeated_and_replaces_another_model_only_by_force(address,
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("config.json", None),
-        ("vocabulary.txt", None),
-        ("vocabulary.txt", b"good\n"),
-        ("vocabulary.txt", b"good\nbad\nsang\n"),
-        ("config.json", b"{}"),
-        ("config.json", b"{"),
-    ],
-    ids=["no config", "no words", "few words", "other words", "no format", "no json"],
+    [("config.json", None), ("vocabulary.txt", None), ("vocabulary.txt", b"good\n")],
+    ids=["no config", "no words", "few words"],
 )
 def test_an_incomplete_model_on_s3_is_reported(address, messages, name, content) -> None:
     place = s3.place_of(f"{address}/{name}")
@@ -90,12 +83,6 @@ def test_an_incomplete_model_on_s3_is_reported(address, messages, name, content)
     assert done.returncode == 1
     messages.hide(address, "ADDRESS")
     messages.check(done.stderr.rstrip())
-
-
-def test_throttled_or_interrupted_requests_are_retried(aws, address, run) -> None:
-    for fault in (Throttled(service="s3", share=0.3), CutConnection(times=2, least=1)):
-        with aws.faults.during(fault):
-            assert shoal.Model(address).predict(TEXTS) == shoal.Model(run).predict(TEXTS)
 
 
 def test_a_failed_export_leaves_no_configuration(aws, run, messages) -> None:

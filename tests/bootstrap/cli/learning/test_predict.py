@@ -3,7 +3,6 @@
 import gc
 import gzip
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bootstrap.prediction.texts import blocks, bytes_to_come, find_text_files
+from bootstrap.prediction.texts import find_text_files
 from common.display import printable
 from corpus.dataset_settings import Settings
 from corpus.reading.encodings import EncodingError
@@ -156,27 +155,6 @@ def test_ctrl_c_leaves_no_part_of_the_answers(model, tmp_path) -> None:
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_pipe_is_read_in_large_blocks_without_waiting() -> None:
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as program:
-        pieces = blocks(file)
-        program.write(b"a line\n")
-        assert next(pieces) == b"a line\n"
-        many = b"good lamp\n" * 50_000
-        assert program.write(many) == len(many)  # without waiting for a reader
-        assert next(pieces) == many
-        program.close()
-        assert list(pieces) == []
-
-
-def test_only_a_file_has_a_known_size(tmp_path) -> None:
-    (tmp_path / "texts").write_text("good lamp\n")
-    reading, writing = os.pipe()
-    with (tmp_path / "texts").open("rb") as file, os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb"):
-        assert [bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
 
 
 def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(predict) -> None:
