@@ -9,7 +9,6 @@ as a quote that is not escaped, the ends of elements are uncertain, so `require_
 
 import json
 import re
-import shlex
 from collections.abc import Iterator
 
 from common.display import printable
@@ -103,11 +102,10 @@ class ArrayFile:
             self._at += is_list
             if is_list and self._next() == b"{":
                 if found is not None:
-                    program = f"import json, sys; json.dump(json.load(sys.stdin)[{json.dumps(found)}], sys.stdout)"
                     raise DataError(
                         printable(
                             f"{self._name} has two lists of objects, {found!r} and {key!r}; write the one with the "
-                            f"texts to a file: python3 -c {shlex.quote(program)} < OLD > NEW"
+                            "texts to a file"
                         )
                     )
                 found = key

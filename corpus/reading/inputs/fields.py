@@ -101,10 +101,10 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
     for any other table.
     """
     columns = {str(number): cell for number, cell in enumerate(rows[0], 1)}
+    options_to_use = "--text-field" if code is not None else "--text-field and --rating-field or --label-field"
     unclear = DataError(
         f"the columns of {name} are not clear; give their names, or their numbers if there is no header, with "
-        f"--text-field{'' if code is not None else ' and --rating-field or --label-field'}; the first record is: "
-        f"{list_with_examples(columns)}"
+        f"{options_to_use}, or remove the lines above the header; the first record is: {list_with_examples(columns)}"
     )
     _require_fields(name, columns, options)
     if code is not None:

@@ -17,7 +17,7 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import ArchiveMemoryError, DamagedArchiveError, compression, decompress
 from corpus.reading.encodings import check_encoding_of_malformed
-from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, label_key
+from corpus.reading.formats import MAX_LINE_BYTES, label_key
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.finding import find_files
@@ -35,7 +35,6 @@ _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
 _MAX_NEGATIVE_LABELS = 256
-_MAX_NAMED_FILES = 20
 # A plain-text file with one review hardly ever has more lines.
 _MAX_REVIEW_LINES = 200
 
@@ -129,11 +128,6 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
         negative = Counter(keys | other_labels(sample.tally.counts))  # the sample has only some of the files
         del negative[label_key(positive)]
     notes += _line_notes(sample, inspected)
-    if doubtful := sample.tally.counts[HOLDS_RECORDS]:
-        notes.append(
-            f"{plural(doubtful, 'text')} of several lines may be several records after an unclosed quote; if quotes "
-            "are part of the text, give --quoting none"
-        )
     lines = (
         {each.address for each in inspected if each.format.kind == "separated"} if options.quoting is None else set()
     )
@@ -232,13 +226,14 @@ def _detect_all(
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
     detected = {each: known for each, known in seen.items() if isinstance(known, DetectedFormat)}
-    if not detected:
-        raise DataError("the input has no lines; give files with reviews")
     left_out: LeftOut = {}
     for each, known in seen.items():
         if isinstance(known, str):
             left_out.setdefault(known, []).append(each.address)
-    return detected, [*_choice_notes(detected), *left_out_notes(left_out)]
+    skipped = left_out_notes(left_out)
+    if not detected:
+        raise DataError(f"the input has no texts: {'; '.join(skipped)}; give files with reviews")
+    return detected, [*_choice_notes(detected), *skipped]
 
 
 def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
@@ -261,14 +256,7 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
     except DataError as error:
         if found.named or len(files) == 1:
             raise
-        name = found.address.rpartition("/")[2]
-        suffix = f".{name.rpartition('.')[2]}"
-        alike = sum(each.address.endswith(suffix) for each in files)
-        if alike > _MAX_NAMED_FILES:
-            if 2 * alike > len(files):
-                raise  # these files are the input
-            name = f"*{suffix}"
-        name = shlex.quote(name)
+        name = shlex.quote(found.address.rpartition("/")[2])
         raise type(error)(f"{error}; if the file is not input, skip it with --exclude {name}") from error
 
 

@@ -84,7 +84,6 @@ REFUSED = {
     "a.TAR.GZ": gzip.compress(b"x"),
     "a.parquet.gz": gzip.compress(b"PAR1" * 9),
     "utf-32.json": SNAP_2014.decode().encode("utf-32"),
-    "utf-32-le.json": SNAP_2014.decode().encode("utf-32-le"),
     "returns.csv": b"text,rating\rfine,5\rbad,1\r",
     "large.json.xz": large_xz(SNAP_2014),
 }
