@@ -34,7 +34,7 @@ _MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", 
 _SHOWN_BEFORE, _SHOWN_LETTERS = 20, 40
 _UNPACK = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 
-# Escape sequences of RFC 1468 (Japanese) and RFC 1557 (Korean), whose texts have ASCII bytes only
+# Escape sequences of RFC 1468 (Japanese) and RFC 1557 (Korean). Texts in these encodings have ASCII bytes only
 # (https://www.rfc-editor.org/rfc/rfc1468 etc., 2026-11-30).
 _ISO_2022 = {"ISO-2022-KR": b"\x1b$)C", "ISO-2022-JP": b"\x1b$"}
 

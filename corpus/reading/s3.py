@@ -267,11 +267,6 @@ def put(s3: "S3Client", place: S3Path, content: bytes) -> None:
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=content)
 
 
-def put_new(s3: "S3Client", place: S3Path, content: bytes) -> bool:
-    """Write a small object unless an object with this key exists. Return whether this call wrote it."""
-    return put_if(s3, place, content, etag=None)
-
-
 def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -> bool:
     """Write a small object if the existing object has this `etag`. Without an `etag`, write it if no object exists.
 

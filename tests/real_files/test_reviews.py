@@ -120,10 +120,7 @@ def rows_of(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     check_negative_labels(tally, 0.05, settings, "")
     if "advice" in row:
         check_input(tally, row.get("max_malformed", 0.05), settings, dry_run=True)
-    for note in (
-        *inspected.warnings_for(row.get("words", "tokens")),
-        *label_notes(other_labels(tally.counts), settings),
-    ):
+    for note in (*inspected.warnings, *label_notes(other_labels(tally.counts), settings)):
         messages.check(note)
     usual = inspected.labelled and not options.classes and options.positive_label is None and use == "files"
     shown = {

@@ -3,9 +3,7 @@
 The module `listing` lists the files at one address.
 """
 
-import glob
 import os
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -63,14 +61,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         (inputs.unlabelled, False, UNLABELLED),
     ):
         for address in addresses:
-            left: LeftOut = {}
-            listed = (s3_files if is_s3(address) else local_files)(address, leave_out, left)
+            listed = (s3_files if is_s3(address) else local_files)(address, leave_out, left_out)
             whole = address if is_s3(address) else absolute(Path(address))
-            for reason, names in left.items():
-                for name in names:
-                    fitting = _matching_excludes(name, whole, inputs.exclude)
-                    used.update(fitting)
-                    left_out.setdefault(reason, []).extend([] if fitting else [name])
             for name, size, identity in listed:
                 if fitting := _matching_excludes(name, whole, inputs.exclude):
                     used.update(fitting)
@@ -98,7 +90,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         files=tuple(each for each in found if each.size),
         warnings=(
             *left_out_notes(left_out),
-            *(f"--exclude {each} matches no file" for each in inputs.exclude if each not in used),
+            *(f"--exclude {each} leaves out no file" for each in inputs.exclude if each not in used),
         ),
     )
 
@@ -161,11 +153,8 @@ def _check_duplicates(found: Sequence[InputFile]) -> None:
         seen.add(real)
 
 
-def refuse_packed_twice(addresses: Sequence[str], advice: str = "leave one out with --exclude {patterns}") -> None:
-    """Raise DataError if a file also exists compressed, because its texts would count twice.
-
-    `advice` contains `{patterns}`, the place for the patterns of the compressed files.
-    """
+def refuse_packed_twice(addresses: Sequence[str], advice: str = "leave one out with --exclude") -> None:
+    """Raise DataError if a file also exists compressed, because its texts would count twice."""
     by_name: dict[str, list[str]] = {}
     for address in addresses:
         suffix = compression(address) or ""
@@ -174,13 +163,7 @@ def refuse_packed_twice(addresses: Sequence[str], advice: str = "leave one out w
     if not twice:
         return
     more = f" ({plural(len(twice) - 1, 'more pair')})" if twice[1:] else ""
-    packed = {address for each in twice for address in each[1:]}
-    suffixes = {PurePosixPath(address).suffix for address in packed}
-    if {address for address in addresses if PurePosixPath(address).suffix in suffixes} == packed:
-        patterns = [f"*{suffix}" for suffix in sorted(suffixes)]
-    else:
-        patterns = [glob.escape(address) for address in sorted(packed)]
     raise DataError(
         f"{twice[0][0]} and {twice[0][1]} may be the same file, plain and compressed, and count twice{more}; "
-        f"{advice.format(patterns=shlex.join(patterns))}, or rename one if they differ"
+        f"{advice}, or rename one if they differ"
     )

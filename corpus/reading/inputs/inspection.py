@@ -78,10 +78,6 @@ class InputInspection:
             test_input=self.test_input,
         )
 
-    def warnings_for(self, words: str) -> tuple[str, ...]:
-        """Return the warnings about the input, including warnings about the rule of words `words`."""
-        return (*self.warnings, *self.sample.word_warnings(words))
-
     def check_values(self, settings: Settings, max_malformed: float) -> None:
         """Raise DataError if more than a share `max_malformed` of the ratings or labels does not fit `settings`."""
         if not self.labelled:

@@ -93,14 +93,14 @@ def test_a_file_that_was_written_again_has_another_identity(tmp_path) -> None:
 
 def test_an_object_is_written_only_in_place_of_the_expected_one() -> None:
     client, place = s3.client(), s3.place_of("s3://pile/claim")
-    assert s3.put_new(client, place, b"first")
-    assert s3.put_new(client, place, b"first")  # as if the response to the first request was lost
-    assert not s3.put_new(client, place, b"second")
+    assert s3.put_if(client, place, b"first", etag=None)
+    assert s3.put_if(client, place, b"first", etag=None)  # as if the response to the first request was lost
+    assert not s3.put_if(client, place, b"second", etag=None)
     etag = s3.head(client, place)["ETag"]
     assert s3.put_if(client, place, b"third", etag=etag)
     assert not s3.put_if(client, place, b"fourth", etag=etag)
     with pytest.raises(client.exceptions.ClientError, match="NoSuchBucket"):
-        s3.put_new(client, s3.place_of("s3://no-pile/claim"), b"")
+        s3.put_if(client, s3.place_of("s3://no-pile/claim"), b"", etag=None)
 
 
 @pytest.mark.parametrize("ahead", [None, 0, 100, 1 << 20, 1 << 30])

@@ -1,9 +1,6 @@
 """Local addresses and S3 addresses stand for the files that `finding.yaml` lists."""
 
 import os
-import re
-import shlex
-from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -38,23 +35,16 @@ def build(folder: Path, tree: list[Any]) -> None:
 
 
 def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
-    """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message.
-
-    If the message proposes --exclude, the files are those that are found with it.
-    """
+    """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message."""
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
     files = tuple(f"{home}/{each}" for each in case.get("given", []))
     inputs = Inputs(files=files, **addresses, exclude=tuple(case.get("exclude", ())))
     try:
-        page: dict[str, Any] = {}
         found = find_files(inputs, leave_out)
     except DataError as error:
         messages.check(error)
-        page = {"refused": True}
-        if (advice := re.search(r"--exclude (.*), or", str(error))) is None:
-            return page
-        found = find_files(replace(inputs, exclude=tuple(shlex.split(advice[1]))), leave_out)
+        return {"refused": True}
     for note in found.warnings:
         messages.check(note)
     shown = {}
@@ -62,7 +52,7 @@ def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
         packed = [each.compression, each.plain_size] if each.compression else []
         uses = [*(["test"] if each.test else []), *([each.code] if each.code is not None else [])]
         shown[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *uses]
-    return page | ({"files": shown} if shown else {})
+    return {"files": shown}
 
 
 @pytest.fixture(scope="module")
