@@ -7,16 +7,12 @@ most frequent of them, CP1252.
 
 import codecs
 import re
-import shlex
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
 
 from common.display import printable
 from common.errors import DataError
-from corpus.reading.compression import compression
 from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.lines import LongLine, split_lines
-from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_blocks
 from corpus.reading.tally import Tally
 
@@ -32,7 +28,6 @@ _CODEC = "CP1252"
 _MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", b"\xfe\xff")}
 """Byte-order marks. That of UTF-32 can begin like that of UTF-16."""
 _SHOWN_BEFORE, _SHOWN_LETTERS = 20, 40
-_UNPACK = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 
 # Escape sequences of RFC 1468 (Japanese) and RFC 1557 (Korean). Texts in these encodings have ASCII bytes only
 # (https://www.rfc-editor.org/rfc/rfc1468 etc., 2026-11-30).
@@ -43,13 +38,13 @@ class EncodingError(DataError):
     """A text is in another encoding than UTF-8. The message has the command that converts it."""
 
 
-def refuse_wide_or_escaped(name: str, data: bytes) -> None:
+def refuse_marked_encoding(name: str, data: bytes) -> None:
     """Raise EncodingError if the beginning of a file is in UTF-16 or UTF-32 with a byte-order mark, or in ISO-2022."""
     encoding = next((name for name, mark in _MARKS.items() if data.startswith(mark)), None)
     if encoding is None and data.isascii():
         encoding = next((name for name, escape in _ISO_2022.items() if escape in data), None)
     if encoding is not None:
-        raise EncodingError(f"{name} is in {encoding}, not UTF-8; {_conversion(name, encoding)}")
+        raise EncodingError(f"{name} is in {encoding}, not UTF-8; convert it with `iconv -f {encoding} -t UTF-8`")
 
 
 def refuse_other_encoding(name: str, pieces: Iterable[Sequence[bytes] | LongLine]) -> None:
@@ -76,10 +71,12 @@ def refuse_other_encoding(name: str, pieces: Iterable[Sequence[bytes] | LongLine
     if not foreign or len(foreign) < _NEARLY_ALL * len(broken):
         return
     first = max(0, next(at for at, letter in enumerate(foreign[0]) if not letter.isascii()) - _SHOWN_BEFORE)
+    command = f"`iconv -f {_CODEC} -t UTF-8`"
     raise EncodingError(
         f"{name} has lines that are not UTF-8; in {_CODEC}, one reads "
-        f"{printable(foreign[0][first : first + _SHOWN_LETTERS])!r}. If that is right, "
-        f"{_conversion(name, _CODEC, mixed=mixed)}; otherwise use the encoding of the file in this command"
+        f"{printable(foreign[0][first : first + _SHOWN_LETTERS])!r}. If that is right, convert "
+        f"{f'only such lines with {command}, because others are UTF-8' if mixed else f'it with {command}'}; otherwise "
+        "use the encoding of the file in this command"
     )
 
 
@@ -112,32 +109,3 @@ def _is_foreign(line: bytes) -> bool:
     was_utf8 = sum(not letter.isascii() for letter in damaged) >= 2 * damaged.count("\ufffd")
     letters = {letter for letter in line.decode(_CODEC, "replace") if letter.isalpha()}
     return not was_utf8 and not _CONTROL.search(line) and len(letters) >= _MIN_LETTERS
-
-
-def _conversion(name: str, encoding: str, *, mixed: bool = False) -> str:
-    """Return a clause with the command that converts a file to UTF-8.
-
-    If the file is `mixed`, some of its lines are UTF-8 already, and iconv would garble them.
-    """
-    convert = f"iconv -f {encoding} -t UTF-8"
-    if mixed:
-        convert = (
-            'python3 -c \'import codecs, sys; codecs.register_error("other", lambda error: (error.object[error.start:]'
-            f'.decode("{encoding}", "replace"), len(error.object))); [sys.stdout.buffer.write('
-            'line.decode("utf-8", "other").encode()) for line in sys.stdin.buffer]\''
-        )
-    if name == STANDARD_INPUT:
-        return f"convert it in the pipe with `{convert}`"
-    packed = compression(name)
-    folder, slash, base = name.rpartition("/")
-    plain = PurePosixPath(base[: -len(packed)] if packed else base)
-    new = f"{folder}{slash}{plain.stem}.utf8{plain.suffix}"
-    steps = [convert]
-    if packed:
-        steps.insert(0, f"{_UNPACK[packed]} -dc")
-    if is_s3(name):
-        command = " | ".join([f"aws s3 cp {shlex.quote(name)} -", *steps, f"aws s3 cp - {shlex.quote(new)}"])
-    else:
-        steps[0] += f" < {shlex.quote(name)}"
-        command = f"{' | '.join(steps)} > {shlex.quote(new)}"
-    return f"convert it with `{command}`, and give the new file in place of this one"

@@ -99,12 +99,11 @@ def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
         if "advice" in row:
             advised(folder, row, str(error), messages)
         command = CONVERSION.search(str(error))
-        if command is None:
+        if command is None or "converted" not in row["found"]:
             return {"refused": True}
-        old = [*folder.iterdir()]
-        subprocess.run(["bash", "-ec", command[1]], check=True)
-        for path in old:
-            path.unlink()
+        for path in folder.iterdir():
+            converted = subprocess.run(command[1].split(), input=path.read_bytes(), capture_output=True, check=True)
+            path.write_bytes(converted.stdout)
         return {"refused": True, "converted": rows_of(folder, row, messages)["rows"]}
 
 

@@ -5,7 +5,6 @@ The module `listing` lists the files at one address.
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
@@ -32,16 +31,8 @@ _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negat
 """For each name of a folder, the class of the texts in such a folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """Input files, in the order in which the user gave them, and warnings about skipped files."""
-
-    files: tuple[InputFile, ...]
-    warnings: tuple[str, ...] = ()
-
-
-def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
-    """Return the input files at the addresses of `inputs`.
+def find_files(inputs: Inputs, leave_out: str | None = None) -> tuple[list[InputFile], list[str]]:
+    """Return the input files at the addresses of `inputs`, in their order, and warnings about skipped files.
 
     A folder stands for all files below it, also for those below linked folders, except for files below `leave_out`, the
     folder for the results. Files that match `inputs.exclude` are left out. So are, in folders, hidden files (names that
@@ -86,13 +77,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
         raise DataError(f"{which} empty; download the input again, or give other files")
     left_out[EMPTY] = [each.address for each in found if not each.size]
-    return Listing(
-        files=tuple(each for each in found if each.size),
-        warnings=(
-            *left_out_notes(left_out),
-            *(f"--exclude {each} leaves out no file" for each in inputs.exclude if each not in used),
-        ),
-    )
+    unused = [f"--exclude {each} leaves out no file" for each in inputs.exclude if each not in used]
+    return [each for each in found if each.size], [*left_out_notes(left_out), *unused]
 
 
 def _class_of_folder(address: str) -> int | None:

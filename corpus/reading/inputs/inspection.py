@@ -92,8 +92,8 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     Skips `leave_out`, the folder for the results. Raises DataError if the input is unusable. If a format is ambiguous,
     the message names the option with which the user can choose it.
     """
-    listing = find_files(inputs, leave_out)
-    detected, notes = _detect_all(listing.files, inputs.options)
+    files, warnings = find_files(inputs, leave_out)
+    detected, notes = _detect_all(files, inputs.options)
     _require_consistent_headers(detected)
     labelled = _is_labelled(detected, inputs.options)
     learned, tested = (
@@ -140,7 +140,7 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
         negative_labels=tuple(label for label, _ in negative.most_common(_MAX_NEGATIVE_LABELS)),
         classes=options.class_names,
         test_input=bool(inputs.test),
-        warnings=(*listing.warnings, *notes),
+        warnings=(*warnings, *notes),
         sample=sample,
         values_by_file={found.address: each.values for found, each in detected.items()},
         plain_bytes=round(sum(size for size, _ in extents)),

@@ -10,7 +10,6 @@ from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import NO_JSON_NUMBER, WRITE_NULL
 from corpus.reading.inputs.layouts import candidates
 from corpus.reading.json_arrays import ArrayFile
-from corpus.reading.lines import LongLine
 
 _LEVELS = 4
 _SHOWN_LETTERS = 60
@@ -64,7 +63,7 @@ def array_elements(name: str, data: bytes, lines: Sequence[bytes], fields: Seque
     array, elements, fault = ArrayFile(iter([data]), name), list[bytes](), None
     try:
         for some in array.elements():
-            elements += [] if isinstance(some, LongLine) else some
+            elements += some
     except DamagedArchiveError:
         pass  # the beginning ends inside the array
     except DataError as error:

@@ -46,14 +46,6 @@ class FileSample:
     first_texts: list[str] = field(default_factory=list)
     """Texts of the first reviews."""
 
-    def words(self, rule: str) -> float:
-        """Return the mean number of words in a text.
-
-        Each call counts again, which takes longer than reading the sample.
-        """
-        words, _ = BY_RULE[rule]
-        return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
-
 
 class _TooManyMalformedError(Exception):
     """Raised to stop reading a file with too many malformed records."""
@@ -96,9 +88,15 @@ class Sample:
         return size / self.lines if size else inf
 
     def words(self, rule: str) -> float:
-        """Return the mean number of words in a text."""
-        texts = sum(each.texts for each in self.files.values())
-        return sum(each.words(rule) * each.texts for each in self.files.values()) / texts if texts else 0.0
+        """Return the mean number of words in a text.
+
+        Each call counts again, which takes longer than reading the sample.
+        """
+        words, _ = BY_RULE[rule]
+        read = [each for each in self.files.values() if each.first_texts]
+        means = [sum(len(words(text)) for text in each.first_texts) / len(each.first_texts) for each in read]
+        texts = sum(each.texts for each in read)
+        return sum(mean * each.texts for mean, each in zip(means, read, strict=True)) / max(texts, 1)
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:

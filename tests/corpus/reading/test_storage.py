@@ -171,25 +171,12 @@ class _Severed(BaseHTTPRequestHandler):
         pass
 
 
-class _Forbidding(_Severed):
-    def do_HEAD(self) -> None:
-        self.send_response(403)
-        self.end_headers()
-
-
-@pytest.mark.parametrize(
-    ("server", "use", "address", "why"),
-    [
-        (_Severed, read, "s3://pile/lines.json", "the connection was lost"),
-        (_Forbidding, storage.check_writable, "s3://theirs/x", "403"),
-    ],
-)
-def test_a_server_that_does_not_answer_is_reported(monkeypatch, server, use, address, why) -> None:
-    with HTTPServer(("127.0.0.1", 0), server) as started:
+def test_a_server_that_does_not_answer_is_reported(monkeypatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Severed) as started:
         Thread(target=started.serve_forever, daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{started.server_port}")
-        with pytest.raises(DataError, match=rf"{address}: .*{why}"):
-            use(address)
+        with pytest.raises(DataError, match=r"s3://pile/lines\.json: .*the connection was lost"):
+            read("s3://pile/lines.json")
         started.shutdown()
 
 
@@ -221,13 +208,9 @@ USES = {
     ],
 )
 def test_unreadable_and_unwritable_addresses_are_reported(use, address, messages) -> None:
+    storage.check_writable("s3://pile/anywhere")
     with messages.raises(DataError):
         USES[use](address)
-
-
-def test_writable_addresses_are_accepted_before_the_work(tmp_path) -> None:
-    storage.check_writable("s3://pile/anywhere")
-    storage.check_writable(str(tmp_path / "absent"))
 
 
 @pytest.mark.parametrize(

@@ -41,14 +41,14 @@ def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
     files = tuple(f"{home}/{each}" for each in case.get("given", []))
     inputs = Inputs(files=files, **addresses, exclude=tuple(case.get("exclude", ())))
     try:
-        found = find_files(inputs, leave_out)
+        files, warnings = find_files(inputs, leave_out)
     except DataError as error:
         messages.check(error)
         return {"refused": True}
-    for note in found.warnings:
+    for note in warnings:
         messages.check(note)
     shown = {}
-    for each in found.files:
+    for each in files:
         packed = [each.compression, each.plain_size] if each.compression else []
         uses = [*(["test"] if each.test else []), *([each.code] if each.code is not None else [])]
         shown[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *uses]
@@ -79,7 +79,7 @@ def test_a_missing_bucket_is_named(address, messages) -> None:
 
 @pytest.mark.usefixtures("objects")
 def test_an_s3_address_of_an_object_gives_that_object() -> None:
-    (found,) = find_files(Inputs(files=("s3://pile/alone.json",))).files
+    ((found,), _) = find_files(Inputs(files=("s3://pile/alone.json",)))
     assert found.identity == boto3.client("s3").head_object(Bucket="pile", Key="alone.json")["ETag"].strip('"')
 
 
@@ -94,9 +94,9 @@ def test_a_text_stream_names_hidden_files_and_refuses_compressed_copies(tmp_path
 
 def test_a_changed_file_has_another_identity(tmp_path) -> None:
     build(tmp_path, ["a"])
-    before = find_files(Inputs(files=(str(tmp_path),))).files
+    before = find_files(Inputs(files=(str(tmp_path),)))
     os.utime(tmp_path / "a", ns=(1, 1))
-    assert find_files(Inputs(files=(str(tmp_path),))).files != before
+    assert find_files(Inputs(files=(str(tmp_path),))) != before
 
 
 def test_a_name_that_is_not_utf8_is_refused(tmp_path) -> None:

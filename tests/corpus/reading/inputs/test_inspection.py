@@ -15,7 +15,6 @@ import pytest
 from backports import zstd
 from pyarrow import parquet
 
-from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
@@ -161,10 +160,3 @@ def test_s3_objects_are_inspected_like_local_files(tmp_path) -> None:
     there, here = (inspect_inputs(Inputs(files=(place,))) for place in ("s3://pile/reviews/", str(tmp_path)))
     assert [source.format for source in there.sources] == [source.format for source in here.sources]
     assert (there.rows, there.plain_bytes, there.sample.values) == (here.rows, here.plain_bytes, here.sample.values)
-
-
-@pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-def test_real_reviews_are_inspected_without_warnings() -> None:
-    found = inspect_inputs(Inputs(files=(str(FOLDER / "reviews"),)))
-    assert {source.format for source in found.sources} == {Format(kind="json", text=("reviewText",), value="overall")}
-    assert found.rows == pytest.approx(25_614, rel=0.1)
