@@ -124,8 +124,6 @@ class TextStream:
 
     content: Iterator[bytes]
     format: Format
-    notes: tuple[str, ...]
-    """Warnings about choices that might be wrong."""
     encoder: LabelEncoder
     size: int
     """Size in bytes; 0 if it is unknown."""
@@ -155,7 +153,6 @@ def open_text_stream(file: BinaryIO, options: ReadingOptions) -> TextStream:
     return TextStream(
         content=chain(pieces, content),
         format=known.format,
-        notes=tuple(f"in {STANDARD_INPUT}, {note}" for note in known.notes),
         encoder=LabelEncoder(reading_settings(known.labelled, options), others=True),
         size=size,
     )

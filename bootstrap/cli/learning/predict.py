@@ -163,8 +163,6 @@ def _label_standard_input(
 
     reading, _ = _reading_options(model, options)
     stream = open_text_stream(sys.stdin.buffer, reading)
-    for note in stream.notes:
-        print_warning(note)
     tally, unknown = Tally(), 0
     for batch, predictions in label_text_stream(model, stream, tally, threshold=threshold):
         form.write(out, batch.texts, predictions, batch.kept)

@@ -67,8 +67,6 @@ class DetectedFormat(NamedTuple):
     """Number of records in the file, if its metadata state it."""
     plain_size: int | None = None
     """Decompressed size of the columns to read, in bytes, if the file's metadata state it."""
-    notes: tuple[str, ...] = ()
-    """Warnings about choices that might be wrong."""
 
 
 def detect_format(
@@ -152,7 +150,6 @@ def detect_parquet_format(
             sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
             opened.metadata.num_rows * row_size,
         ),
-        notes=choice.notes,
     )
 
 
@@ -279,7 +276,6 @@ def _detect_json(
         Format(kind=kind, text=choice.text, value=choice.value, keep=options.keep),
         choice.labelled,
         count_values([] if choice.value is None else [json_field(each, choice.value) for each in objects]),
-        notes=choice.notes,
     )
 
 
@@ -337,7 +333,7 @@ def _detect_columns(
     )
     found = [] if choice.value is None else [record[choice.value] for record in records]
     values = count_values([value for value in found if value.strip(" \t\r\n").lower() not in MISSING])
-    return DetectedFormat(form, choice.labelled, values, notes=choice.notes)
+    return DetectedFormat(form, choice.labelled, values)
 
 
 def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import NamedTuple
 
-from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import ArchiveMemoryError, DamagedArchiveError, compression, decompress
@@ -217,7 +216,7 @@ def _read_first_bytes(found: InputFile, limit: int) -> _Beginning:
 def _detect_all(
     found: Sequence[InputFile], options: ReadingOptions
 ) -> tuple[dict[InputFile, DetectedFormat], list[str]]:
-    """Return the format of each file that has lines, and notes about chosen fields and skipped files."""
+    """Return the format of each file that has lines, and notes about skipped files."""
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
@@ -229,17 +228,7 @@ def _detect_all(
     skipped = left_out_notes(left_out)
     if not detected:
         raise DataError(f"the input has no texts: {'; '.join(skipped)}; give files with reviews")
-    return detected, [*_choice_notes(detected), *skipped]
-
-
-def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
-    """Return the notes about chosen fields. Each different note occurs once, with the first file that it applies to."""
-    files: dict[str, list[str]] = {}
-    for found, known in detected.items():
-        for sentence in known.notes:
-            files.setdefault(sentence, []).append(found.address)
-    more = {each: f" and {plural(len(of) - 1, 'more file')}" if of[1:] else "" for each, of in files.items()}
-    return [f"in {of[0]}{more[each]}, {each}" for each, of in files.items()]
+    return detected, skipped
 
 
 def _detect_among(files: Sequence[InputFile], found: InputFile, options: ReadingOptions) -> DetectedFormat | str:

@@ -130,13 +130,6 @@ def test_settings_get_the_values_of_the_input(tmp_path) -> None:
 TOPICS = content_of("topics")
 
 
-def test_settings_get_the_named_classes(tmp_path) -> None:
-    found = inspected(tmp_path, "a.txt", TOPICS, classes=("__label__sports", "arts", "10", "2"))
-    assert found.settings(Settings(ragged=True)).classes == ("sports", "arts", "10", "2")
-    with pytest.raises(DataError, match="only ragged rows"):
-        found.settings(Settings())
-
-
 def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path, messages) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
     settings = found.settings(Settings(ragged=True))
