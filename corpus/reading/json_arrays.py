@@ -56,8 +56,8 @@ class ArrayFile:
     def elements(self) -> Iterator[list[bytes]]:
         """Yield the elements in lists.
 
-        Raises DamagedArchiveError after all complete elements if the array is not closed, and DataError if the file
-        has another list of objects, other text after the array, or a value of more than MAX_LINE_BYTES.
+        Raises DamagedArchiveError after all complete elements if the array is not closed. Raises DataError for another
+        list of objects, for other text after the array, and for a value of more than MAX_LINE_BYTES.
         """
         some: list[bytes] = []
         size = 0

@@ -87,6 +87,10 @@ class ReadingOptions:
                 f"--quoting requires --format csv, tsv or no --format, not {self.kind}",
             ),
             (self.separator != "", "--separator is empty; give the text between two columns"),
+            (
+                self.kind not in ("text", "fasttext") or not self.fields,
+                f"--format {self.kind} has no fields; leave out the options that name fields",
+            ),
         )
         if self.classes:
             same = len(set(map(label_key, self.classes))) < len(self.classes)

@@ -211,8 +211,6 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
 
     A header has known field names, or the field names in the options.
     """
-    if options.kind not in (None, "csv", "tsv"):
-        return None
     for separator in _SEPARATORS:
         names = [each.strip() for row in csv_rows(lines[:1], separator) for each in row]
         given = options.fields and set(options.fields) <= set(names)
