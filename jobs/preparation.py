@@ -133,7 +133,7 @@ def prepare_work(
         stopwords=stopwords,
         max_malformed=max_malformed,
         plain_bytes=inspection.plain_bytes,
-        warnings=inspection.warnings_for(settings.words),
+        warnings=inspection.warnings,
     )
 
 

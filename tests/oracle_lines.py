@@ -197,8 +197,7 @@ def columns_review(fields: list[str], names: list[str] | None, file: File, rules
         raise Malformed("too_many_columns")
     if names is not None:
         cells = [each.strip() for each in fields]
-        rule = file.separator == "|" and all(re.fullmatch(":?-+:?", each) for each in cells if each)
-        if rule or cells == [each.strip() for each in names]:
+        if cells == [each.strip() for each in names]:
             raise Malformed("header")
     texts = [fields[place(name)] for name in file.text]
     texts = ["" if each in MARKS_OF_NOTHING else each for each in texts]

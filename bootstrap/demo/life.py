@@ -101,7 +101,7 @@ def run(
     """
     result, started = DemoResult(), time.monotonic()
     own = Inputs(files=tuple(map(str, inputs))) if inputs else None
-    files = [Path(each.address) for each in find_files(own).files] if own else []
+    files = [Path(each.address) for each in find_files(own)[0]] if own else []
     log = output / "cdk.log"
     _require_own(output / _MODEL)
     output.mkdir(parents=True, exist_ok=True)

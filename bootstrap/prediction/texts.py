@@ -111,9 +111,8 @@ def malformed_records(tally: Tally) -> list[str]:
     return [f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places]
 
 
-def read_standard_input(file: BinaryIO, options: ReadingOptions, tally: Tally) -> tuple[Iterator[TextBatch], list[str]]:
-    """Detect how to read standard input from the lines that arrive first, as for a file. Return its texts in batches,
-    and notes on choices that might be wrong.
+def read_standard_input(file: BinaryIO, options: ReadingOptions, tally: Tally) -> Iterator[TextBatch]:
+    """Detect how to read standard input from the lines that arrive first, as for a file. Return its texts in batches.
 
     If its first lines are plain text, all of it is. Raises DataError for an ambiguous format, for Parquet, and for
     compressed input.
@@ -134,8 +133,7 @@ def read_standard_input(file: BinaryIO, options: ReadingOptions, tally: Tally) -
     else:
         known = _detect_stream(b"".join(pieces), True, options)
     encoder = LabelEncoder(reading_settings(known.labelled, options), others=True)
-    batches = read_text_stream(chain(pieces, content), STANDARD_INPUT, known.format, encoder, tally)
-    return batches, [f"in {STANDARD_INPUT}, {note}" for note in known.notes]
+    return read_text_stream(chain(pieces, content), STANDARD_INPUT, known.format, encoder, tally)
 
 
 def _detect_stream(beginning: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat:

@@ -32,7 +32,7 @@ class PreprocessingPreview:
         rows = self.inspection.rows
         test = round(rows * self.settings.test_share)
         return [
-            *self.inspection.warnings_for(self.settings.words),
+            *self.inspection.warnings,
             *self.inspection.sample.tally.damage_reports(),
             *label_notes(other_labels(self.inspection.sample.tally.counts), self.settings),
             *([] if self.settings.labelled else threshold_warnings(self.settings)),

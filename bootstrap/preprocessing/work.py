@@ -13,7 +13,7 @@ import orjson
 from bootstrap.aws import objects
 from common.errors import DataError
 from corpus.layout import DATASET_NAME
-from corpus.reading.s3 import S3Path, head_or_none, list_objects, place_of, put, put_new
+from corpus.reading.s3 import S3Path, head_or_none, list_objects, place_of, put, put_if
 from jobs.merge import MergeResult, read_merge_result
 from jobs.plan import PLAN_NAME, Plan
 
@@ -60,7 +60,7 @@ class ClusterWork:
     def claim(self) -> bool:
         """Claim the run, and return whether the claim succeeded. Until `release`, only the command with the claim is
         allowed to submit the step."""
-        return put_new(self.s3, self._place(_CLAIM), self._claimant)
+        return put_if(self.s3, self._place(_CLAIM), self._claimant, etag=None)
 
     def release(self) -> None:
         """Remove the claim, no matter which command has it."""

@@ -7,7 +7,7 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.encodings import check_encoding_of_malformed
-from corpus.reading.formats import DOUBLE_QUOTES, LABEL_PAIRS, LABELS, NO_JSON_NUMBER, WRITE_NULL
+from corpus.reading.formats import LABEL_PAIRS, LABELS, NO_JSON_NUMBER, WRITE_NULL
 from corpus.reading.lines import check_line_ends
 from corpus.reading.sources import Source
 from corpus.reading.tally import Tally, list_values, other_labels
@@ -35,8 +35,6 @@ def check_input(tally: Tally, max_malformed: float, settings: Settings, *, dry_r
         listed = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.malformed_by_reason.items()))
         cut = any(each.may_be_cut for each in tally.malformed_lines())
         quoting = "give --quoting doubled if quoted texts were cut at their newlines, " if cut else ""
-        if any(each.reason == "not_csv" and '\\"' in each.begins for each in tally.malformed_lines()):
-            quoting += f"as Shoal does not support quotes escaped by backslashes, {DOUBLE_QUOTES}, "
         if any(NO_JSON_NUMBER.search(each.begins.encode()) for each in tally.malformed_lines()):
             quoting += f"as JSON has no NaN and Infinity, {WRITE_NULL}, "
         if settings.positive_label is None and (labels := Counter(other_labels(counts))):

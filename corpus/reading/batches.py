@@ -69,9 +69,8 @@ def line_batches(
                 done += 1
                 malformed("too_long", done, lines)
                 continue
-            size = _even_batch_size(len(lines))
-            for first in range(0, len(lines), size):
-                some = lines[first : first + size]
+            for first in range(0, len(lines), BATCH_TEXTS):
+                some = lines[first : first + BATCH_TEXTS]
                 texts, text_codes, kept = read(some, done, malformed)
                 done += len(some)
                 yield TextBatch(texts, text_codes, sum(map(len, some)) + len(some), kept), done
@@ -110,12 +109,6 @@ def range_content(part: Range) -> Iterator[bytes]:
     with explained_errors(part.path), open_range(part.path, start, part.end - start) as file:
         blocks = range_blocks(file, part.start, part.end)
         yield from without_byte_order_marks(blocks)
-
-
-def _even_batch_size(lines: int) -> int:
-    """Return the batch size, at most BATCH_TEXTS, with which all batches of the lines have nearly equal sizes."""
-    batches = -(-lines // BATCH_TEXTS)
-    return max(1, -(-lines // max(batches, 1)))
 
 
 def _reader(form: Format, encoder: LabelEncoder, code: int | None) -> _Read:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
-from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Format, LabelEncoder, MalformedLineError
+from corpus.reading.formats import MAX_LINE_BYTES, Format, LabelEncoder, MalformedLineError
 from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
@@ -152,12 +152,6 @@ def record_batches(
                 except MalformedLineError as error:
                     malformed(error.reason, lines.first, lines.long or lines.lines[0])
                 else:
-                    if (
-                        form.value is not None
-                        and len(lines.lines) > 1
-                        and _could_be_records(lines.lines, attempt, form)
-                    ):
-                        malformed(HOLDS_RECORDS, lines.first, b"")
                     texts.append(review.text)
                     text_codes.append(review.code)
                     if form.keep:
@@ -197,17 +191,3 @@ def _contains_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bo
             parse(fields)
             valid += 1
     return valid >= _MIN_VALID_SHARE * (len(lines) - 1)
-
-
-def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
-    """Return whether each line of a record would be a valid record if quotes were ordinary characters.
-
-    The first line is allowed to have more columns than a record.
-    """
-    first, *others = (line.decode(errors="replace").removesuffix("\r").split(form.separator) for line in lines)
-    try:
-        for fields in (first[: len(form.columns) or None], *others):
-            parse(fields)
-    except MalformedLineError:
-        return False
-    return True

@@ -50,9 +50,6 @@ A record is counted under the first reason that applies.
 BLANK = "blank"
 """Reason for skipping a record in which all values are empty. Like a blank line, such a record is not counted."""
 
-HOLDS_RECORDS = "holds_records"
-"""Reason for a warning about a valid record of several lines: each line could also be a record by itself."""
-
 MISSING = ("", "nan", "null", "<na>", "\\n")
 r"""Values, in lower case, that mean a missing rating or label in tables. Databases write `NULL` and `\N`."""
 MISSING_TEXTS = frozenset(("nan", "NaN", "NULL", "null", r"\N", "None", "NA", "<NA>"))
@@ -70,11 +67,6 @@ _OUT_OF = re.compile(r"(\S+?) *(?:/|out of) *([0-9]{1,9})(?:[.,]0)?", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"\+?(-?[0-9]+)(?:\.0+)?", re.ASCII)
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
-# https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
-DOUBLE_QUOTES = (
-    r"""double the quotes: python3 -c 'import re, sys; [print(re.sub(r"\\([\"\\\n])", """
-    r"""lambda m: m[1].replace("\"", "\"\""), line), end="") for line in sys.stdin]' < OLD > NEW"""
-)
 NO_JSON_NUMBER = re.compile(rb"[:,\[]\s*(NaN|-?Infinity)\s*([,}\]]|$)")
 # No string of JSON contains a newline, so this works for JSON lines and for an array of several lines.
 WRITE_NULL = (

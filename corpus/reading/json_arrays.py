@@ -9,15 +9,13 @@ as a quote that is not escaped, the ends of elements are uncertain, so `require_
 
 import json
 import re
-import shlex
 from collections.abc import Iterator
 
 from common.display import printable
 from common.errors import DataError
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import MAX_LINE_BYTES
-from corpus.reading.lines import LongLine
-from corpus.reading.tally import EXCERPT_BYTES, excerpt_of
+from corpus.reading.tally import excerpt_of
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 # Loops over strings are unrolled, so that the time is linear in damaged files, too. Possessive quantifiers match
@@ -55,24 +53,21 @@ class ArrayFile:
         self.keys: list[str] = []
         """Keys of the object that contains the array, as far as they were read."""
 
-    def elements(self) -> Iterator[list[bytes] | LongLine]:
-        """Yield the elements in lists. An element that is too long is yielded alone, as a LongLine.
+    def elements(self) -> Iterator[list[bytes]]:
+        """Yield the elements in lists.
 
-        Raises DamagedArchiveError after all complete elements if the array is not closed, and DataError if the file
-        has another list of objects or other text after the array.
+        Raises DamagedArchiveError after all complete elements if the array is not closed. Raises DataError for another
+        list of objects, for other text after the array, and for a value of more than MAX_LINE_BYTES.
         """
         some: list[bytes] = []
         size = 0
         try:
             for element in self._all_elements():
-                if not isinstance(element, LongLine):
-                    some.append(element)
-                    size += len(element)
-                if some and (isinstance(element, LongLine) or len(some) == _MOST_ELEMENTS or size >= BLOCK_BYTES):
+                some.append(element)
+                size += len(element)
+                if len(some) == _MOST_ELEMENTS or size >= BLOCK_BYTES:
                     yield some
                     some, size = [], 0
-                if isinstance(element, LongLine):
-                    yield element
         except (DamagedArchiveError, DataError):
             if some:
                 yield some
@@ -80,7 +75,7 @@ class ArrayFile:
         if some:
             yield some
 
-    def _all_elements(self) -> Iterator[bytes | LongLine]:
+    def _all_elements(self) -> Iterator[bytes]:
         if self._next() == b"{":
             self._at += 1
             yield from self._only_list_of_object()
@@ -92,7 +87,7 @@ class ArrayFile:
                 f"{self._name} has other text after its JSON array; remove it, or write one object per line"
             )
 
-    def _only_list_of_object(self) -> Iterator[bytes | LongLine]:
+    def _only_list_of_object(self) -> Iterator[bytes]:
         found: str | None = None
         while self._next() == b'"':
             self.keys.append(key := self._string())
@@ -103,11 +98,10 @@ class ArrayFile:
             self._at += is_list
             if is_list and self._next() == b"{":
                 if found is not None:
-                    program = f"import json, sys; json.dump(json.load(sys.stdin)[{json.dumps(found)}], sys.stdout)"
                     raise DataError(
                         printable(
                             f"{self._name} has two lists of objects, {found!r} and {key!r}; write the one with the "
-                            f"texts to a file: python3 -c {shlex.quote(program)} < OLD > NEW"
+                            "texts to a file"
                         )
                     )
                 found = key
@@ -120,7 +114,7 @@ class ArrayFile:
             raise DamagedArchiveError(_CUT)
         self._at += 1
 
-    def _list(self) -> Iterator[bytes | LongLine]:
+    def _list(self) -> Iterator[bytes]:
         """Yield the elements of a list, from the first one to the closing bracket."""
         while True:
             self._next()
@@ -132,10 +126,9 @@ class ArrayFile:
                     raise DamagedArchiveError(_CUT)
                 return
 
-    def _value(self, depth: int) -> bytes | LongLine:
+    def _value(self, depth: int) -> bytes:
         """Return the bytes before the comma or bracket that ends a value. `depth` brackets of it are already read."""
         scanned, in_string = self._at, False
-        begins, dropped = b"", 0
         while True:
             pattern = _INSIDE_STRING if in_string else _INSIDE_VALUE if depth else _OUTSIDE_VALUE
             scanned = pattern.match(self._data, scanned).end()  # type: ignore[union-attr]
@@ -143,10 +136,7 @@ class ArrayFile:
             if found == b'"':
                 in_string = not in_string  # the pattern stops before a string only if its end is not yet read
             elif in_string or not found:  # all is read, perhaps up to a backslash
-                if scanned - self._at > MAX_LINE_BYTES:
-                    begins = begins or self._data[self._at :][:EXCERPT_BYTES]
-                    dropped += scanned - self._at
-                    self._at = scanned
+                self._require_length(scanned - self._at)
                 scanned -= self._at
                 if not self._read():
                     raise DamagedArchiveError(_CUT)
@@ -157,10 +147,16 @@ class ArrayFile:
                 depth -= 1
             else:
                 value, self._at = self._data[self._at : scanned].strip(b" \t\r\n"), scanned
-                if dropped or len(value) > MAX_LINE_BYTES:
-                    return LongLine(begins or value[:EXCERPT_BYTES], dropped + len(value))
+                self._require_length(len(value))
                 return value
             scanned += 1
+
+    def _require_length(self, size: int) -> None:
+        if size > MAX_LINE_BYTES:
+            raise DataError(
+                f"{self._name} has a value of more than 4 MiB, which begins {excerpt_of(self._data[self._at :])!r}; "
+                "shorten it, or write one object per line"
+            )
 
     def _string(self) -> str:
         while not (found := _STRING.match(self._data, self._at)):

@@ -22,8 +22,6 @@ from corpus.reading.formats import (
 )
 
 _ABSENT = object()
-# https://github.github.com/gfm/#delimiter-row (2026-11-30)
-_RULE = re.compile(":?-+:?")
 # https://www.postgresql.org/docs/current/sql-copy.html (2026-11-30), "Text Format"
 _ESCAPES = re.compile(r"\\([bfnrtv\\])")
 # A longer text is not hashed, which takes time.
@@ -82,8 +80,8 @@ def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) 
             raise MalformedLineError("too_few_columns")
         if most is not None and len(fields) > most:
             raise MalformedLineError("too_many_columns")
-        if text_name is not None and (form.separator == "|" or fields[texts[0]].strip() == text_name):
-            refuse_header(fields, form.columns, form.separator)
+        if fields[texts[0]].strip() == text_name and [each.strip() for each in fields] == [*form.columns]:
+            raise MalformedLineError("header")
         cells = [fields[column] for column in texts]
         text = " ".join(["" if len(cell) <= _MOST_MISSING and cell in MISSING_TEXTS else cell for cell in cells])
         if "\\" in text:
@@ -97,16 +95,6 @@ def fields_parser(form: Format, encoder: LabelEncoder, code: int | None = None) 
         return Review(text, encode(fields[place]) if found is None else found, kept)
 
     return parse
-
-
-def refuse_header(fields: Sequence[str], columns: Sequence[str], separator: str) -> None:
-    """Raise MalformedLineError if a record repeats the header `columns`, or is the rule below that of a Markdown table.
-
-    Tables that were joined by `cat` have a header in the middle.
-    """
-    cells = [each.strip() for each in fields]
-    if cells == [*columns] or (separator == "|" and all(map(_RULE.fullmatch, filter(None, cells)))):
-        raise MalformedLineError("header")
 
 
 def _unescaped(escape: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ from common.json_values import from_json
 from corpus.reading.batches import TextBatch, line_batches, range_content
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
-from corpus.reading.formats import BLANK, HOLDS_RECORDS, Format, LabelEncoder
+from corpus.reading.formats import BLANK, Format, LabelEncoder
 from corpus.reading.lines import LongLine, count_record
 from corpus.reading.parquet import group_sizes, row_batches
 from corpus.reading.sources import WHOLE, Range, Source
@@ -114,9 +114,7 @@ def read_batches(
     """
 
     def malformed(reason: str, line: int, content: bytes | LongLine) -> None:
-        if reason == HOLDS_RECORDS:
-            tally.counts[reason] += 1
-        elif reason != BLANK:
+        if reason != BLANK:
             count_record(tally, part.format.kind, reason, part.path, part.start, line, content)
 
     if part.format.kind == "parquet":

@@ -28,7 +28,6 @@ CHUNK_BYTES = 8 << 20
 _SCHEME = "s3://"
 _ATTEMPTS = 10
 _MOST_TEXT = 1 << 20
-_NO_BUCKET = "404", "NoSuchBucket"
 _NO_OBJECT = "404", "NoSuchKey", "NotFound", "KeyTooLongError"
 
 
@@ -96,7 +95,7 @@ def explained_errors(address: str, verb: str) -> Iterator[None]:
 
 
 def _client_error(error: "ClientError", address: str, verb: str) -> DataError:
-    code = _error_code(error)
+    code = error_code(error)
     if code == "NoSuchBucket":
         return DataError(f"cannot {verb} {address}: there is no bucket {place_of(address).bucket}; check the address")
     if is_missing(error):
@@ -106,7 +105,7 @@ def _client_error(error: "ClientError", address: str, verb: str) -> DataError:
     return DataError(f"cannot {verb} {address}: {error}; check the address and your permissions")
 
 
-def _error_code(error: "ClientError") -> str:
+def error_code(error: "ClientError") -> str:
     return error.response["Error"].get("Code", "")
 
 
@@ -116,28 +115,7 @@ def is_missing(error: "ClientError") -> bool:
     The code is the HTTP status if the response has no readable error document: for HEAD requests, and if the document
     quotes a key that XML cannot represent. A key of more than 1,024 bytes cannot exist.
     """
-    return _error_code(error) in _NO_OBJECT
-
-
-def check_bucket(address: str) -> None:
-    """Raise DataError if the bucket of an output address does not exist or is not accessible."""
-    from botocore.exceptions import ClientError, ParamValidationError
-
-    bucket = place_of(address).bucket
-    try:
-        client().head_bucket(Bucket=bucket)
-    except ParamValidationError as error:
-        raise DataError(
-            f"cannot write to {address}: '{bucket}' is not a valid bucket name; check the address"
-        ) from error
-    except ClientError as error:
-        if _error_code(error) in _NO_BUCKET:
-            raise DataError(
-                f"cannot write to {address}: there is no bucket {bucket}; create it, or check the address"
-            ) from error
-        raise DataError(
-            f"cannot write to {address}: {error}; choose a bucket in which you may list, read and write objects"
-        ) from error
+    return error_code(error) in _NO_OBJECT
 
 
 def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
@@ -211,7 +189,7 @@ def read_from(s3: "S3Client", place: S3Path, offset: int, most: int) -> bytes:
     try:
         return get(s3, place, offset, offset + most).read(most)
     except s3.exceptions.ClientError as error:
-        if is_missing(error) or _error_code(error) in ("InvalidRange", "416"):
+        if is_missing(error) or error_code(error) in ("InvalidRange", "416"):
             return b""
         raise
 
@@ -267,11 +245,6 @@ def put(s3: "S3Client", place: S3Path, content: bytes) -> None:
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=content)
 
 
-def put_new(s3: "S3Client", place: S3Path, content: bytes) -> bool:
-    """Write a small object unless an object with this key exists. Return whether this call wrote it."""
-    return put_if(s3, place, content, etag=None)
-
-
 def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -> bool:
     """Write a small object if the existing object has this `etag`. Without an `etag`, write it if no object exists.
 
@@ -282,7 +255,7 @@ def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -
         s3.put_object(Bucket=place.bucket, Key=place.key, Body=content, **condition)
     except s3.exceptions.ClientError as error:
         gone = etag is not None and is_missing(error)
-        if not gone and _error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
+        if not gone and error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
             raise
         # If a response is lost, boto3 sends the request again. S3 then rejects it because of the object that the first
         # request wrote.

@@ -65,7 +65,6 @@ class ReadingOptions:
     rating_fraction: bool = False
 
     def __post_init__(self) -> None:
-        fields = self.fields
         require_rules(
             (
                 self.rating is None or self.label is None,
@@ -89,11 +88,7 @@ class ReadingOptions:
             ),
             (self.separator != "", "--separator is empty; give the text between two columns"),
             (
-                self.separator is None or "\n" not in self.separator,
-                "--separator contains a newline, which ends a record; give another separator",
-            ),
-            (
-                self.kind not in ("text", "fasttext") or not fields,
+                self.kind not in ("text", "fasttext") or not self.fields,
                 f"--format {self.kind} has no fields; leave out the options that name fields",
             ),
         )

@@ -40,8 +40,25 @@ def check_writable(folder: str) -> None:
 
     Call this function before a command does any work. A local folder is not checked.
     """
-    if is_s3(folder):
-        s3.check_bucket(folder)
+    if not is_s3(folder):
+        return
+    from botocore.exceptions import ClientError, ParamValidationError
+
+    bucket = s3.place_of(folder).bucket
+    try:
+        s3.client().head_bucket(Bucket=bucket)
+    except ParamValidationError as error:
+        raise DataError(
+            f"cannot write to {folder}: '{bucket}' is not a valid bucket name; check the address"
+        ) from error
+    except ClientError as error:
+        if s3.error_code(error) in ("404", "NoSuchBucket"):
+            raise DataError(
+                f"cannot write to {folder}: there is no bucket {bucket}; create it, or check the address"
+            ) from error
+        raise DataError(
+            f"cannot write to {folder}: {error}; choose a bucket in which you may list, read and write objects"
+        ) from error
 
 
 def exists(address: str) -> bool:

@@ -171,12 +171,6 @@ def test_any_texts_have_the_rows_of_the_plain_encoder(blocks, vocabulary, stopwo
         assert rows(plain(texts)) == rows(fast(texts)) == expected
 
 
-def test_a_row_without_a_length_limit_has_all_words() -> None:
-    for kind in (PlainEncoder, FastEncoder):
-        encoder = kind(word_ids(["lamp", "cable"]), frozenset(), None, "tokens")
-        assert encoder(["lamp " * 70_000, "cable"]).lengths.tolist() == [70_000, 1]
-
-
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("limit", ["_MAX_NEW_WORDS", "_MAX_NEW_BYTES"])
 def test_an_encoder_forgets_only_unknown_words(monkeypatch: pytest.MonkeyPatch, rule: str, limit: str) -> None:
@@ -187,11 +181,3 @@ def test_an_encoder_forgets_only_unknown_words(monkeypatch: pytest.MonkeyPatch, 
         assert rows(fast([f"the lamp {' '.join(unknown)} the cable"])) == [[2, *[UNKNOWN] * 20, 3]]
         assert len(fast._tokeniser) <= 3 + 50 + 20
         assert limit == "_MAX_NEW_WORDS" or fast._tokeniser.letters <= len("thelampcable") + 50 + 40
-
-
-def test_the_vocabulary_is_added_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_MAX_NEW_WORDS", 50)
-    vocabulary = [f"word{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(300)]
-    fast = FastEncoder(word_ids(vocabulary), frozenset(), 100)
-    monkeypatch.setattr(fast._tokeniser, "clear", lambda: pytest.fail("it forgets words that it has to learn again"))
-    assert rows(fast(vocabulary)) == [[number + 2] for number in range(300)]

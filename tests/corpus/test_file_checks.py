@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError
 from corpus.counts import final_counts
-from corpus.dataset import Dataset, DatasetWriter, RowBlock, Split, open_dataset
+from corpus.dataset import DatasetWriter, RowBlock, Split, open_dataset
 from corpus.dataset_settings import Settings
 
 ARRAYS = RowBlock._fields
@@ -152,10 +152,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[bool, bool],
     return {(packed, ragged): make(path, packed=packed, ragged=ragged) for packed, ragged in kinds}
 
 
-def content(dataset: Dataset) -> list[Any]:
-    return [array[:].tolist() for split in (dataset.train, dataset.test) for array in split.arrays.values()]
-
-
 def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
     """Return functions that read a file in different ways, or if opening is refused, the function that opens it."""
 
@@ -215,50 +211,6 @@ def test_part_files_and_empty_splits_are_valid(tmp_path: Path) -> None:
             writer.finish(vocabulary=[], stopwords=frozenset(), counts={})
         with open_dataset(tmp_path / "part.h5") as dataset:
             assert (len(dataset.train), len(dataset.test), dataset.vocabulary, dataset.counts) == (0, 3, [], {})
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 300) | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
-MUTATIONS = st.one_of(
-    st.tuples(st.just("digest"), st.text(max_size=40).filter(lambda text: "\0" not in text) | st.integers(0, 9)),
-    st.tuples(st.just("layout_version"), st.integers(-(2**63), 2**63 - 1) | st.floats() | st.just([2])),
-    st.tuples(st.sampled_from(["settings", "counts"]), JSON.map(json.dumps)),
-    *(
-        st.tuples(st.just(name), st.tuples(st.sampled_from(sorted(fields)), JSON))
-        for name, fields in (("settings", vars(SETTINGS)), ("counts", COUNTS))
-    ),
-    st.tuples(
-        st.sampled_from([f"{split}/{name}" for split in ("train", "test") for name in ARRAYS]),
-        st.integers(0, 2**62) | st.integers(0, 60),
-    ),
-)
-
-
-@settings(max_examples=80)
-@given(changes=st.lists(MUTATIONS, min_size=1, max_size=3, unique_by=itemgetter(0)), packed=st.booleans())
-def test_a_file_with_any_metadata_is_refused_or_readable(tmp_path_factory, written, changes, packed) -> None:
-    path = tmp_path_factory.getbasetemp() / "claims.h5"
-    path.write_bytes(written[packed, False])
-    with h5py.File(path, "r+") as file:
-        for name, value in changes:
-            if "/" in name:  # only once, because HDF5 visits each possible chunk when it removes a length of 10 ** 13
-                file[name].resize(value, axis=0)
-            elif isinstance(value, tuple):
-                before = json.loads(file.attrs[name]) if isinstance(file.attrs[name], str) else {}
-                kept = before if isinstance(before, dict) else {}
-                file.attrs[name] = json.dumps({**kept, value[0]: value[1]})
-            else:
-                file.attrs[name] = value
-    try:
-        with open_dataset(path) as dataset:
-            found = content(dataset)
-            assert [len(array) for array in found] == [len(dataset.train)] * 4 + [len(dataset.test)] * 4
-            assert len(dataset.train) <= 40
-    except DataError:
-        pass
 
 
 END = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 25)

@@ -52,7 +52,7 @@ FLAGS = {
     "separator": "--separator",
     "max_malformed": "--max-malformed",
 }
-COMMAND = re.compile(r"(?:\b(?:python3|tail|tr|jq) .*?OLD|\(printf .*?\)) > NEW(?:\.\w+)?|python3 .*?\"NEW\"\)'")
+COMMAND = re.compile(r"\b(?:python3|tr) .*?OLD > NEW")
 
 
 def advised(folder: Path, row: dict[str, Any], refusal: str, messages) -> None:
@@ -69,8 +69,7 @@ def advised(folder: Path, row: dict[str, Any], refusal: str, messages) -> None:
         place.mkdir()
         if "run" in each:
             (name,) = row["files"]
-            suffix = re.search(r"NEW((?:\.\w+)?)", each["run"])[1]
-            line = each["run"].replace(f"NEW{suffix}", f"{place / name}{suffix}").replace("OLD", str(folder / name))
+            line = each["run"].replace("NEW", str(place / name)).replace("OLD", str(folder / name))
             subprocess.run(line.replace("python3", sys.executable), shell=True, check=True)
         else:
             for name in row["files"]:
@@ -100,12 +99,11 @@ def found_in(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
         if "advice" in row:
             advised(folder, row, str(error), messages)
         command = CONVERSION.search(str(error))
-        if command is None:
+        if command is None or "converted" not in row["found"]:
             return {"refused": True}
-        old = [*folder.iterdir()]
-        subprocess.run(["bash", "-ec", command[1]], check=True)
-        for path in old:
-            path.unlink()
+        for path in folder.iterdir():
+            converted = subprocess.run(command[1].split(), input=path.read_bytes(), capture_output=True, check=True)
+            path.write_bytes(converted.stdout)
         return {"refused": True, "converted": rows_of(folder, row, messages)["rows"]}
 
 
@@ -121,10 +119,7 @@ def rows_of(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
     check_negative_labels(tally, 0.05, settings, "")
     if "advice" in row:
         check_input(tally, row.get("max_malformed", 0.05), settings, dry_run=True)
-    for note in (
-        *inspected.warnings_for(row.get("words", "tokens")),
-        *label_notes(other_labels(tally.counts), settings),
-    ):
+    for note in (*inspected.warnings, *label_notes(other_labels(tally.counts), settings)):
         messages.check(note)
     usual = inspected.labelled and not options.classes and options.positive_label is None and use == "files"
     shown = {
@@ -144,25 +139,3 @@ def rows_of(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:
 @pytest.mark.parametrize("row", TABLE, ids=itemgetter("case"))
 def test_review_files_give_the_expected_rows(tmp_path: Path, row: dict[str, Any], messages) -> None:
     assert found_in(tmp_path, row, messages) == row["found"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"text":{"0":"good","1":"bad"},"rating":{"0":5,"1":1}}',
-        '{"columns":["text","rating"],"index":[0,1],"data":[["good",5],["bad",1]]}',
-        '{"0":{"text":"good","rating":5},"1":{"text":"bad","rating":1}}',
-        '{"reviews": [{"text": "good", "rating": 5}, {"text": "bad", "rating": 1}], "replies": [{"text": "thanks"}]}',
-    ],
-    ids=["columns", "split", "index", "two lists"],
-)
-def test_the_command_of_a_refusal_makes_a_file_that_is_read(tmp_path: Path, content: str) -> None:
-    pytest.importorskip("pandas")
-    (tmp_path / "OLD").write_text(content)
-    with pytest.raises(DataError) as caught:
-        inspect_inputs(Inputs(files=(str(tmp_path / "OLD"),)))
-    command = re.search("python3 -c .*", str(caught.value))
-    assert command
-    subprocess.run(command[0], shell=True, check=True, cwd=tmp_path)
-    assert inspect_inputs(Inputs(files=(str(tmp_path / "NEW"),))).rows == 2

@@ -171,9 +171,7 @@ def _label(
         batches, expected = read_text_files(found, tally), found.inspection.plain_bytes
     else:
         reading, _ = _reading_options(model, options)
-        batches, notes = read_standard_input(sys.stdin.buffer, reading, tally)
-        for note in notes:
-            print_warning(note)
+        batches = read_standard_input(sys.stdin.buffer, reading, tally)
     with Bars() as bars:
         if files and not out.isatty():  # on a terminal the answers are the progress
             bars.stage("predict", expected)

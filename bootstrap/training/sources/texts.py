@@ -82,7 +82,7 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
     Files in `output` are ignored, because they are results of a run. Raises DataError if the input is invalid.
     """
     inspection = inspect_inputs(texts.inputs, leave_out=str(output))
-    for warning in inspection.warnings_for(texts.settings.words):
+    for warning in inspection.warnings:
         bars.note(warning)
     wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
     settings = inspection.settings(wanted)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import BinaryIO, NamedTuple
 
@@ -24,22 +25,10 @@ from corpus.reading.inputs.json_files import (
     not_json_lines,
 )
 from corpus.reading.inputs.layouts import are_field_names, candidates
-from corpus.reading.inputs.refusals import (
-    json_without_objects,
-    nested_columns,
-    nested_objects,
-    refuse_dump,
-    refuse_escaped_newlines,
-    refuse_escaped_quotes,
-    refuse_labels_in_columns,
-    refuse_lines_before_header,
-    require_no_lists,
-    require_plain_columns,
-)
 from corpus.reading.inputs.unsupported import refuse_joined_texts, refuse_unsupported
 from corpus.reading.lines import without_byte_order_marks
 from corpus.reading.parquet import first_values, open_parquet, row_bytes
-from corpus.reading.parsing import is_blank, json_field, refuse_header, split_label
+from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
 PARQUET = b"PAR1"
@@ -53,6 +42,14 @@ _JSON_NAMES = (".json", ".jsonl", ".ndjson")
 _TABLE_NAMES = (".csv", ".tsv")
 _SEPARATORS = (",", ";", "\t", "|")
 _QUOTED = re.compile(rb'"([^"]|"")*"')
+_ESCAPED_QUOTE = re.compile(rb'(?:^|[,;\t|])"[^"]*\\"[^",;\t|\s]')
+"""A backslash and a quote inside a quoted cell. By RFC 4180, a quote at this place would be doubled or end the cell."""
+_MAX_ESCAPED = 0.05
+# https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
+_DOUBLE_QUOTES = (
+    r"""double the quotes: python3 -c 'import re, sys; [print(re.sub(r"\\([\"\\\n])", """
+    r"""lambda m: m[1].replace("\"", "\"\""), line), end="") for line in sys.stdin]' < OLD > NEW"""
+)
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
 
 
@@ -71,8 +68,6 @@ class DetectedFormat(NamedTuple):
     """Number of records in the file, if its metadata state it."""
     plain_size: int | None = None
     """Decompressed size of the columns to read, in bytes, if the file's metadata state it."""
-    notes: tuple[str, ...] = ()
-    """Warnings about choices that might be wrong."""
 
 
 def detect_format(
@@ -87,14 +82,11 @@ def detect_format(
     lines = data.split(b"\n", _MAX_LINES)
     if not whole or len(lines) > _MAX_LINES:
         lines.pop()
-    every_line = lines
     lines = [line for line in lines if not is_blank(line)]
     refuse_unsupported(name, data, lines)
     may_be_json = options.kind in (None, "json") and options.separator is None and not has_table_name(name)
     if may_be_json and (elements := array_elements(name, data, lines, options.fields)):
         return _detect_json(name, "array", elements, options, code)
-    refuse_dump(name, lines)
-    refuse_lines_before_header(name, every_line, lambda some: _separator_of_header(some, options, code))
     if not lines:
         return None
     kind, separator = _detect_kind(name, lines, options, code)
@@ -135,11 +127,13 @@ def detect_parquet_format(
     if twice := [each for each, count in Counter(schema.names).items() if count > 1]:
         raise DataError(f"two columns of {name} are named {twice[0]!r}; rename one")
     columns = {column.name: str(column.type) for column in schema}
-    try:
-        choice = choose_fields(name, columns, options, code)
-        require_plain_columns(name, columns, choice.text, choice.value)
-    except DataError as error:
-        raise nested_columns(name, columns) or error from None
+    choice = choose_fields(name, columns, options, code)
+    for each in choice.text:
+        if not columns[each].removeprefix("dictionary<values=").startswith(("string", "large_string")):
+            raise DataError(
+                f"the column {each} of {name} has the type {columns[each]}, not text; convert it to strings, or name "
+                "another with --text-field"
+            )
     form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
     try:
         values = first_values(opened, choice.value, _MAX_LINES) if choice.value is not None else []
@@ -157,7 +151,6 @@ def detect_parquet_format(
             sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
             opened.metadata.num_rows * row_size,
         ),
-        notes=choice.notes,
     )
 
 
@@ -181,7 +174,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
             return kind, ""
         separator = _separator_of_header(lines, options, code)
         if separator is None and not is_table:
-            if code is not None and not _are_quoted_cells(lines, code) and not have_value_column(lines, options):
+            if code is not None and not have_value_column(lines, options):
                 return "text", ""
             raise _unclear_format(name, lines, code)
         if separator and not is_table and code is not None and not options.fields:
@@ -195,11 +188,10 @@ def _kind_of_lines(name: str, lines: Sequence[bytes]) -> str | None:
     """Return `json` or `fasttext` if the lines have this format, otherwise None."""
     if len(json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json"
-    refuse_labels_in_columns(name, lines)
     if 2 * sum(map(bool, map(_LABEL.search, lines))) > len(lines):
         return "fasttext"
     if _suffix(name) in _JSON_NAMES or is_multiline(lines[0]):
-        raise json_without_objects(name, lines) or not_json_lines(name, lines)
+        raise not_json_lines(name, lines)
     return None
 
 
@@ -220,8 +212,6 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
 
     A header has known field names, or the field names in the options.
     """
-    if options.kind not in (None, "csv", "tsv"):
-        return None
     for separator in _SEPARATORS:
         names = [each.strip() for row in csv_rows(lines[:1], separator) for each in row]
         given = options.fields and set(options.fields) <= set(names)
@@ -231,23 +221,6 @@ def _separator_of_header(lines: Sequence[bytes], options: ReadingOptions, code: 
         if len(names) > 1 and below and (given or are_field_names(names, code)):
             return separator
     return None
-
-
-def _are_quoted_cells(lines: Sequence[bytes], code: int) -> bool:
-    """Return whether the lines are quoted cells of a table with one column, and not plain texts.
-
-    This is assumed if a quoted line follows a known field name, or if at least three lines exist and nearly all are
-    quoted.
-    """
-    if are_field_names([lines[0].decode("utf-8", "replace").strip(' \r"')], code):
-        return lines[1:2] != [] and lines[1].startswith(b'"')
-    rows = csv_rows(lines, ",")
-    covered = sum(1 + sum(cell.count("\n") for cell in row) for row in rows)
-    opened = [line for line in lines if line.startswith(b'"')]
-    # Lines of indented JSON also begin with a quote, but many do not end with one.
-    closed = sum(line.rstrip(b",\r").endswith(b'"') for line in opened)
-    most = _NEARLY_ALL * len(lines)
-    return len(lines) > 2 and (closed >= most or (covered >= most and len(opened) >= _NEARLY_ALL * len(rows)))
 
 
 def _separator_by_name(name: str, lines: Sequence[bytes]) -> str:
@@ -290,23 +263,18 @@ def _detect_json(
     """Detect the fields of JSON lines (kind `json`), or of an array (`array`) with the first elements `lines`."""
     objects = json_objects(lines)
     if not objects:
-        raise json_without_objects(name, lines) or not_json_lines(name, lines)
+        raise not_json_lines(name, lines)
     fields = example_fields(objects)
     if not options.fields and {"label", "probability"} <= fields.keys():
         raise DataError(
             f"{name} contains predictions of shoal predict, not checked labels; leave it out, or name its fields with "
             "--text-field and --label-field"
         )
-    try:
-        choice = choose_fields(name, fields, options, code)
-    except DataError as error:
-        raise nested_objects(name, objects) or error from None
-    require_no_lists(name, objects, choice.text, choice.value)
+    choice = choose_fields(name, fields, options, code)
     return DetectedFormat(
         Format(kind=kind, text=choice.text, value=choice.value, keep=options.keep),
         choice.labelled,
         count_values([] if choice.value is None else [json_field(each, choice.value) for each in objects]),
-        notes=choice.notes,
     )
 
 
@@ -316,7 +284,9 @@ def _detect_columns(
     if kind == "separated" and options.quoting is None and len(separator) == 1:
         kind = "csv" if _is_quoted(name, lines, separator.encode()) else kind
     if kind == "csv":
-        refuse_escaped_quotes(name, lines)
+        escaped = [line for line in lines if _ESCAPED_QUOTE.search(line)]
+        if len(escaped) > _MAX_ESCAPED * len(lines):
+            raise DataError(f"quotes of {name} are escaped by backslashes, as in {begins(escaped)}; {_DOUBLE_QUOTES}")
         rows = csv_rows(lines, separator)
     else:
         rows = [line.decode("utf-8", "replace").removesuffix("\r").split(separator) for line in lines]
@@ -331,7 +301,7 @@ def _detect_columns(
     named = named or not all(each.isdecimal() for each in options.fields)
     width = len(header) if named else Counter(map(len, rows)).most_common(1)[0][0]
     if kind == "separated":
-        refuse_escaped_newlines(name, lines, separator.encode(), width)
+        _refuse_escaped_newlines(name, lines, separator.encode(), width)
     whole = [row for row in rows if len(row) == width]
     if width < 2 and code is None:
         raise DataError(
@@ -346,13 +316,10 @@ def _detect_columns(
     if twice := next((each for each in header if named and each and header.count(each) > 1), None):
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
     columns = header if named else [str(number) for number in range(1, width + 1)]
-    records: list[dict[str, object]] = []
-    for row in whole[named:]:
-        with suppress(MalformedLineError):
-            refuse_header(row, columns if named else (), separator)
-            records.append(dict(zip(columns, row, strict=True)))
+    headers = [header] if named else []
+    records = [dict(zip(columns, row, strict=True)) for row in whole if [cell.strip() for cell in row] not in headers]
     if named:
-        fields = {column: str(records[0][column]) if records else "" for column in columns}
+        fields = {column: records[0][column] if records else "" for column in columns}
         choice = choose_fields(name, fields, options, code)
     else:
         choice = choose_columns(name, whole, options, code)
@@ -365,9 +332,21 @@ def _detect_columns(
         separator=separator,
         columns=tuple(columns),
     )
-    found = [] if choice.value is None else [str(record[choice.value]) for record in records]
+    found = [] if choice.value is None else [record[choice.value] for record in records]
     values = count_values([value for value in found if value.strip(" \t\r\n").lower() not in MISSING])
-    return DetectedFormat(form, choice.labelled, values, notes=choice.notes)
+    return DetectedFormat(form, choice.labelled, values)
+
+
+def _refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, width: int) -> None:
+    """Raise DataError if a line ends with a backslash, and this line or the next line has too few columns."""
+    for line, following in pairwise(lines):
+        escaped = (len(line) - len(line.rstrip(b"\\"))) % 2
+        if escaped and min(line.count(separator), following.count(separator)) < width - 1:
+            # https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
+            raise DataError(
+                f"in {name} a newline is escaped by a backslash, as MySQL writes it, in the line that begins "
+                f"{begins([line])}; export the table as CSV with quoted values"
+            )
 
 
 def _is_quoted(name: str, lines: Sequence[bytes], separator: bytes) -> bool:

@@ -13,7 +13,7 @@ from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import LabelEncoder, MalformedLineError, label_key
-from corpus.reading.inputs.layouts import candidates, is_guess, is_labelled
+from corpus.reading.inputs.layouts import candidates, is_labelled
 from corpus.reading.inputs.values import are_pair
 from corpus.reading.sources import ReadingOptions
 
@@ -49,8 +49,6 @@ class FieldChoice(NamedTuple):
     text: tuple[str, ...]
     value: str | None
     labelled: bool
-    notes: tuple[str, ...] = ()
-    """Warnings about fields that were chosen only because of their names."""
 
 
 def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions, code: int | None) -> FieldChoice:
@@ -83,14 +81,12 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
     (value,) = values
     if given or options.text:
         return FieldChoice(text, value, options.label is not None if given else is_labelled(value))
-    notes: tuple[str, ...] = ()
-    if is_guess(text, value):
-        listed, kind = printable(" ".join(text)), "label" if is_labelled(value) else "rating"
-        notes = (
-            f"{listed!r} is read as the text and {printable(value)!r} as the {kind}, because of their names; name "
-            "other fields with --text-field and --rating-field or --label-field",
+    if len({each.rpartition(".")[0] for each in (*text, value)}) > 1:
+        raise UnclearFieldsError(
+            f"in {name}, {printable(' '.join(text))!r} may be the text and {printable(value)!r} the rating, but "
+            "they belong to different objects; name the fields with --text-field and --rating-field or --label-field"
         )
-    return FieldChoice(text, value, is_labelled(value), notes)
+    return FieldChoice(text, value, is_labelled(value))
 
 
 def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
@@ -101,10 +97,10 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
     for any other table.
     """
     columns = {str(number): cell for number, cell in enumerate(rows[0], 1)}
+    options_to_use = "--text-field" if code is not None else "--text-field and --rating-field or --label-field"
     unclear = DataError(
         f"the columns of {name} are not clear; give their names, or their numbers if there is no header, with "
-        f"--text-field{'' if code is not None else ' and --rating-field or --label-field'}; the first record is: "
-        f"{list_with_examples(columns)}"
+        f"{options_to_use}, or remove the lines above the header; the first record is: {list_with_examples(columns)}"
     )
     _require_fields(name, columns, options)
     if code is not None:

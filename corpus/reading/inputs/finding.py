@@ -3,11 +3,8 @@
 The module `listing` lists the files at one address.
 """
 
-import glob
 import os
-import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
@@ -34,16 +31,8 @@ _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negat
 """For each name of a folder, the class of the texts in such a folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """Input files, in the order in which the user gave them, and warnings about skipped files."""
-
-    files: tuple[InputFile, ...]
-    warnings: tuple[str, ...] = ()
-
-
-def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
-    """Return the input files at the addresses of `inputs`.
+def find_files(inputs: Inputs, leave_out: str | None = None) -> tuple[list[InputFile], list[str]]:
+    """Return the input files at the addresses of `inputs`, in their order, and warnings about skipped files.
 
     A folder stands for all files below it, also for those below linked folders, except for files below `leave_out`, the
     folder for the results. Files that match `inputs.exclude` are left out. So are, in folders, hidden files (names that
@@ -63,14 +52,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         (inputs.unlabelled, False, UNLABELLED),
     ):
         for address in addresses:
-            left: LeftOut = {}
-            listed = (s3_files if is_s3(address) else local_files)(address, leave_out, left)
+            listed = (s3_files if is_s3(address) else local_files)(address, leave_out, left_out)
             whole = address if is_s3(address) else absolute(Path(address))
-            for reason, names in left.items():
-                for name in names:
-                    fitting = _matching_excludes(name, whole, inputs.exclude)
-                    used.update(fitting)
-                    left_out.setdefault(reason, []).extend([] if fitting else [name])
             for name, size, identity in listed:
                 if fitting := _matching_excludes(name, whole, inputs.exclude):
                     used.update(fitting)
@@ -94,13 +77,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
         raise DataError(f"{which} empty; download the input again, or give other files")
     left_out[EMPTY] = [each.address for each in found if not each.size]
-    return Listing(
-        files=tuple(each for each in found if each.size),
-        warnings=(
-            *left_out_notes(left_out),
-            *(f"--exclude {each} matches no file" for each in inputs.exclude if each not in used),
-        ),
-    )
+    unused = [f"--exclude {each} leaves out no file" for each in inputs.exclude if each not in used]
+    return [each for each in found if each.size], [*left_out_notes(left_out), *unused]
 
 
 def _class_of_folder(address: str) -> int | None:
@@ -161,11 +139,8 @@ def _check_duplicates(found: Sequence[InputFile]) -> None:
         seen.add(real)
 
 
-def refuse_packed_twice(addresses: Sequence[str], advice: str = "leave one out with --exclude {patterns}") -> None:
-    """Raise DataError if a file also exists compressed, because its texts would count twice.
-
-    `advice` contains `{patterns}`, the place for the patterns of the compressed files.
-    """
+def refuse_packed_twice(addresses: Sequence[str], advice: str = "leave one out with --exclude") -> None:
+    """Raise DataError if a file also exists compressed, because its texts would count twice."""
     by_name: dict[str, list[str]] = {}
     for address in addresses:
         suffix = compression(address) or ""
@@ -174,13 +149,7 @@ def refuse_packed_twice(addresses: Sequence[str], advice: str = "leave one out w
     if not twice:
         return
     more = f" ({plural(len(twice) - 1, 'more pair')})" if twice[1:] else ""
-    packed = {address for each in twice for address in each[1:]}
-    suffixes = {PurePosixPath(address).suffix for address in packed}
-    if {address for address in addresses if PurePosixPath(address).suffix in suffixes} == packed:
-        patterns = [f"*{suffix}" for suffix in sorted(suffixes)]
-    else:
-        patterns = [glob.escape(address) for address in sorted(packed)]
     raise DataError(
         f"{twice[0][0]} and {twice[0][1]} may be the same file, plain and compressed, and count twice{more}; "
-        f"{advice.format(patterns=shlex.join(patterns))}, or rename one if they differ"
+        f"{advice}, or rename one if they differ"
     )

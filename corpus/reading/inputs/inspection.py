@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import NamedTuple
 
-from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import ArchiveMemoryError, DamagedArchiveError, compression, decompress
 from corpus.reading.encodings import check_encoding_of_malformed
-from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, label_key
+from corpus.reading.formats import MAX_LINE_BYTES, label_key
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
 from corpus.reading.inputs.fields import reading_settings
 from corpus.reading.inputs.finding import find_files
@@ -35,7 +34,6 @@ _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 _CLASSES_SHOWN = 8
 _MAX_NEGATIVE_LABELS = 256
-_MAX_NAMED_FILES = 20
 # A plain-text file with one review hardly ever has more lines.
 _MAX_REVIEW_LINES = 200
 
@@ -79,10 +77,6 @@ class InputInspection:
             test_input=self.test_input,
         )
 
-    def warnings_for(self, words: str) -> tuple[str, ...]:
-        """Return the warnings about the input, including warnings about the rule of words `words`."""
-        return (*self.warnings, *self.sample.word_warnings(words))
-
     def check_values(self, settings: Settings, max_malformed: float) -> None:
         """Raise DataError if more than a share `max_malformed` of the ratings or labels does not fit `settings`."""
         if not self.labelled:
@@ -97,8 +91,8 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
     Skips `leave_out`, the folder for the results. Raises DataError if the input is unusable. If a format is ambiguous,
     the message names the option with which the user can choose it.
     """
-    listing = find_files(inputs, leave_out)
-    detected, notes = _detect_all(listing.files, inputs.options)
+    files, warnings = find_files(inputs, leave_out)
+    detected, notes = _detect_all(files, inputs.options)
     _require_consistent_headers(detected)
     labelled = _is_labelled(detected, inputs.options)
     learned, tested = (
@@ -129,11 +123,6 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
         negative = Counter(keys | other_labels(sample.tally.counts))  # the sample has only some of the files
         del negative[label_key(positive)]
     notes += _line_notes(sample, inspected)
-    if doubtful := sample.tally.counts[HOLDS_RECORDS]:
-        notes.append(
-            f"{plural(doubtful, 'text')} of several lines may be several records after an unclosed quote; if quotes "
-            "are part of the text, give --quoting none"
-        )
     lines = (
         {each.address for each in inspected if each.format.kind == "separated"} if options.quoting is None else set()
     )
@@ -150,7 +139,7 @@ def inspect_inputs(inputs: Inputs, leave_out: str | None = None) -> InputInspect
         negative_labels=tuple(label for label, _ in negative.most_common(_MAX_NEGATIVE_LABELS)),
         classes=options.class_names,
         test_input=bool(inputs.test),
-        warnings=(*listing.warnings, *notes),
+        warnings=(*warnings, *notes),
         sample=sample,
         values_by_file={found.address: each.values for found, each in detected.items()},
         plain_bytes=round(sum(size for size, _ in extents)),
@@ -227,28 +216,19 @@ def _read_first_bytes(found: InputFile, limit: int) -> _Beginning:
 def _detect_all(
     found: Sequence[InputFile], options: ReadingOptions
 ) -> tuple[dict[InputFile, DetectedFormat], list[str]]:
-    """Return the format of each file that has lines, and notes about chosen fields and skipped files."""
+    """Return the format of each file that has lines, and notes about skipped files."""
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
     detected = {each: known for each, known in seen.items() if isinstance(known, DetectedFormat)}
-    if not detected:
-        raise DataError("the input has no lines; give files with reviews")
     left_out: LeftOut = {}
     for each, known in seen.items():
         if isinstance(known, str):
             left_out.setdefault(known, []).append(each.address)
-    return detected, [*_choice_notes(detected), *left_out_notes(left_out)]
-
-
-def _choice_notes(detected: Mapping[InputFile, DetectedFormat]) -> list[str]:
-    """Return the notes about chosen fields. Each different note occurs once, with the first file that it applies to."""
-    files: dict[str, list[str]] = {}
-    for found, known in detected.items():
-        for sentence in known.notes:
-            files.setdefault(sentence, []).append(found.address)
-    more = {each: f" and {plural(len(of) - 1, 'more file')}" if of[1:] else "" for each, of in files.items()}
-    return [f"in {of[0]}{more[each]}, {each}" for each, of in files.items()]
+    skipped = left_out_notes(left_out)
+    if not detected:
+        raise DataError(f"the input has no texts: {'; '.join(skipped)}; give files with reviews")
+    return detected, skipped
 
 
 def _detect_among(files: Sequence[InputFile], found: InputFile, options: ReadingOptions) -> DetectedFormat | str:
@@ -261,14 +241,7 @@ def _detect_among(files: Sequence[InputFile], found: InputFile, options: Reading
     except DataError as error:
         if found.named or len(files) == 1:
             raise
-        name = found.address.rpartition("/")[2]
-        suffix = f".{name.rpartition('.')[2]}"
-        alike = sum(each.address.endswith(suffix) for each in files)
-        if alike > _MAX_NAMED_FILES:
-            if 2 * alike > len(files):
-                raise  # these files are the input
-            name = f"*{suffix}"
-        name = shlex.quote(name)
+        name = shlex.quote(found.address.rpartition("/")[2])
         raise type(error)(f"{error}; if the file is not input, skip it with --exclude {name}") from error
 
 

@@ -7,23 +7,19 @@ from itertools import chain
 
 from common.errors import DataError
 from corpus.reading.compression import DamagedArchiveError
+from corpus.reading.formats import NO_JSON_NUMBER, WRITE_NULL
 from corpus.reading.inputs.layouts import candidates
 from corpus.reading.json_arrays import ArrayFile
-from corpus.reading.lines import LongLine
 
 _LEVELS = 4
 _SHOWN_LETTERS = 60
 _MULTILINE_JSON = re.compile(rb"\s*(\{\s*(\"|$)|\[\s*(\{|$))")
 """Beginning of a JSON array, or of a JSON object that spans several lines."""
 # https://pandas.pydata.org/docs/reference/api/pandas.DataFrame.to_json.html, read on 2026-11-30
-_ORIENTS = {
-    "split": re.compile(rb'\s*\{\s*"columns"\s*:\s*\[[^\]]*\]\s*,\s*"(index|data)"'),
-    "index": re.compile(rb'\s*\{\s*"[0-9]+"\s*:\s*\{'),
-    "columns": re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\{\s*"[0-9]+"\s*:'),
-}
-"""For each of pandas' forms of a table without a list of objects, how it begins."""
-_LISTS = re.compile(rb'\s*\[\s*\[\s*("(?:[^"\\]|\\.)*"|-?[0-9.]+|null|true|false)\s*,')
-"""Beginning of a list of rows, such as the form `values` of pandas."""
+_TABLE_OF_PANDAS = re.compile(
+    rb'\s*\{\s*("columns"\s*:\s*\[[^\]]*\]\s*,\s*"(index|data)"|"[0-9]+"\s*:\s*\{|"[^"]*"\s*:\s*\{\s*"[0-9]+"\s*:)'
+)
+"""Beginning of a table in one of pandas' forms `split`, `index` and `columns`, which have no list of objects."""
 
 
 def json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
@@ -52,25 +48,22 @@ def array_elements(name: str, data: bytes, lines: Sequence[bytes], fields: Seque
 
     `lines` has the complete lines of `data`, and `fields` the fields that the user named. A single object is a review,
     and not the object around an array, if it has a text field. Raises DataError for an object with two lists of
-    objects, and for a table that pandas wrote in another form.
+    objects, and for a table in another form of pandas.
     """
     if not data.lstrip().startswith((b"[", b"{")) or len(objects := json_objects(lines[:2])) > 1:
         return None
-    if orient := next((each for each, start in _ORIENTS.items() if start.match(data)), None):
+    if _TABLE_OF_PANDAS.match(data):
         raise DataError(
-            f"{name} is a table in the form {orient!r} of pandas, without an object for each text; write one object "
-            f"per line: python3 -c \"import pandas; pandas.read_json('OLD', orient='{orient}').to_json('NEW', "
-            "orient='records', lines=True)\""
+            f"{name} is a table of pandas without an object for each text; write it with "
+            "to_json(..., orient='records', lines=True)"
         )
-    if _LISTS.match(data) and not (len(lines) > 1 and all(line.rstrip().endswith(b"]") for line in lines[:2])):
-        raise DataError(f"{name} is a list of lists, not of objects; write CSV: jq -r '.[] | @csv' OLD > NEW.csv")
     own = {*example_fields(objects)}
     if own and (set(fields) <= own if fields else candidates(own).texts):
         return None
     array, elements, fault = ArrayFile(iter([data]), name), list[bytes](), None
     try:
         for some in array.elements():
-            elements += [] if isinstance(some, LongLine) else some
+            elements += some
     except DamagedArchiveError:
         pass  # the beginning ends inside the array
     except DataError as error:
@@ -88,6 +81,8 @@ def is_multiline(line: bytes) -> bool:
 
 
 def not_json_lines(name: str, lines: Sequence[bytes]) -> DataError:
+    if found := next(filter(NO_JSON_NUMBER.search, lines), None):
+        return DataError(f"{name} has NaN or Infinity, which JSON does not allow: {begins([found])}; {WRITE_NULL}")
     return DataError(
         f"{name} has neither one JSON object per line nor an array of objects: its first line begins {begins(lines)}; "
         "write one object per line (jq -c . OLD > NEW), or give another --format"

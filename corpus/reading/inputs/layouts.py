@@ -1,8 +1,7 @@
 """Lists the field names of known datasets, and finds the fields of a file that might be its text, rating or label.
 
 Field names are compared without case, spaces, underscores and dashes, and without a prefix that ends with a dot
-(`reviews.text`). A combination of fields that does not occur in a known dataset is a guess, and the user must be warned
-about it.
+(`reviews.text`).
 """
 
 import re
@@ -64,12 +63,7 @@ def _plain(name: str) -> str:
     return _SEPARATORS.sub("", name.rpartition(".")[2]).casefold()
 
 
-def _plain_fields(layout: Layout) -> tuple[tuple[str, ...], str]:
-    return tuple(map(_plain, layout.text)), _plain(layout.value)
-
-
-_KNOWN = set(map(_plain_fields, (*LAYOUTS, _POLARITY)))
-_TEXTS = (*dict.fromkeys(_plain_fields(layout)[0] for layout in LAYOUTS), ("fulltext",))
+_TEXTS = (*dict.fromkeys(tuple(map(_plain, layout.text)) for layout in LAYOUTS), ("fulltext",))
 """Known text fields. In a tweet of more than 140 characters, `text` is cut, and `extended_tweet.full_text` is whole.
 
 Source: https://docs.tweepy.org/en/latest/extended_tweets.html (2026-11-30).
@@ -111,15 +105,6 @@ def _among(names: Sequence[str]) -> Candidates:
 def is_labelled(value: str) -> bool:
     """Return whether a known value field has labels and not ratings."""
     return _LABELLED[_plain(value)]
-
-
-def is_guess(text: Sequence[str], value: str) -> bool:
-    """Return whether no known dataset has this combination of fields, or the fields belong to different objects.
-
-    Two fields belong to different objects if their prefixes differ, as in `review.text` and `business.stars`.
-    """
-    of = {name.rpartition(".")[0] for name in (*text, value)}
-    return len(of) > 1 or (tuple(map(_plain, text)), _plain(value)) not in _KNOWN
 
 
 def are_field_names(names: Collection[str], code: int | None) -> bool:

@@ -260,6 +260,6 @@ def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
         for each in s3.list_objects(s3.client(), place, at_most):
             yield str(S3Path(place.bucket, each["Key"])), each["Size"], each["ETag"].strip('"')
     except ClientError as error:
-        if error.response["Error"].get("Code") in ("NoSuchBucket", "404"):
+        if s3.error_code(error) in ("NoSuchBucket", "404"):
             raise DataError(f"there is no bucket {place.bucket}; check the address {place}") from error
         raise

@@ -18,7 +18,7 @@ from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
 from corpus.reading.tally import Tally
-from corpus.text import BY_RULE, unescape
+from corpus.text import BY_RULE
 
 POSITIVE_NAME = "positive"
 """Value that stands for positive texts if the label itself is not known."""
@@ -27,8 +27,6 @@ _FILES = 20
 _FILE_BYTES = 4 << 20
 _ALL_BYTES = 32 << 20
 _FIRST_TEXTS = 2_000
-_WARNING_TEXTS = 200
-_MAX_CUT_SHARE, _LONG_WORD_LETTERS = 0.05, 20
 _EXAMPLE_WORDS = 12
 _USUAL_EXPANSION = 4
 _MAX_MALFORMED = 10_000
@@ -47,14 +45,6 @@ class FileSample:
     """Number of records that are valid reviews."""
     first_texts: list[str] = field(default_factory=list)
     """Texts of the first reviews."""
-
-    def words(self, rule: str) -> float:
-        """Return the mean number of words in a text.
-
-        Each call counts again, which takes longer than reading the sample.
-        """
-        words, _ = BY_RULE[rule]
-        return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
 
 
 class _TooManyMalformedError(Exception):
@@ -98,29 +88,15 @@ class Sample:
         return size / self.lines if size else inf
 
     def words(self, rule: str) -> float:
-        """Return the mean number of words in a text."""
-        texts = sum(each.texts for each in self.files.values())
-        return sum(each.words(rule) * each.texts for each in self.files.values()) / texts if texts else 0.0
+        """Return the mean number of words in a text.
 
-    def word_warnings(self, rule: str) -> list[str]:
-        """Return warnings if this rule of words does not fit the texts. A warning says what to do."""
+        Each call counts again, which takes longer than reading the sample.
+        """
         words, _ = BY_RULE[rule]
-        texts = [text for each in self.files.values() for text in each.first_texts][:_WARNING_TEXTS]
-        letters = Counter(letter for text in texts for letter in unescape(text).lower() if letter.isalpha())
-        cut = Counter({letter: count for letter, count in letters.items() if not letter.isascii()})
-        if rule == "letters" and cut.total() > _MAX_CUT_SHARE * letters.total():
-            share, such = cut.total() / letters.total(), ", ".join(letter for letter, _ in cut.most_common(3))
-            return [
-                f"{share:.0%} of the letters in the first texts, such as {such}, are not a to z: Shoal removes them "
-                "and splits words there; --words tokens keeps them"
-            ]
-        found = [len(word) for text in texts for word in words(text) if word[0].isalpha()]
-        if sum(found) > _LONG_WORD_LETTERS * len(found):
-            return [
-                f"words have {sum(found) / len(found):.0f} letters on average, as in texts without spaces (Chinese, "
-                "Japanese, Thai): put spaces between the words, or train with --model fasttext --char-ngrams 1-3"
-            ]
-        return []
+        read = [each for each in self.files.values() if each.first_texts]
+        means = [sum(len(words(text)) for text in each.first_texts) / len(each.first_texts) for each in read]
+        texts = sum(each.texts for each in read)
+        return sum(mean * each.texts for mean, each in zip(means, read, strict=True)) / max(texts, 1)
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:

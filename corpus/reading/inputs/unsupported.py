@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from common.errors import DataError
 from corpus.reading.compression import compression
-from corpus.reading.encodings import is_utf8, refuse_other_encoding, refuse_wide_or_escaped
+from corpus.reading.encodings import is_utf8, refuse_marked_encoding, refuse_other_encoding
 from corpus.reading.lines import CONVERT_RETURNS
 
 SIGNATURE_BYTES = 6
@@ -68,7 +68,7 @@ def refuse_unsupported(name: str, data: bytes, lines: Sequence[bytes]) -> None:
     begins = data[:1024]
     if data.startswith(_ARCHIVES) or data[_TAR_MAGIC] == b"ustar":
         raise DataError(f"{name} is an archive, or is compressed twice; unpack it once, and give the result")
-    refuse_wide_or_escaped(name, data)
+    refuse_marked_encoding(name, data)
     if b"\0" in begins and (not is_utf8(begins, whole=False) or 10 * begins.count(0) > len(begins)):
         raise BinaryFileError(f"{name} is an image or another binary file, not text; leave it out, or {_READ}")
     if _FOREIGN.match(begins) or _are_elements(lines):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bootstrap.agent.store import Bucket
 from bootstrap.aws import objects
 from common.errors import DataError, ShoalError
-from corpus.reading.s3 import S3Path, place_of, put_new, read_from, read_text
+from corpus.reading.s3 import S3Path, place_of, put_if, read_from, read_text
 
 BUCKET = "pile"
 FOLDER = S3Path(BUCKET, "reviews/")
@@ -158,10 +158,10 @@ def test_an_object_that_s3_does_not_delete_is_an_error(client, messages):
 def test_one_of_many_writers_creates_an_object_and_knows_it_even_after_a_retry(client):
     place = S3Path(BUCKET, "claims/one")
     with ThreadPoolExecutor(8) as pool:
-        won = list(pool.map(lambda n: put_new(client, place, b"%d" % n), range(8)))
+        won = list(pool.map(lambda n: put_if(client, place, b"%d" % n, etag=None), range(8)))
     assert sum(won) == 1
     assert stored(client, str(place)) == b"%d" % won.index(True)
-    assert put_new(client, place, b"%d" % won.index(True))
+    assert put_if(client, place, b"%d" % won.index(True), etag=None)
 
 
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])

@@ -60,7 +60,6 @@ def test_labels_are_counted_once_even_if_a_record_is_tried_twice(tmp_path) -> No
 LINES = {
     "half a quoted text": ("too_few_columns", b'5\t"a part'),
     "a quoted text": ("too_few_columns", b'5\t"a text"'),
-    "a backslash before a quote": ("not_csv", b'5,"it said \\"fine\\""'),
 }
 
 

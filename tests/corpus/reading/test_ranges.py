@@ -24,7 +24,6 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import MAX_LINE_BYTES, Format, LabelEncoder
 from corpus.reading.json_arrays import ArrayFile
-from corpus.reading.lines import LongLine
 from corpus.reading.ranges import cut_into_tasks, read_batches, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import Tally
@@ -60,19 +59,6 @@ HEADED = Format(kind="csv", text=("text",), value="stars", header=True, columns=
 CSV_PIECES = st.sampled_from(
     ['"', '""', ",", "\n", "\r\n", "1", "2", "x", "\\n", " ", "\u00e9", "\udcff", "\0", '1,"a\n']
 )
-
-
-def test_an_unbalanced_quote_costs_at_most_the_longest_record(tmp_path, monkeypatch) -> None:
-    longest = 1 << 16
-    for module in (corpus.reading.lines, corpus.reading.csv_records):
-        monkeypatch.setattr(module, "MAX_LINE_BYTES", longest)
-    lost = b"1,a,b\n" * (longest // 6)
-    (tmp_path / "a.csv").write_bytes(b'1,"a,b\n' + lost + b"2,a,kept\n" * 500)
-    found, tally = read([whole(tmp_path / "a.csv", POLARITY)], LABELLED)
-    assert set(found) <= {("a b", 1), ("a kept", 2)}
-    assert found.count(("a kept", 2)) >= 499
-    assert tally.counts["malformed_by_reason.too_long"] == 1
-    assert [(place.reason, place.line) for place in tally.malformed_lines()] == [("too_long", 1)]
 
 
 @settings(max_examples=200)
@@ -120,6 +106,31 @@ def test_any_csv_is_read_by_the_contract_in_any_blocks(tmp_path, mark, text, for
             patch.setattr(module, "MAX_LINE_BYTES", longest)
         part = whole(tmp_path / "file.csv", form)
         assert_equals_oracle_reading([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
+
+
+TABS = {"kind": "separated", "text": ("body",), "value": "stars", "separator": "\t", "header": True}
+LINE_FORMATS = (
+    (Format(**TABS, columns=("stars", "body", "more")), b"stars\tbody\tmore\r\n", b"\t"),
+    (Format(kind="separated", text=("1",), value="2", separator="$LABEL$"), b"", b"$LABEL$"),
+    (Format(kind="fasttext"), b"", b" "),
+    (Format(kind="text"), b"", b", "),
+)
+CELLS = st.sampled_from(
+    [
+        *(b"", b"\r", b"a\r\r", b"a\0", b"\x1a", b"\xff", b"\xc3\xa9", b"\xef\xbb\xbf", b"stars\tbody\tmore"),
+        *b'1|1|2|pos|fine|NULL|"|\\n|\\t|C:\\\\|__label__1|__label__2|__label__pos'.split(b"|"),
+    ]
+)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(LINE_FORMATS), st.lists(st.lists(CELLS, max_size=4), max_size=20), st.booleans(), CUTS)
+def test_any_lines_without_quotes_are_read_by_the_contract(tmp_path, line_format, lines, last_newline, cuts) -> None:
+    form, header, separator = line_format
+    content = header + b"\n".join(map(separator.join, lines)) + b"\n" * last_newline
+    code = 1 if form.kind == "text" else None
+    file = oracle.File(content, form.kind, form.text, form.value, form.header, form.separator, label=code and str(code))
+    assert_equals_oracle_reading(pieces(tmp_path / "file", content, cuts, form, code), file, LABELLED)
 
 
 DECODERS = {
@@ -278,11 +289,12 @@ def test_an_array_has_the_same_elements_in_blocks_of_any_size(elements, key, spa
     assert [json.loads(each) for some in ArrayFile(blocks, "").elements() for each in some] == whole
 
 
-def test_an_element_above_the_limit_is_too_long_and_hides_no_other(monkeypatch) -> None:
+def test_a_value_above_the_limit_is_refused_after_the_elements_before_it(monkeypatch) -> None:
     monkeypatch.setattr(corpus.reading.json_arrays, "MAX_LINE_BYTES", 9)
     content = b'[{"a": 1}, {"a": "%s\\"]"}, {"a": 12}, 7]' % (b"x" * 99)
     for block in (1, 7, 16, len(content)):
         blocks = (content[start : start + block] for start in range(0, len(content), block))
-        found = [*ArrayFile(blocks, "").elements()]
-        shown = [each.size if isinstance(each, LongLine) else b", ".join(each) for each in found]
-        assert shown == [b'{"a": 1}', 111, b'{"a": 12}, 7']
+        elements = ArrayFile(blocks, "a.json").elements()
+        assert next(elements) == [b'{"a": 1}']
+        with pytest.raises(DataError, match="has a value of more than"):
+            next(elements)

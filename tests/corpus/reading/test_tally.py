@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,15 +57,6 @@ def test_any_split_and_order_of_tasks_gives_the_same_sum(parts, task_of, random)
         assert sorted(whole.records()) == sorted(at_once.records())
 
 
-def test_all_lines_of_a_damaged_file_before_the_damage_are_counted() -> None:
-    tally = Tally()
-    tally.add_range("/b", 0, 7)
-    tally.add_range("/a", 0, 3)
-    tally.add_range("/a", 4, 2, damaged=True)
-    tally.add_range("/a", 8, 0, damaged=True)
-    assert tally.damage_reports() == ["/a is damaged after 5 lines"]
-
-
 def test_a_malformed_line_shows_its_first_eighty_readable_characters_without_terminal_commands() -> None:
     tally = Tally()
     tally.count_malformed("not_json", "/a", 0, 1, "\u00e9".encode() * 200)
@@ -77,12 +67,3 @@ def test_a_malformed_line_shows_its_first_eighty_readable_characters_without_ter
     ]
     assert excerpt_of(b"5\ta \x1b[31mred\x07 lamp\r") == "5 a ?[31mred? lamp "
     assert is_printable(excerpt_of(bytes(range(256))))
-
-
-@pytest.mark.parametrize(
-    ("key", "is_ours"), [*((key, True) for key in (b":counts", b":places", b":lines", b":damage")), (b"counts", False)]
-)
-def test_keys_of_a_tally_are_neither_words_nor_digests(key: bytes, is_ours: bool) -> None:
-    assert is_tally_key(key) == is_ours
-    assert not is_tally_key(b"")
-    assert Tally().records() == []  # a task that counted nothing emits no records

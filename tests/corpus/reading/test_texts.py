@@ -76,21 +76,6 @@ def test_standard_input_is_read_as_a_file_is(messages) -> None:
             list(plain_texts(iter([first.encode(), b"good\nmy caf\xe9 lamp\n"]), STANDARD_INPUT, Tally()))
 
 
-block = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\xff"]), max_size=7).map(b"".join)
-
-
-@given(blocks=st.lists(block, max_size=20))
-def test_lines_keep_all_their_bytes(blocks: list[bytes]) -> None:
-    whole = b"".join(blocks)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("corpus.reading.lines.MAX_LINE_BYTES", 9)
-        found = list(split_lines(iter(blocks)))
-    sizes = [each.size if isinstance(each, LongLine) else [*map(len, each)] for each in found]
-    flat = [size for each in sizes for size in (each if isinstance(each, list) else [each])]
-    assert flat == ([len(line) for line in whole.removesuffix(b"\n").split(b"\n")] if whole else [])
-    assert [] not in found
-
-
 def test_a_long_line_keeps_its_beginning_and_size() -> None:
     def blocks() -> Iterator[bytes]:
         yield b"x\ny"

@@ -1,9 +1,6 @@
 """Local addresses and S3 addresses stand for the files that `finding.yaml` lists."""
 
 import os
-import re
-import shlex
-from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -38,31 +35,24 @@ def build(folder: Path, tree: list[Any]) -> None:
 
 
 def found_page(home: str, case: dict[str, Any], messages) -> dict[str, Any]:
-    """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message.
-
-    If the message proposes --exclude, the files are those that are found with it.
-    """
+    """Return the files that a case finds below a folder or bucket, and check the warnings, or the error's message."""
     addresses = {use: tuple(f"{home}/{each}" for each in case.get(use, [])) for use in USES}
     leave_out = f"{home}/{case['leave_out']}" if "leave_out" in case else None
     files = tuple(f"{home}/{each}" for each in case.get("given", []))
     inputs = Inputs(files=files, **addresses, exclude=tuple(case.get("exclude", ())))
     try:
-        page: dict[str, Any] = {}
-        found = find_files(inputs, leave_out)
+        files, warnings = find_files(inputs, leave_out)
     except DataError as error:
         messages.check(error)
-        page = {"refused": True}
-        if (advice := re.search(r"--exclude (.*), or", str(error))) is None:
-            return page
-        found = find_files(replace(inputs, exclude=tuple(shlex.split(advice[1]))), leave_out)
-    for note in found.warnings:
+        return {"refused": True}
+    for note in warnings:
         messages.check(note)
     shown = {}
-    for each in found.files:
+    for each in files:
         packed = [each.compression, each.plain_size] if each.compression else []
         uses = [*(["test"] if each.test else []), *([each.code] if each.code is not None else [])]
         shown[each.address.removeprefix(f"{home}/")] = [each.size, *packed, *uses]
-    return page | ({"files": shown} if shown else {})
+    return {"files": shown}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +79,7 @@ def test_a_missing_bucket_is_named(address, messages) -> None:
 
 @pytest.mark.usefixtures("objects")
 def test_an_s3_address_of_an_object_gives_that_object() -> None:
-    (found,) = find_files(Inputs(files=("s3://pile/alone.json",))).files
+    ((found,), _) = find_files(Inputs(files=("s3://pile/alone.json",)))
     assert found.identity == boto3.client("s3").head_object(Bucket="pile", Key="alone.json")["ETag"].strip('"')
 
 
@@ -104,9 +94,9 @@ def test_a_text_stream_names_hidden_files_and_refuses_compressed_copies(tmp_path
 
 def test_a_changed_file_has_another_identity(tmp_path) -> None:
     build(tmp_path, ["a"])
-    before = find_files(Inputs(files=(str(tmp_path),))).files
+    before = find_files(Inputs(files=(str(tmp_path),)))
     os.utime(tmp_path / "a", ns=(1, 1))
-    assert find_files(Inputs(files=(str(tmp_path),))).files != before
+    assert find_files(Inputs(files=(str(tmp_path),))) != before
 
 
 def test_a_name_that_is_not_utf8_is_refused(tmp_path) -> None:

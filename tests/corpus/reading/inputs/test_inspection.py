@@ -15,7 +15,6 @@ import pytest
 from backports import zstd
 from pyarrow import parquet
 
-from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
@@ -84,7 +83,6 @@ REFUSED = {
     "a.TAR.GZ": gzip.compress(b"x"),
     "a.parquet.gz": gzip.compress(b"PAR1" * 9),
     "utf-32.json": SNAP_2014.decode().encode("utf-32"),
-    "utf-32-le.json": SNAP_2014.decode().encode("utf-32-le"),
     "returns.csv": b"text,rating\rfine,5\rbad,1\r",
     "large.json.xz": large_xz(SNAP_2014),
 }
@@ -132,13 +130,6 @@ def test_settings_get_the_values_of_the_input(tmp_path) -> None:
 TOPICS = content_of("topics")
 
 
-def test_settings_get_the_named_classes(tmp_path) -> None:
-    found = inspected(tmp_path, "a.txt", TOPICS, classes=("__label__sports", "arts", "10", "2"))
-    assert found.settings(Settings(ragged=True)).classes == ("sports", "arts", "10", "2")
-    with pytest.raises(DataError, match="only ragged rows"):
-        found.settings(Settings())
-
-
 def test_too_many_labels_of_no_class_are_refused_before_the_work(tmp_path, messages) -> None:
     found = inspected(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
     settings = found.settings(Settings(ragged=True))
@@ -162,10 +153,3 @@ def test_s3_objects_are_inspected_like_local_files(tmp_path) -> None:
     there, here = (inspect_inputs(Inputs(files=(place,))) for place in ("s3://pile/reviews/", str(tmp_path)))
     assert [source.format for source in there.sources] == [source.format for source in here.sources]
     assert (there.rows, there.plain_bytes, there.sample.values) == (here.rows, here.plain_bytes, here.sample.values)
-
-
-@pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-def test_real_reviews_are_inspected_without_warnings() -> None:
-    found = inspect_inputs(Inputs(files=(str(FOLDER / "reviews"),)))
-    assert {source.format for source in found.sources} == {Format(kind="json", text=("reviewText",), value="overall")}
-    assert found.rows == pytest.approx(25_614, rel=0.1)

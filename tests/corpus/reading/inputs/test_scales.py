@@ -58,12 +58,6 @@ def test_ratings_on_any_scale_equal_the_oracle(options: str, value: object) -> N
     assert found == expected
 
 
-def test_half_stars_are_stored_as_numbers_of_halves() -> None:
-    settings = settings_of(HALVES)
-    assert (settings.rating_range, settings.positive_from) == ((1, 10), 7)
-    assert [LabelEncoder(settings).encode(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
-
-
 MANY, ON_TEN = Counter(dict.fromkeys("12345", 80)), Counter(dict.fromkeys(("2", "4", "6", "8", "10"), 3))
 FILES = {
     "a few bad ratings": ({"a": Counter({"5": 95, "9": 5})}, 0.05, False),
