@@ -39,7 +39,6 @@ from benchmarks.fasttext.program import Cost, classify, evaluate, timed
 from benchmarks.fasttext.regression import Predict, Probabilities
 from benchmarks.record import Log, difference, ratio, spread
 from bootstrap.demo.reviews import write_reviews
-from common.errors import UsageError
 from trainer.classification.labelling import Labeller
 from trainer.classification.model_folder import load_model
 from trainer.output.run_files import MODEL
@@ -111,10 +110,7 @@ def main(arguments: Sequence[str]) -> None:
         "--shoal", nargs="+", default=[], metavar="CASE=OPTIONS", help="more cases, with options of shoal train"
     )
     parser.add_argument(
-        "--autotune-seconds",
-        type=int,
-        metavar="N",
-        help="time of fastText's autotune (default: the time of Shoal's first case in the same round)",
+        "--autotune-seconds", type=int, default=60, help="time of fastText's autotune (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
     if wrong := [each for each in (*options.piles, *options.shoal) if not all(each.partition("="))]:
@@ -152,20 +148,13 @@ def _compared(
     for seed in range(options.seeds):
         parts = make_parts(pile, folder / f"{name}-{seed}", seed=seed)
         for case, runs in found.items():
-            seconds = options.autotune_seconds or _seconds_of_shoal(cases, found)
-            runs.append(_run(cases[case], parts, folder, seed=seed, seconds=seconds))
+            runs.append(_run(cases[case], parts, folder, seed=seed, seconds=options.autotune_seconds))
             log.say(f"{name}, {seed}, {case}: { {figure: round(value, 4) for figure, value in runs[-1].items()} }")
         shutil.rmtree(parts.train.parent)
     return found
 
 
-def _seconds_of_shoal(cases: Mapping[str, _Case], found: Mapping[str, Sequence[Figures]]) -> int | None:
-    """Return the seconds of the newest run of Shoal's first case with a run."""
-    of_shoal = [found[case][-1]["all_wall"] for case, each in cases.items() if isinstance(each, _Shoal) and found[case]]
-    return round(of_shoal[0]) if of_shoal else None
-
-
-def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | None) -> Figures:
+def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int) -> Figures:
     if isinstance(case, _Shoal):
         return _shoal(case, parts, folder, seed)
     if callable(case):
@@ -173,8 +162,6 @@ def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | N
         return {**_costs(cost, cost), **evaluate(predict, parts.tested)}
     file = write_examples(folder / "learned.txt", parts.learned)
     if case == "autotune":
-        if seconds is None:
-            raise UsageError("fastText's autotune has no time; give --autotune-seconds, or a case of Shoal before it")
         held_out = write_examples(folder / "held_out.txt", parts.held_out)
         tuned = program.tune(file, held_out, seconds, thread=1, seed=seed)
         return {**_costs(tuned.epochs, tuned.call), **classify(tuned.model, parts.tested)}
