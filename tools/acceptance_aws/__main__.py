@@ -26,7 +26,7 @@ from bootstrap.cli.output import confirm, print_error, say
 from common.errors import ShoalError
 from infra.caller import emulated
 from tools.acceptance_aws.life import AcceptanceRun, RunParameters
-from tools.acceptance_aws.report import Report
+from tools.acceptance_aws.report import NAME, Report
 
 _STEPS = """\
  1 check beliefs of the emulator about AWS, by requests that AWS should refuse
@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
         predicted=price["price"],
     )
     AcceptanceRun(parameters, report, account).run()
-    say(f"{'passed' if report.passed else 'failed'}; the report is {folder / 'report.md'}")
+    say(f"{'passed' if report.passed else 'failed'}; the report is {folder / NAME}")
     return 0 if report.passed else 1
 
 

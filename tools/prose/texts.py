@@ -66,18 +66,3 @@ def sentences(document: str) -> Iterator[str]:
         for sentence in re.split(r"(?<=[.!?:;])\s+", " ".join(paragraph.split())):
             if re.search(r"\w", sentence):
                 yield sentence
-
-
-def grade(document: str) -> float:
-    """Return the Flesch-Kincaid grade level of a document (Kincaid et al., Derivation of new readability formulas,
-    1975)."""
-    found = list(sentences(document))
-    words = [word for sentence in found for word in re.findall(r"[A-Za-z']+", sentence)]
-    if not words:
-        return 0.0
-    return 0.39 * len(words) / len(found) + 11.8 * sum(map(_syllables, words)) / len(words) - 15.59
-
-
-def _syllables(word: str) -> int:
-    silent = re.search(r"[^l]e$", word.lower()) is not None
-    return max(1, len(re.findall(r"[aeiouy]+", word.lower())) - silent)
