@@ -109,12 +109,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--gb", type=float, nargs="+", default=[1, 5], help="sizes of the file in GB (default: 1 5)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), help="default: all")
-    parser.add_argument("--folder", type=Path, help="folder for files (default: the system's temporary folder)")
     options = parser.parse_args(arguments)
     log = Log("preprocess")
     record, differing = {}, []
     cases = list(options.cases)
-    with TemporaryDirectory(dir=options.folder) as name:
+    with TemporaryDirectory() as name:
         source = Path(name) / "reviews.json"
         _warm_up(source, cases)
         for gigabytes in sorted(options.gb):

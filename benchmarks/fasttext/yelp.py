@@ -66,12 +66,11 @@ def main(arguments: Sequence[str]) -> None:
         metavar="CASE",
         help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
     )
-    parser.add_argument("--folder", type=Path, help="folder for files (default: the system's temporary folder)")
     parser.add_argument("--log", default="fasttext-yelp", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
     log = Log(options.log)
     training: dict[str, list[dict[str, Any]]] = {case: [] for case in options.cases}
-    with TemporaryDirectory(dir=options.folder) as name:
+    with TemporaryDirectory() as name:
         folder = Path(name)
         write_csv(folder / "train.csv", options.texts, seed=0)
         write_csv(folder / "test.csv", options.test, seed=1)
@@ -81,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
                 runs.append(_train(CASES[case], data, folder / "model", run))
                 log.say(f"{run}, {case}: {runs[-1]}")
     _tabulate(log, training)
-    log.keep({"options": {**vars(options), "folder": None}, "training": training})
+    log.keep({"options": vars(options), "training": training})
 
 
 def write_csv(path: Path, count: int, *, seed: int) -> None:
