@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from jobs.merge import MergeResult
 
 RATE, RATE_OF_WHOLE_TEXTS = 95.0, 65.0
-"""Throughput after the start, in MB of decompressed input per second and core: for fixed rows (docs/benchmarks.md), and
-for ragged rows, of which 1 GB takes 15.3 CPU-seconds. Both are measured on an AMD EPYC (Zen 5)."""
+"""Throughput after the start, in MB of decompressed input per second and core: for fixed rows, and for ragged rows.
+
+Measured on an AMD EPYC (Zen 5): docs/benchmarks.md has fixed rows. 1 GB takes 15.3 CPU-seconds with ragged rows.
+"""
 START_SECONDS = 2.0
-"""Seconds that the smallest input takes, of which most is the import of libraries. Measured: 1.8 CPU-seconds."""
+"""Seconds that the smallest input takes, mostly to import libraries. Measured: 1.8 CPU-seconds."""
 PROCESS_BYTES = 300 << 20
 """Memory of a task in bytes, for input of any size, without the vocabulary."""
 WORD_BYTES = 200
