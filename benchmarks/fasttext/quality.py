@@ -60,25 +60,18 @@ class _Program(NamedTuple):
     """Rates to choose from, by the accuracy on the held-out rows."""
 
 
-class _Shoal(NamedTuple):
-    options: tuple[str, ...]
-    ranks: int = 1
-    threads: int = 1
-    """Threads of each rank."""
-
-
-_Case = _Program | _Shoal | Literal["autotune"] | Callable[[Parts], Predict]
+_Case = _Program | shoal.Case | Literal["autotune"] | Callable[[Parts], Predict]
 
 CASES: Mapping[str, _Case] = {
     "fastText, 1 thread": _Program({"thread": 1}),
     "fastText, 2 threads": _Program({"thread": 2}),
     "fastText, best rate": _Program({"thread": 1}, rates=(0.1, 0.5, 1.0)),
-    "Shoal, --preset fasttext": _Shoal(("--preset=fasttext",)),
-    "Shoal, --preset fasttext, 2 ranks": _Shoal(("--preset=fasttext",), ranks=2),
-    "Shoal, --model fasttext": _Shoal(("--model=fasttext",)),
-    "Shoal, --model fasttext, 2 ranks": _Shoal(("--model=fasttext",), ranks=2),
-    "Shoal, --model fasttext, 2 threads": _Shoal(("--model=fasttext",), threads=2),
-    "Shoal": _Shoal(()),
+    "Shoal, --preset fasttext": shoal.Case(("--preset=fasttext",)),
+    "Shoal, --preset fasttext, 2 ranks": shoal.Case(("--preset=fasttext",), ranks=2),
+    "Shoal, --model fasttext": shoal.Case(("--model=fasttext",)),
+    "Shoal, --model fasttext, 2 ranks": shoal.Case(("--model=fasttext",), ranks=2),
+    "Shoal, --model fasttext, 2 threads": shoal.Case(("--model=fasttext",), threads=2),
+    "Shoal": shoal.Case(()),
     "fastText, autotune": "autotune",
     "TF-IDF, logistic regression": regression.tfidf,
 }
@@ -117,7 +110,7 @@ def main(arguments: Sequence[str]) -> None:
         parser.error(f"{wrong[0]} is not NAME=OPTIONS")
     given = dict(each.split("=", 1) for each in options.shoal)
     chosen = {case: CASES[case] for case in options.cases}
-    cases = {**{case: _Shoal(tuple(shlex.split(text))) for case, text in given.items()}, **chosen}
+    cases = {**{case: shoal.Case(tuple(shlex.split(text))) for case, text in given.items()}, **chosen}
     log = Log("fasttext-quality")
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -137,7 +130,7 @@ def main(arguments: Sequence[str]) -> None:
 def _warm_up(pile: Pile, folder: Path) -> None:
     """Fill the caches of compiled code."""
     few = pile.learned[:: 1 + len(pile.learned) // 1000]  # evenly, because the texts may be sorted by class
-    _shoal(_Shoal(("--preset=fasttext",)), make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
+    _shoal(shoal.Case(("--preset=fasttext",)), make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
 
 
 def _compared(
@@ -155,7 +148,7 @@ def _compared(
 
 
 def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int) -> Figures:
-    if isinstance(case, _Shoal):
+    if isinstance(case, shoal.Case):
         return _shoal(case, parts, folder, seed)
     if callable(case):
         predict, cost = timed(lambda: case(parts))
@@ -170,12 +163,12 @@ def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int) ->
     return {**_costs(best.epochs, best.call), **classify(best.model, parts.tested)}
 
 
-def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
+def _shoal(case: shoal.Case, parts: Parts, folder: Path, seed: int) -> Figures:
     cache = folder / "cache"  # deleted after each run, because reading is part of the command
     summary, usage = shoal.train(
         folder / "model",
         *(f"--input={parts.train}", f"--test-input={parts.test}", f"--cache={cache}", f"--seed={seed}"),
-        *(f"--nodes={case.ranks}", f"--threads={case.threads}", *case.options),
+        *case.arguments,
     )
     shutil.rmtree(cache)
     labeller = Labeller(load_model(folder / "model"), expected=1 << 40)

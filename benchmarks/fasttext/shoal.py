@@ -13,6 +13,18 @@ from trainer.output.run_files import SUMMARY
 _MEMORY, _SECONDS = 16 << 30, 6 * 3600.0
 
 
+class Case(NamedTuple):
+    """Options of a training run, its number of ranks, and the threads of each rank."""
+
+    options: tuple[str, ...] = ()
+    ranks: int = 1
+    threads: int = 1
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (f"--nodes={self.ranks}", f"--threads={self.threads}", *self.options)
+
+
 class Trained(NamedTuple):
     """Summary of a training (trainer/output/reporter.py), and cost of the whole command."""
 

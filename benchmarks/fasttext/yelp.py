@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,31 +23,23 @@ from benchmarks.fasttext.piles import read_texts
 from benchmarks.gpu.texts import TEST, TRAINING, WORDS, draw_texts, spell
 from benchmarks.record import Log
 
-
-class _Case(NamedTuple):
-    options: tuple[str, ...]
-    ranks: int
-    threads: int = 1
-    """Threads of each rank."""
-
-
 _SGD, _GLUON, _ADAGRAD = ("--preset=fasttext",), ("--preset=gluon",), ("--model=fasttext",)
 _ADAM = (*_ADAGRAD, "--optimiser=adam", "--learning-rate=0.02")
-CASES: Mapping[str, _Case] = {
-    "SGD, --preset fasttext, 1 rank": _Case((*_SGD, "--epochs=1"), 1),
-    "SGD, --preset fasttext, 2 ranks": _Case((*_SGD, "--epochs=1"), 2),
-    "SGD, --preset fasttext, 2 threads": _Case((*_SGD, "--epochs=1"), 1, threads=2),
-    "Adagrad, --model fasttext, 1 rank": _Case((*_ADAGRAD, "--epochs=1"), 1),
-    "Adagrad, --model fasttext, 2 ranks": _Case((*_ADAGRAD, "--epochs=1"), 2),
-    "Adagrad, --model fasttext, 2 threads": _Case((*_ADAGRAD, "--epochs=1"), 1, threads=2),
-    "Adam, 1 rank": _Case((*_ADAM, "--epochs=1"), 1),
-    "Adam, 2 ranks": _Case((*_ADAM, "--epochs=1"), 2),
-    "Adam, 2 threads": _Case((*_ADAM, "--epochs=1"), 1, threads=2),
-    "Adam, --preset gluon, 1 epoch, 2 threads": _Case((*_GLUON, "--epochs=1"), 1, threads=2),
-    "SGD, --preset fasttext, 5 epochs, 2 threads": _Case(_SGD, 1, threads=2),
-    "Adagrad, --model fasttext, 5 epochs, 2 threads": _Case((*_ADAGRAD, "--epochs=5"), 1, threads=2),
-    "Adam, 25 epochs, 2 threads": _Case((*_ADAM, "--epochs=25"), 1, threads=2),
-    "Adam, --preset gluon, 25 epochs, 2 threads": _Case(_GLUON, 1, threads=2),
+CASES: Mapping[str, shoal.Case] = {
+    "SGD, --preset fasttext, 1 rank": shoal.Case((*_SGD, "--epochs=1"), 1),
+    "SGD, --preset fasttext, 2 ranks": shoal.Case((*_SGD, "--epochs=1"), 2),
+    "SGD, --preset fasttext, 2 threads": shoal.Case((*_SGD, "--epochs=1"), 1, threads=2),
+    "Adagrad, --model fasttext, 1 rank": shoal.Case((*_ADAGRAD, "--epochs=1"), 1),
+    "Adagrad, --model fasttext, 2 ranks": shoal.Case((*_ADAGRAD, "--epochs=1"), 2),
+    "Adagrad, --model fasttext, 2 threads": shoal.Case((*_ADAGRAD, "--epochs=1"), 1, threads=2),
+    "Adam, 1 rank": shoal.Case((*_ADAM, "--epochs=1"), 1),
+    "Adam, 2 ranks": shoal.Case((*_ADAM, "--epochs=1"), 2),
+    "Adam, 2 threads": shoal.Case((*_ADAM, "--epochs=1"), 1, threads=2),
+    "Adam, --preset gluon, 1 epoch, 2 threads": shoal.Case((*_GLUON, "--epochs=1"), 1, threads=2),
+    "SGD, --preset fasttext, 5 epochs, 2 threads": shoal.Case(_SGD, 1, threads=2),
+    "Adagrad, --model fasttext, 5 epochs, 2 threads": shoal.Case((*_ADAGRAD, "--epochs=5"), 1, threads=2),
+    "Adam, 25 epochs, 2 threads": shoal.Case((*_ADAM, "--epochs=25"), 1, threads=2),
+    "Adam, --preset gluon, 25 epochs, 2 threads": shoal.Case(_GLUON, 1, threads=2),
 }
 _USUAL = tuple(CASES)[:9]
 
@@ -107,9 +99,8 @@ def _lines(count: int, seed: int) -> Iterator[tuple[list[bytes], list[int]]]:
         yield lines, labels.tolist()
 
 
-def _train(case: _Case, data: Path, output: Path, seed: int) -> dict[str, Any]:
-    ranks = (f"--nodes={case.ranks}", f"--threads={case.threads}", f"--seed={seed}")
-    summary, usage = shoal.train(output, f"--data={data}", *ranks, *case.options)
+def _train(case: shoal.Case, data: Path, output: Path, seed: int) -> dict[str, Any]:
+    summary, usage = shoal.train(output, f"--data={data}", f"--seed={seed}", *case.arguments)
     kept = {name: summary[name] for name in ("accuracy", "macro_f1", "rows", "epochs", "steps", "times")}
     return {**kept, "epoch": summary["times"]["training"] / summary["epochs"], "usage": asdict(usage)}
 
