@@ -44,7 +44,7 @@ class RunRecord:
     """Steps of the run in order, without steps that a resumed run repeated later."""
     epochs: tuple[Epoch, ...]
     sessions: tuple[Session, ...]
-    """At least one section."""
+    """Sections of the record, at least one."""
     test: Test | None
     summary: Mapping[str, Any] | None
     """Content of summary.json, or None for an unfinished run."""
@@ -91,13 +91,6 @@ class RunRecord:
         listed = self.test and self.test.measures.get("mistakes")
         found = [_checked(Mistake, each) for each in listed] if isinstance(listed, list) else []
         return [each for each in found if each is not None]
-
-    @property
-    def own_rates(self) -> Sequence[float]:
-        """Rows per second that each rank reaches alone. After the run has ended, the higher of two measurements."""
-        listed = (self.summary or {}).get("own_rates")
-        rates = [each for each in listed if isinstance(each, int | float)] if isinstance(listed, list) else []
-        return rates if len(rates) == self.latest.world_size else self.latest.own_rates
 
     def summary_number(self, name: str) -> float | None:
         """Return a number of the summary, or None if it is missing."""
