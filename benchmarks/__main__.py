@@ -15,9 +15,9 @@ from infra.topology_error import TopologyError
 
 PROGRAMS = (
     *("balance", "training", "large_batch", "preprocess"),
-    *("fasttext", "embeddings", "downstream", "gpu"),
+    *("fasttext quality", "fasttext yelp", "embeddings gensim", "embeddings modes", "gpu"),
 )
-"""Modules with main(arguments) and their own options."""
+"""Modules with main(arguments) and their own options. A space separates a package from its module."""
 _KEEP = "--keep"
 
 
@@ -26,9 +26,11 @@ def main(arguments: Sequence[str]) -> None:
     if _KEEP in arguments:
         Log.folder = KEPT
         arguments = [argument for argument in arguments if argument != _KEEP]
-    if arguments and arguments[0] in PROGRAMS:
-        _module(arguments[0]).main(arguments[1:])
-        return
+    for name in PROGRAMS:
+        count = len(name.split())
+        if " ".join(arguments[:count]) == name:
+            _module(name).main(arguments[count:])
+            return
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__.partition("\n")[0],
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _module(name: str) -> ModuleType:
     """Import and return the module of a benchmark. Import it late: its packages may be missing for other benchmarks."""
-    return import_module(f"benchmarks.{name}")
+    return import_module(f"benchmarks.{name.replace(' ', '.')}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Throughput of a run as a share of the sum of its ranks' rates, by balancer, with ranks of unequal speed.
 
-    python -m benchmarks balance [PART...] [--runs 3] [--percents 1 5 20] [--epochs 4]
+    python -m benchmarks balance [PART...] [--runs 3]
 
 Parts:
 
@@ -38,6 +38,7 @@ from trainer.config import TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
 SLOW = 0.56
+_EPOCHS = 4
 _KNOWN = "known afterwards"
 
 _BATCHES = {1: 4_000, 5: 800, 20: 64}
@@ -70,15 +71,6 @@ def main(arguments: Sequence[str]) -> None:
     parts = (COMPUTING, SLEEPING, JITTER)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)} (default: all)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
-    parser.add_argument(
-        "--percents",
-        type=int,
-        nargs="+",
-        choices=tuple(_BATCHES),
-        default=list(_BATCHES),
-        help="approximate share of the all-reduce in a step (default: all)",
-    )
-    parser.add_argument("--epochs", type=int, default=4, help="epochs of each run (default: %(default)s)")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(parts):
         parser.error(f"the part {', '.join(sorted(unknown))} does not exist; choose from {', '.join(parts)}")
@@ -87,7 +79,7 @@ def main(arguments: Sequence[str]) -> None:
     own_rates: dict[str, list[list[float]]] = {}
     with TemporaryDirectory() as name:
         for run in range(options.runs):
-            for case, figures, rates in _cases(Path(name), options, options.parts or parts, run):
+            for case, figures, rates in _cases(Path(name), options.parts or parts, run):
                 found.setdefault(case, []).append(figures)
                 if rates:
                     own_rates.setdefault(case[2], []).append(rates)
@@ -112,24 +104,22 @@ def main(arguments: Sequence[str]) -> None:
     log.keep({"own_rates": own_rates, "runs": [[*case, runs] for case, runs in found.items()]})
 
 
-def _cases(
-    folder: Path, options: argparse.Namespace, parts: Sequence[str], seed: int
-) -> Iterator[tuple[_Case, Figures, list[float] | None]]:
+def _cases(folder: Path, parts: Sequence[str], seed: int) -> Iterator[tuple[_Case, Figures, list[float] | None]]:
     """Run each case once. Yield the case, its figures, and the ranks' own rates (None unless they are measured)."""
     for change, halves in _CHANGES.items():
-        for percent in options.percents:
+        for percent in _BATCHES:
             split = "1,1"
             for how in HOWS if halves else (*HOWS, _KNOWN):
                 if COMPUTING in parts and not halves:
-                    figures, rates, split = _trained(folder, percent, how, split, options.epochs, seed)
+                    figures, rates, split = _trained(folder, percent, how, split, seed)
                     yield ("1 + 1, computing", change, f"{percent}", how), figures, rates
                 if SLEEPING in parts:
-                    figures = _slept(_TEAMS["3 + 1"], percent, how, seed, options.epochs, halves=halves)
+                    figures = _slept(_TEAMS["3 + 1"], percent, how, seed, halves=halves)
                     yield ("3 + 1, sleeping", change, f"{percent}", how), figures, None
     if JITTER in parts:
         for (team, speeds), percent in product(_TEAMS.items(), _JITTERS):
             more = {"floats": _TEAM_FLOATS[team], "jitter": percent / 100, "fixed": _FIXED}
-            figures = _slept(speeds, 1, "steps", seed, options.epochs, **more)
+            figures = _slept(speeds, 1, "steps", seed, **more)
             yield (f"{team}, sleeping", f"vary by {percent}%", "1", "steps"), figures, None
 
 
@@ -155,9 +145,7 @@ def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
     return rows / 2 / sum(rates) + rows / 2 / (sum(rates) - rates[-1] / 2)
 
 
-def _trained(
-    folder: Path, percent: int, how: str, split: str, epochs: int, seed: int
-) -> tuple[Figures, list[float], str]:
+def _trained(folder: Path, percent: int, how: str, split: str, seed: int) -> tuple[Figures, list[float], str]:
     """Train with two ranks. Return the figures, the ranks' own rates, and the rows of each rank as fixed shares.
 
     `split` are the shares of the best fixed split.
@@ -170,7 +158,7 @@ def _trained(
         data=data,
         output=folder / "model",
         force=True,
-        epochs=epochs,
+        epochs=_EPOCHS,
         global_batch=_BATCHES[percent],
         balance=split if how == _KNOWN else how,
         rate_scaling="none",
@@ -188,14 +176,14 @@ def _trained(
     return figures, summary["own_rates"], ",".join(map(str, summary["rows_of_ranks"]))
 
 
-def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: int, **more: Any) -> Figures:
+def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, **more: Any) -> Figures:
     """Run sleeping ranks (`benchmarks.sleeping_rank`). `more` overrides their options."""
     options = {
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,
         "reducing": percent / 100,
         "floats": _FLOATS[percent],
-        "epochs": epochs,
+        "epochs": _EPOCHS,
         "steps_per_epoch": _SLEPT_STEPS[percent],
         "halves": False,
         "jitter": 0.01,

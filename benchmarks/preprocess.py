@@ -24,53 +24,48 @@ from benchmarks.meter import Usage, metered
 from benchmarks.peers.outcome import Outcome, outcome_of
 from benchmarks.record import FIGURES, Log, figures
 
-CASES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "shoal": ("Shoal", ("shoal",)),
-    "mrjob": ("plain mrjob, -r local", ("plain_mrjob",)),
-    "spark": ("PySpark, local[2]", ("spark",)),
-    "polars": ("Polars", ("polars_",)),
+CASES = {
+    "shoal": "Shoal",
+    "plain_mrjob": "plain mrjob, -r local",
+    "spark": "PySpark, local[2]",
+    "polars_": "Polars",
 }
+"""Names of the cases in tables, by their modules in `benchmarks/peers/`."""
 REFERENCE = "shoal"
 
 _PROJECT = Path(__file__).parents[1]
 _WARM_UP_BYTES = 2_000_000
 _MEMORY_SHARE = 0.85
+_PATIENCE, _TIME_LIMIT = 600.0, 3600.0
+"""Seconds after which a case is not repeated, and after which it has failed."""
 
 
-def command(case: str, source: Path, output: Path) -> list[str]:
-    """Return the command that runs a case on a file."""
-    module, *options = CASES[case][1]
-    return [sys.executable, "-m", f"benchmarks.peers.{module}", *options, str(source), str(output)]
-
-
-def run_case(case: str, source: Path, folder: Path, *, time_limit: float = 3600.0) -> tuple[Usage, Path]:
+def run_case(case: str, source: Path, folder: Path) -> tuple[Usage, Path]:
     """Run a case once. Return its usage, and the folder of its result, which the caller must delete."""
     output = folder / case
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir()
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_PROJECT), os.environ.get("PYTHONPATH")]))
     memory_limit = int(_MEMORY_SHARE * psutil.virtual_memory().available)
-    usage = metered(
-        command(case, source, output), folder / f"{case}.log", memory_limit=memory_limit, time_limit=time_limit
-    )
+    command = [sys.executable, "-m", f"benchmarks.peers.{case}", str(source), str(output)]
+    usage = metered(command, folder / f"{case}.log", memory_limit=memory_limit, time_limit=_TIME_LIMIT)
     return usage, output
 
 
 class RunsOfSize:
     """Runs of all cases at one size."""
 
-    def __init__(self, log: Log, source: Path, cases: Sequence[str], patience: float, time_limit: float) -> None:
+    def __init__(self, log: Log, source: Path, cases: Sequence[str]) -> None:
         self.usages: dict[str, list[Usage]] = {case: [] for case in cases}
         self.outcomes: dict[str, Outcome] = {}
         self._log, self._source = log, source
-        self._patience, self._time_limit = patience, time_limit
 
     def round(self) -> None:
         """Run each case once, except cases that failed or took too long before."""
         for case, before in self.usages.items():
-            if before and (before[0].failed or before[0].wall > self._patience):
+            if before and (before[0].failed or before[0].wall > _PATIENCE):
                 continue
-            usage, output = run_case(case, self._source, self._source.parent, time_limit=self._time_limit)
+            usage, output = run_case(case, self._source, self._source.parent)
             before.append(usage)
             if not usage.failed and case not in self.outcomes:
                 self.outcomes[case] = outcome_of(output)
@@ -78,7 +73,7 @@ class RunsOfSize:
             said = usage.failed or ", ".join(
                 f"{figure} {cell}" for figure, cell in zip(FIGURES, figures(self.megabytes, [usage]), strict=True)
             )
-            self._log.say(f"{CASES[case][0]}: {said}")
+            self._log.say(f"{CASES[case]}: {said}")
 
     @property
     def megabytes(self) -> float:
@@ -95,7 +90,7 @@ class RunsOfSize:
         reference = _cpu(self.usages.get(REFERENCE, []))
         rows = []
         for case, usages in self.usages.items():
-            name, failed = CASES[case][0], usages[0].failed
+            name, failed = CASES[case], usages[0].failed
             if failed:
                 rows.append([name, f"failed: {failed}", *[""] * len(FIGURES), str(len(usages))])
             else:
@@ -114,25 +109,17 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--gb", type=float, nargs="+", default=[1, 5], help="sizes of the file in GB (default: 1 5)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), help="default: all")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the generated file (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, help="folder for files (default: the system's temporary folder)")
-    parser.add_argument(
-        "--patience", type=float, default=600, help="seconds after which a case is not repeated (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--time-limit", type=float, default=3600, help="seconds after which a case has failed (default: %(default)s)"
-    )
     options = parser.parse_args(arguments)
     log = Log("preprocess")
     record, differing = {}, []
     cases = list(options.cases)
-    with TemporaryDirectory(dir=options.folder) as name:
+    with TemporaryDirectory() as name:
         source = Path(name) / "reviews.json"
         _warm_up(source, cases)
         for gigabytes in sorted(options.gb):
-            write_reviews(source, int(gigabytes * 1e9), options.seed)
-            runs = RunsOfSize(log, source, cases, options.patience, options.time_limit)
-            log.say(f"\n{source.stat().st_size:,} bytes, seed {options.seed}\n")
+            write_reviews(source, int(gigabytes * 1e9))
+            runs = RunsOfSize(log, source, cases)
+            log.say(f"\n{source.stat().st_size:,} bytes\n")
             for _ in range(options.runs):
                 runs.round()
             runs.report()
@@ -140,7 +127,7 @@ def main(arguments: Sequence[str]) -> None:
             log.say(_verdict(runs))
             record[f"{gigabytes:g} GB"] = _recorded(runs)
             cases = [case for case in cases if not runs.usages[case][0].failed]
-    log.keep({"seed": options.seed, "sizes": record})
+    log.keep({"sizes": record})
     if differing:
         sys.exit(f"the outcomes differ: {', '.join(sorted(set(differing)))}")
 

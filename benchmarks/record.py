@@ -5,7 +5,6 @@ the records that the documents quote. Import only Python's standard library here
 is installed.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -13,9 +12,8 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -90,26 +88,6 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
     )
-
-
-def run_parts(package: str, parts: Mapping[str, str], arguments: Sequence[str], about: str) -> None:
-    """Run the named part of a benchmark, or all parts with their defaults.
-
-    `parts` are modules of `package` by the names of the parts. Each has main(arguments) and its own options.
-    """
-    if not arguments or arguments[0] not in parts:
-        prog = package.replace("benchmarks.", "python -m benchmarks ")
-        parser = argparse.ArgumentParser(
-            prog=prog,
-            description=about.partition("\n")[0],
-            epilog=f"For the options of a part: {prog} PART --help.",
-        )
-        parser.add_argument("part", nargs="?", choices=parts, metavar="PART", help=f"{', '.join(parts)} (default: all)")
-        parser.parse_args(arguments)
-    chosen, options = (arguments[0], arguments[1:]) if arguments else (None, [])
-    for name, module in parts.items():
-        if chosen in (name, None):
-            import_module(f"{package}.{module}").main(options)
 
 
 class Log:

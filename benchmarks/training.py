@@ -45,8 +45,6 @@ def main(arguments: Sequence[str]) -> None:
         "--batches", type=int, nargs="+", default=[256, 1024], help="global batches (default: 256 1024)"
     )
     parser.add_argument("--rows", type=int, default=60_000, help="rows to train on (default: %(default)s)")
-    parser.add_argument("--epochs", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--precision", default="float32", help="(default: %(default)s)")
     options = parser.parse_args(arguments)
     log = Log("training")
     found: dict[tuple[str, int, int], dict[str, list[float]]] = {}
@@ -57,12 +55,10 @@ def main(arguments: Sequence[str]) -> None:
             for name, ranks, batch in itertools.product(MODELS, options.ranks, options.batches):
                 rates = found.setdefault((name, ranks, batch), {})
                 for way in _ways(name):
-                    rate = _shoal(
-                        data, Path(folder) / "model", name, ranks, batch, (*_SHOAL[way], *_common_arguments(options))
-                    )
+                    rate = _shoal(data, Path(folder) / "model", name, ranks, batch, _SHOAL[way])
                     rates.setdefault(way, []).append(rate)
                 for (peer, packed), threads in itertools.product(_PEERS.items(), _threads(ranks)):
-                    rate = _plain(data, name, ranks, batch, packed, threads, _common_arguments(options))
+                    rate = _plain(data, name, ranks, batch, packed, threads)
                     rates.setdefault(f"{peer}, {plural(threads, 'thread')}", []).append(rate)
                 log.say(f"{name}, {ranks}, {batch}: { {way: round(runs[-1]) for way, runs in rates.items()} }")
     rows = []
@@ -87,14 +83,11 @@ def _threads(ranks: int) -> list[int]:
     return sorted({1, max(1, cores() // ranks)})
 
 
-def _common_arguments(options: argparse.Namespace) -> tuple[str, ...]:
-    return (f"--epochs={options.epochs}", f"--precision={options.precision}")
-
-
 def _settings(data: Path, output: Path, name: str, batch: int, more: Sequence[str]) -> TrainConfig:
     model = [f"--{key}={value}" for key, value in MODELS[name].items()]
+    paths = (f"--data={data}", f"--output={output}")
     return parse_arguments(
-        [f"--data={data}", f"--output={output}", f"--global-batch={batch}", "--force", *model, *more]
+        [*paths, f"--global-batch={batch}", "--epochs=1", "--precision=float32", "--force", *model, *more]
     )
 
 
@@ -104,8 +97,8 @@ def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, more: Se
     return float(summary["samples_per_second"])
 
 
-def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads: int, more: Sequence[str]) -> float:
-    config = _settings(data, data, name, batch, more)
+def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads: int) -> float:
+    config = _settings(data, data, name, batch, ())
     peer_options = {
         **{key: getattr(config, key) for key in ("embedding", "hidden", "layers", "pooling", "precision", "epochs")},
         "data": str(data),

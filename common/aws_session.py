@@ -7,11 +7,9 @@ settings that are no numbers or no URLs, it raises a ValueError that names no se
 """
 
 import os
-import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -65,21 +63,13 @@ def _explain_credential_process() -> None:
 
 
 def _wrong_settings(session: "Session") -> Iterator[str]:
-    """Yield a message for each setting for which botocore would raise a ValueError, or read from a pipe without end.
-
-    botocore explains other errors itself.
-    """
+    """Yield a message for each setting for which botocore would raise a ValueError. botocore explains other errors
+    itself."""
     from botocore.exceptions import BotoCoreError
 
     store = session.get_component("config_store")
     urls = {name: value for name, value in os.environ.items() if name.startswith("AWS_ENDPOINT_URL") and value}
     try:
-        for name in ("config_file", "credentials_file", "ca_bundle"):  # reading the third one reads the other two
-            in_profile, variable, *_ = session.session_var_map[name]
-            path = session.get_config_variable(name)
-            if path and _is_pipe_or_device(path):
-                settings = " or ".join(filter(None, (variable, in_profile)))
-                yield f"{settings}: '{path}' is neither a file nor a folder"
         for name, (in_profile, variable, *_) in session.session_var_map.items():
             try:
                 store.get_config_variable(name)
@@ -97,15 +87,6 @@ def _wrong_settings(session: "Session") -> Iterator[str]:
     yield from (
         f"{name}: '{url}' is not the address of a web service" for name, url in urls.items() if not _is_http(url)
     )
-
-
-def _is_pipe_or_device(path: str) -> bool:
-    try:
-        place = Path(path).expanduser()
-        mode = place.stat().st_mode
-        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or place.samefile(os.devnull))
-    except (OSError, RuntimeError):  # such as a missing file, or the home of an unknown user
-        return False
 
 
 def _is_http(url: str) -> bool:

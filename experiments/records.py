@@ -6,7 +6,6 @@ resumed run repeats the steps after its latest checkpoint, and only the last rep
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,13 +18,12 @@ from common.errors import ExperimentError, explain_os_error
 from common.files import DOCUMENT_BYTES, RECORD_BYTES, open_regular
 from common.json_values import finite_numbers
 from trainer.classification.metrics import Confusion
-from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Test, parse_line
+from trainer.output.lines import End, Epoch, Line, Start, Step, Test, parse_line
 from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, read_json
 from trainer.summaries import Mistake, StoredConfusion
 
 _MAX_DEPTH = 4
 """Maximum depth of the search below a given folder."""
-_NUMBERS = re.compile(r"([0-9]{1,18})")
 _L = TypeVar("_L", bound=Line)
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -42,12 +40,11 @@ class Session:
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     folder: Path
-    starts: tuple[Start, ...]
     steps: tuple[Step, ...]
     """Steps of the run in order, without steps that a resumed run repeated later."""
     epochs: tuple[Epoch, ...]
-    notes: tuple[Note, ...]
     sessions: tuple[Session, ...]
+    """Sections of the record, at least one."""
     test: Test | None
     summary: Mapping[str, Any] | None
     """Content of summary.json, or None for an unfinished run."""
@@ -60,21 +57,13 @@ class RunRecord:
     """Number of lines of the record that could not be used."""
 
     @property
-    def name(self) -> str:
-        return self.folder.resolve().name
-
-    @property
-    def begin(self) -> Start:
-        return self.starts[0]
-
-    @property
     def latest(self) -> Start:
-        return self.starts[-1]
+        return self.sessions[-1].start
 
     @property
     def seconds(self) -> float:
         """Seconds from the first start to the last line of the record."""
-        return self.last - self.begin.time
+        return self.last - self.sessions[0].start.time
 
     @property
     def state(self) -> str:
@@ -102,13 +91,6 @@ class RunRecord:
         listed = self.test and self.test.measures.get("mistakes")
         found = [_checked(Mistake, each) for each in listed] if isinstance(listed, list) else []
         return [each for each in found if each is not None]
-
-    @property
-    def own_rates(self) -> Sequence[float]:
-        """Rows per second that each rank reaches alone. After the run has ended, the higher of two measurements."""
-        listed = (self.summary or {}).get("own_rates")
-        rates = [each for each in listed if isinstance(each, int | float)] if isinstance(listed, list) else []
-        return rates if len(rates) == self.latest.world_size else self.latest.own_rates
 
     def summary_number(self, name: str) -> float | None:
         """Return a number of the summary, or None if it is missing."""
@@ -162,7 +144,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
             raise ExperimentError(
                 f"{path} does not exist; give the --output of `shoal train`, or a folder with several runs"
             )
-        below = sorted(_below(path, _MAX_DEPTH), key=_by_numbers) if path.is_dir() else []
+        below = sorted(_below(path, _MAX_DEPTH)) if path.is_dir() else []
         if not below:
             raise ExperimentError(
                 f"{path} has no {RECORD}, and neither has any folder below it; give the --output of `shoal train`"
@@ -179,11 +161,6 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
         for each in folder.iterdir():
             if each.is_dir() and not each.is_symlink():
                 yield from _below(each, depth - 1)
-
-
-def _by_numbers(path: Path) -> list[tuple[int, str]]:
-    """Return a sort key for paths that places run-10 after run-9."""
-    return [(int(each), "") if each.isascii() and each.isdigit() else (-1, each) for each in _NUMBERS.split(str(path))]
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -220,10 +197,8 @@ def read_run(folder: Path) -> RunRecord:
         summary = next((each.summary for each in reversed(_of(End, parts[-1].lines))), None)
     return RunRecord(
         folder=folder,
-        starts=tuple(part.start for part in parts),
         steps=tuple(steps),
         epochs=tuple(epochs),
-        notes=tuple(each for part in parts for each in _of(Note, part.lines)),
         sessions=tuple(sessions),
         test=next(iter(reversed(_of(Test, parts[-1].lines))), None),
         summary=summary,

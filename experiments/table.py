@@ -184,7 +184,7 @@ def _row(group: Group, settings: Mapping[str, Any], base: Group | None) -> Row:
         least=min(seconds) if several else None,
         most=max(seconds) if several else None,
         rows_per_second=rate,
-        share_of_ideal=_middle(map(_share_of_ideal, runs)),
+        share_of_ideal=_middle(each.summary_number("share_of_ideal") for each in runs),
         balanced=_middle(each.summary_number("balanced") for each in runs),
         dollars=fmean(paid) if paid else None,
         speed_up=speed_up,
@@ -207,13 +207,6 @@ def _rate(run: RunRecord) -> float | None:
 
 def _loss(run: RunRecord) -> float | None:
     return run.test.loss if run.test else run.steps[-1].loss if run.steps else None
-
-
-def _share_of_ideal(run: RunRecord) -> float | None:
-    share, rate, own = run.summary_number("share_of_ideal"), _rate(run), run.own_rates
-    if share is not None or rate is None or len(own) < 2 or min(own) <= 0:
-        return share
-    return rate / sum(own)
 
 
 def _ratio_of_ranks(run: RunRecord, base: RunRecord) -> float | None:

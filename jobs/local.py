@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from struct import Struct
+from tempfile import gettempdir
 from threading import Lock
 from typing import Any, Protocol
 
@@ -96,7 +97,7 @@ def run_prepared_work(
 
     `option` is the command-line option that messages about `output` name. Raises the errors of `preprocess_locally`.
     """
-    with _work_folder(output, option) as work, _explained_removal(work):
+    with _work_folder(output, option) as work, _explained_failure(work):
         _check_space(work, work_bytes(prepared.plain_bytes, prepared.settings), option)
         # A dataset on S3 is in a folder of its own digest, so it replaces no other dataset.
         target = output if is_s3(output) else str(work / "dataset")
@@ -287,18 +288,14 @@ def _require_same(output: Path, is_same: Callable[[Dataset], bool], difference: 
 
 @contextmanager
 def _work_folder(output: str, option: str) -> Iterator[Path]:
-    """Yield a new work folder, inside `output` if `output` is local, otherwise a temporary folder."""
+    """Yield a new work folder, inside `output` if `output` is local, otherwise in the system's temporary folder."""
+    home, advice = Path(output), f"choose another {option}"
     if is_s3(output):
-        with ExitStack() as made:
-            with explain_os_error(DataError, "cannot create a temporary folder", "set TMPDIR to an existing folder"):
-                folder = made.enter_context(temporary_folder("shoal-work-"))
-            yield folder
-        return
-    home = Path(output)
+        home, advice = Path(gettempdir()), "set TMPDIR to another folder"
     was_there = home.exists()
     try:
         with ExitStack() as made:
-            with explain_os_error(DataError, f"cannot write to {home}", f"choose another {option}"):
+            with explain_os_error(DataError, f"cannot write to {home}", advice):
                 home.mkdir(parents=True, exist_ok=True)
                 folder = made.enter_context(temporary_folder(".shoal-work-", home))
             yield folder
@@ -309,11 +306,13 @@ def _work_folder(output: str, option: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _explained_removal(folder: Path) -> Iterator[None]:
-    """If the block fails because another program removed or moved the folder, raise DataError with this reason."""
+def _explained_failure(folder: Path) -> Iterator[None]:
+    """Convert an OSError of the block to a DataError. If another program removed or moved the work folder, raise a
+    DataError with this reason."""
     created = folder.stat().st_ino
     try:
-        yield
+        with explain_os_error(DataError, "preprocessing failed", f"check the disk of {folder.parent}, and start again"):
+            yield
     except Exception as error:
         with suppress(FileNotFoundError):
             if folder.stat().st_ino == created:

@@ -6,9 +6,7 @@ next merge removes the temporary folder of a killed merge.
 """
 
 import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from json import dumps
 from pathlib import Path
@@ -47,17 +45,12 @@ class MergeResult:
 def merge_parts(plan: Plan, tally: Tally, report: Callable[[int], None]) -> MergeResult:
     """Concatenate the part files into the dataset; see `make_dataset`.
 
-    `report` is called with the number of bytes of each part. Also raises DataError if parts are missing.
+    `report` is called with the number of bytes of each part.
     """
-    addresses = list_files(plan.parts)
-    if not addresses:
-        raise DataError(
-            f"no part files in {plan.parts}, because every text was empty or had only stopwords; give other input"
-        )
 
     def append(writer: DatasetWriter) -> None:
-        with closing(_prefetched(addresses)) as paths:
-            for path in paths:
+        for address in list_files(plan.parts):
+            with readable(address) as path:
                 with open_dataset(path) as part:
                     for split in (part.train, part.test):
                         for rows in split.blocks():
@@ -142,26 +135,3 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
         raise DataError(
             f"no training text remains, but training needs at least {MIN_TRAINING_ROWS} rows; give more input"
         )
-
-
-def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
-    """Yield a local file for each address, in order. A file is valid until the next file is requested. The next file is
-    fetched in the background."""
-    fetched = [ExitStack() for _ in addresses]
-
-    def fetch(number: int) -> Path:
-        return fetched[number].enter_context(readable(addresses[number]))
-
-    with ThreadPoolExecutor(1, "fetch") as thread:
-        coming = thread.submit(fetch, 0)
-        try:
-            for number in range(len(addresses)):
-                path = coming.result()
-                if number + 1 < len(addresses):
-                    coming = thread.submit(fetch, number + 1)
-                yield path
-                fetched[number].close()
-        finally:
-            wait([coming])
-            for each in fetched:
-                each.close()

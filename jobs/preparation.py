@@ -29,14 +29,13 @@ from jobs.plan import MAX_PART_BITS, Plan, code_digest
 if TYPE_CHECKING:
     from jobs.merge import MergeResult
 
-RATE, RATE_OF_WHOLE_TEXTS = 60.0, 35.0
+RATE, RATE_OF_WHOLE_TEXTS = 95.0, 65.0
 """Throughput after the start, in MB of decompressed input per second and core: for fixed rows, and for ragged rows.
 
-With fixed rows, 1 GB on two cores took 16 s in one measurement, and 9 to 15 s in docs/benchmarks.md. Ragged rows of all
-words took 1.8 times the CPU time of fixed rows.
+Measured on an AMD EPYC (Zen 5): docs/benchmarks.md has fixed rows. 1 GB takes 15.3 CPU-seconds with ragged rows.
 """
-START_SECONDS = 8.0
-"""Seconds that the jobs take for the smallest input."""
+START_SECONDS = 2.0
+"""Seconds that the smallest input takes, mostly to import libraries. Measured: 1.8 CPU-seconds."""
 PROCESS_BYTES = 300 << 20
 """Memory of a task in bytes, for input of any size, without the vocabulary."""
 WORD_BYTES = 200

@@ -76,11 +76,6 @@ def test_messages_faults_and_requests_are_reported(seen: Mapping[str, Seen], scr
     assert screenshot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_missing_page_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"nowhere\.html: net::ERR_FILE_NOT_FOUND"):
-        look([View(page=tmp_path / "nowhere.html")])
-
-
 def test_a_missing_browser_is_an_error_that_names_the_command(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(browser, "READY", tmp_path / ".ready")
     with pytest.raises(RuntimeError, match="run `make test`"):

@@ -111,9 +111,8 @@ def _refresh(region: str) -> None:
 def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceList:
     """Fetch the prices of the catalogue's instance types in a region, and the zones that offer the types.
 
-    If AWS does not list the price of a retired type, or a price of something other than an instance, the last price is
-    kept. `source` names the kept prices, except those of retired types. Raises ShoalError without credentials, on an
-    emulator, or if AWS offers none of the types in the region.
+    If AWS does not list the price of a retired type, the last price is kept. Raises ShoalError without credentials, on
+    an emulator, or if AWS offers none of the types in the region.
     """
     pricing, ec2 = _clients(session, region)
     before = catalog.prices(region, folder)
@@ -125,16 +124,11 @@ def fetch_prices(session: boto3.Session, region: str, *, today: datetime.date, f
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
     managed = _by_type(pricing, "AmazonSageMaker", region, {"component": "Training"})
     found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
-    earlier = before.other.model_dump()
-    kept = [name for name, price in found.items() if price is None and earlier.get(name) is not None]
-    source = "AWS Price List API"
-    if kept:
-        source += f"; not listed there, and kept from {before.date}: {', '.join(kept)}"
     return PriceList(
         region=region,
         date=today,
-        source=source,
-        other=Prices(**found | {name: earlier[name] for name in kept}),
+        source="AWS Price List API",
+        other=Prices(**found),
         instances=instances,
         emr={name: emr[name] for name in instances if types[name].runs_emr and name in emr},
         sagemaker={name: managed[name] for name in instances if name in managed},

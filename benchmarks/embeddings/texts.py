@@ -25,7 +25,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "texts", nargs="*", metavar="TEXT", help=f"files of lines (default: {_GENERATED:,} generated reviews)"
     )
-    parser.add_argument("--megabytes", type=float, help="size of the start of each text to use (default: all)")
     parser.add_argument("--similarity", nargs="+", default=[], metavar="FILE", help="sets of pairs of words")
     parser.add_argument("--analogy", nargs="+", default=[], metavar="FILE", help="sets of analogies")
 
@@ -34,18 +33,17 @@ def write_texts(options: argparse.Namespace, folder: Path) -> dict[str, Text]:
     """Write the texts in lower case with separate punctuation, and return them by name."""
     if not options.texts:
         write_reviews(folder / "generated.json", texts=_GENERATED)
-    limit = None if options.megabytes is None else round(options.megabytes * 1e6)
     return {
-        Path(address).name.partition(".")[0]: _write(address, folder, limit)
+        Path(address).name.partition(".")[0]: _write(address, folder)
         for address in options.texts or [str(folder / "generated.json")]
     }
 
 
-def _write(address: str, folder: Path, limit: int | None) -> Text:
+def _write(address: str, folder: Path) -> Text:
     path, words = folder / f"{Path(address).name.partition('.')[0]}.txt", 0
     split = words_of_lines(StreamSettings(sources=(str(path),)))
     with path.open("w", encoding="utf-8") as file:
-        for line in b"".join(open_blocks(address))[:limit].decode("utf-8", "replace").split("\n"):
+        for line in b"".join(open_blocks(address)).decode("utf-8", "replace").split("\n"):
             if found := split([line])[:-1]:
                 words += len(found)
                 file.write(" ".join(found) + "\n")

@@ -16,9 +16,10 @@ import click
 import numpy as np
 import torch
 
-from benchmarks.fasttext.reading import read_texts
 from bootstrap.cli.command import command, described_options
 from bootstrap.cli.input_options import input_options, reading_options
+from bootstrap.progress import Bars
+from bootstrap.training.sources.texts import TextsSource, dataset_of_texts
 from common.errors import UsageError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
@@ -117,6 +118,14 @@ def write_examples(path: Path, examples: Sequence[Example]) -> Path:
     """Write texts in fastText's format, one per line, and return the path."""
     path.write_text("".join(f"__label__{example.label + 1} {example.text}\n" for example in examples), "utf-8")
     return path
+
+
+def read_texts(train: Path, test: Path, folder: Path) -> Path:
+    """Make the dataset of two files in a folder like `shoal train --input`, and return its path."""
+    inputs = Inputs(files=(str(train),), test=(str(test),))
+    with Bars() as bars:
+        texts = TextsSource(inputs=inputs, settings=Settings(), max_malformed=0.0)
+        return dataset_of_texts(texts, output=folder / "model", cache=folder, bars=bars)
 
 
 def _distinct(examples: Sequence[Example]) -> list[Example]:

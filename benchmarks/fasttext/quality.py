@@ -39,7 +39,6 @@ from benchmarks.fasttext.program import Cost, classify, evaluate, timed
 from benchmarks.fasttext.regression import Predict, Probabilities
 from benchmarks.record import Log, difference, ratio, spread
 from bootstrap.demo.reviews import write_reviews
-from common.errors import UsageError
 from trainer.classification.labelling import Labeller
 from trainer.classification.model_folder import load_model
 from trainer.output.run_files import MODEL
@@ -61,25 +60,18 @@ class _Program(NamedTuple):
     """Rates to choose from, by the accuracy on the held-out rows."""
 
 
-class _Shoal(NamedTuple):
-    options: tuple[str, ...]
-    ranks: int = 1
-    threads: int = 1
-    """Threads of each rank."""
-
-
-_Case = _Program | _Shoal | Literal["autotune"] | Callable[[Parts], Predict]
+_Case = _Program | shoal.Case | Literal["autotune"] | Callable[[Parts], Predict]
 
 CASES: Mapping[str, _Case] = {
     "fastText, 1 thread": _Program({"thread": 1}),
     "fastText, 2 threads": _Program({"thread": 2}),
     "fastText, best rate": _Program({"thread": 1}, rates=(0.1, 0.5, 1.0)),
-    "Shoal, --preset fasttext": _Shoal(("--preset=fasttext",)),
-    "Shoal, --preset fasttext, 2 ranks": _Shoal(("--preset=fasttext",), ranks=2),
-    "Shoal, --model fasttext": _Shoal(("--model=fasttext",)),
-    "Shoal, --model fasttext, 2 ranks": _Shoal(("--model=fasttext",), ranks=2),
-    "Shoal, --model fasttext, 2 threads": _Shoal(("--model=fasttext",), threads=2),
-    "Shoal": _Shoal(()),
+    "Shoal, --preset fasttext": shoal.Case(("--preset=fasttext",)),
+    "Shoal, --preset fasttext, 2 ranks": shoal.Case(("--preset=fasttext",), ranks=2),
+    "Shoal, --model fasttext": shoal.Case(("--model=fasttext",)),
+    "Shoal, --model fasttext, 2 ranks": shoal.Case(("--model=fasttext",), ranks=2),
+    "Shoal, --model fasttext, 2 threads": shoal.Case(("--model=fasttext",), threads=2),
+    "Shoal": shoal.Case(()),
     "fastText, autotune": "autotune",
     "TF-IDF, logistic regression": regression.tfidf,
 }
@@ -111,17 +103,14 @@ def main(arguments: Sequence[str]) -> None:
         "--shoal", nargs="+", default=[], metavar="CASE=OPTIONS", help="more cases, with options of shoal train"
     )
     parser.add_argument(
-        "--autotune-seconds",
-        type=int,
-        metavar="N",
-        help="time of fastText's autotune (default: the time of Shoal's first case in the same round)",
+        "--autotune-seconds", type=int, default=60, help="time of fastText's autotune (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
     if wrong := [each for each in (*options.piles, *options.shoal) if not all(each.partition("="))]:
         parser.error(f"{wrong[0]} is not NAME=OPTIONS")
     given = dict(each.split("=", 1) for each in options.shoal)
     chosen = {case: CASES[case] for case in options.cases}
-    cases = {**{case: _Shoal(tuple(shlex.split(text))) for case, text in given.items()}, **chosen}
+    cases = {**{case: shoal.Case(tuple(shlex.split(text))) for case, text in given.items()}, **chosen}
     log = Log("fasttext-quality")
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -141,7 +130,7 @@ def main(arguments: Sequence[str]) -> None:
 def _warm_up(pile: Pile, folder: Path) -> None:
     """Fill the caches of compiled code."""
     few = pile.learned[:: 1 + len(pile.learned) // 1000]  # evenly, because the texts may be sorted by class
-    _shoal(_Shoal(("--preset=fasttext",)), make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
+    _shoal(shoal.Case(("--preset=fasttext",)), make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
 
 
 def _compared(
@@ -152,29 +141,20 @@ def _compared(
     for seed in range(options.seeds):
         parts = make_parts(pile, folder / f"{name}-{seed}", seed=seed)
         for case, runs in found.items():
-            seconds = options.autotune_seconds or _seconds_of_shoal(cases, found)
-            runs.append(_run(cases[case], parts, folder, seed=seed, seconds=seconds))
+            runs.append(_run(cases[case], parts, folder, seed=seed, seconds=options.autotune_seconds))
             log.say(f"{name}, {seed}, {case}: { {figure: round(value, 4) for figure, value in runs[-1].items()} }")
         shutil.rmtree(parts.train.parent)
     return found
 
 
-def _seconds_of_shoal(cases: Mapping[str, _Case], found: Mapping[str, Sequence[Figures]]) -> int | None:
-    """Return the seconds of the newest run of Shoal's first case with a run."""
-    of_shoal = [found[case][-1]["all_wall"] for case, each in cases.items() if isinstance(each, _Shoal) and found[case]]
-    return round(of_shoal[0]) if of_shoal else None
-
-
-def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | None) -> Figures:
-    if isinstance(case, _Shoal):
+def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int) -> Figures:
+    if isinstance(case, shoal.Case):
         return _shoal(case, parts, folder, seed)
     if callable(case):
         predict, cost = timed(lambda: case(parts))
         return {**_costs(cost, cost), **evaluate(predict, parts.tested)}
     file = write_examples(folder / "learned.txt", parts.learned)
     if case == "autotune":
-        if seconds is None:
-            raise UsageError("fastText's autotune has no time; give --autotune-seconds, or a case of Shoal before it")
         held_out = write_examples(folder / "held_out.txt", parts.held_out)
         tuned = program.tune(file, held_out, seconds, thread=1, seed=seed)
         return {**_costs(tuned.epochs, tuned.call), **classify(tuned.model, parts.tested)}
@@ -183,12 +163,12 @@ def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | N
     return {**_costs(best.epochs, best.call), **classify(best.model, parts.tested)}
 
 
-def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
+def _shoal(case: shoal.Case, parts: Parts, folder: Path, seed: int) -> Figures:
     cache = folder / "cache"  # deleted after each run, because reading is part of the command
     summary, usage = shoal.train(
         folder / "model",
         *(f"--input={parts.train}", f"--test-input={parts.test}", f"--cache={cache}", f"--seed={seed}"),
-        *(f"--nodes={case.ranks}", f"--threads={case.threads}", *case.options),
+        *case.arguments,
     )
     shutil.rmtree(cache)
     labeller = Labeller(load_model(folder / "model"), expected=1 << 40)

@@ -1,14 +1,10 @@
-"""Times of reading and training on generated texts of Yelp polarity's size and number of words.
+"""Times of training on generated texts of Yelp polarity's size and number of words.
 
     python -m benchmarks fasttext yelp [--texts 560000] [--runs 3] [--cases CASE...]
 
-Raw texts are read from a CSV file in one pass, also a quarter and a half of them, to measure the growth of memory. Then
-each case trains on the dataset for one epoch, or for the epochs in its name. A rank has one thread unless the name says
-otherwise. "Epoch, s" is the time of the training steps. The whole command also starts Python and torch, measures the
-ranks' rates, evaluates, and writes checkpoints and the model.
-
-For comparison the table has published figures of Gluon's fastText on the real reviews, from a student's project with
-single words, 100 dimensions and batches of 16.
+Each case trains for one epoch, or for the epochs in its name. A rank has one thread unless the name says otherwise.
+"Epoch, s" is the time of the training steps. The whole command also starts Python and torch, measures the ranks' rates,
+evaluates, and writes checkpoints and the model.
 """
 
 import argparse
@@ -18,49 +14,34 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from benchmarks.fasttext import shoal
+from benchmarks.fasttext.piles import read_texts
 from benchmarks.gpu.texts import TEST, TRAINING, WORDS, draw_texts, spell
-from benchmarks.meter import Usage
 from benchmarks.record import Log
-
-_SHARES = (0.25, 0.5, 1.0)
-
-
-class _Case(NamedTuple):
-    options: tuple[str, ...]
-    ranks: int
-    threads: int = 1
-    """Threads of each rank."""
-
 
 _SGD, _GLUON, _ADAGRAD = ("--preset=fasttext",), ("--preset=gluon",), ("--model=fasttext",)
 _ADAM = (*_ADAGRAD, "--optimiser=adam", "--learning-rate=0.02")
-CASES: Mapping[str, _Case] = {
-    "SGD, --preset fasttext, 1 rank": _Case((*_SGD, "--epochs=1"), 1),
-    "SGD, --preset fasttext, 2 ranks": _Case((*_SGD, "--epochs=1"), 2),
-    "SGD, --preset fasttext, 2 threads": _Case((*_SGD, "--epochs=1"), 1, threads=2),
-    "Adagrad, --model fasttext, 1 rank": _Case((*_ADAGRAD, "--epochs=1"), 1),
-    "Adagrad, --model fasttext, 2 ranks": _Case((*_ADAGRAD, "--epochs=1"), 2),
-    "Adagrad, --model fasttext, 2 threads": _Case((*_ADAGRAD, "--epochs=1"), 1, threads=2),
-    "Adam, 1 rank": _Case((*_ADAM, "--epochs=1"), 1),
-    "Adam, 2 ranks": _Case((*_ADAM, "--epochs=1"), 2),
-    "Adam, 2 threads": _Case((*_ADAM, "--epochs=1"), 1, threads=2),
-    "Adam, --preset gluon, 1 epoch, 2 threads": _Case((*_GLUON, "--epochs=1"), 1, threads=2),
-    "SGD, --preset fasttext, 5 epochs, 2 threads": _Case(_SGD, 1, threads=2),
-    "Adagrad, --model fasttext, 5 epochs, 2 threads": _Case((*_ADAGRAD, "--epochs=5"), 1, threads=2),
-    "Adam, 25 epochs, 2 threads": _Case((*_ADAM, "--epochs=25"), 1, threads=2),
-    "Adam, --preset gluon, 25 epochs, 2 threads": _Case(_GLUON, 1, threads=2),
+CASES: Mapping[str, shoal.Case] = {
+    "SGD, --preset fasttext, 1 rank": shoal.Case((*_SGD, "--epochs=1"), 1),
+    "SGD, --preset fasttext, 2 ranks": shoal.Case((*_SGD, "--epochs=1"), 2),
+    "SGD, --preset fasttext, 2 threads": shoal.Case((*_SGD, "--epochs=1"), 1, threads=2),
+    "Adagrad, --model fasttext, 1 rank": shoal.Case((*_ADAGRAD, "--epochs=1"), 1),
+    "Adagrad, --model fasttext, 2 ranks": shoal.Case((*_ADAGRAD, "--epochs=1"), 2),
+    "Adagrad, --model fasttext, 2 threads": shoal.Case((*_ADAGRAD, "--epochs=1"), 1, threads=2),
+    "Adam, 1 rank": shoal.Case((*_ADAM, "--epochs=1"), 1),
+    "Adam, 2 ranks": shoal.Case((*_ADAM, "--epochs=1"), 2),
+    "Adam, 2 threads": shoal.Case((*_ADAM, "--epochs=1"), 1, threads=2),
+    "Adam, --preset gluon, 1 epoch, 2 threads": shoal.Case((*_GLUON, "--epochs=1"), 1, threads=2),
+    "SGD, --preset fasttext, 5 epochs, 2 threads": shoal.Case(_SGD, 1, threads=2),
+    "Adagrad, --model fasttext, 5 epochs, 2 threads": shoal.Case((*_ADAGRAD, "--epochs=5"), 1, threads=2),
+    "Adam, 25 epochs, 2 threads": shoal.Case((*_ADAM, "--epochs=25"), 1, threads=2),
+    "Adam, --preset gluon, 25 epochs, 2 threads": shoal.Case(_GLUON, 1, threads=2),
 }
 _USUAL = tuple(CASES)[:9]
-_PUBLISHED = (
-    ("Gluon's fastText, a V100, 10 epochs", "5,000", "102 to 120", "17 to 20 min", "0.940 (real reviews)"),
-    ("Gluon's fastText, a laptop's CPU, 6 cores", "9", "8 hours for half of it", "ended there", ""),
-)
-"""Published figures, in the order of the table's columns."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -77,30 +58,21 @@ def main(arguments: Sequence[str]) -> None:
         metavar="CASE",
         help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
     )
-    parser.add_argument("--folder", type=Path, help="folder for files (default: the system's temporary folder)")
     parser.add_argument("--log", default="fasttext-yelp", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
     log = Log(options.log)
-    reading: dict[float, list[Usage]] = {share: [] for share in _SHARES}
     training: dict[str, list[dict[str, Any]]] = {case: [] for case in options.cases}
-    with TemporaryDirectory(dir=options.folder) as name:
+    with TemporaryDirectory() as name:
         folder = Path(name)
-        files = {share: folder / f"train-{share}.csv" for share in _SHARES}
-        for share, path in files.items():
-            write_csv(path, int(share * options.texts), seed=0)
+        write_csv(folder / "train.csv", options.texts, seed=0)
         write_csv(folder / "test.csv", options.test, seed=1)
-        sizes = {share: path.stat().st_size for share, path in files.items()}
+        data = read_texts(folder / "train.csv", folder / "test.csv", folder)
         for run in range(options.runs):
-            for share, path in files.items():
-                reading[share].append(_read(path, folder))
-                log.say(f"{run}, {sizes[share]:,} bytes: {reading[share][-1]}")
             for case, runs in training.items():
-                runs.append(_train(CASES[case], folder, run))
+                runs.append(_train(CASES[case], data, folder / "model", run))
                 log.say(f"{run}, {case}: {runs[-1]}")
-    _tabulate_reading(log, reading, sizes)
-    _tabulate_training(log, training)
-    read = [[sizes[share], [asdict(usage) for usage in usages]] for share, usages in reading.items()]
-    log.keep({"options": {**vars(options), "folder": None}, "reading": read, "training": training})
+    _tabulate(log, training)
+    log.keep({"options": vars(options), "training": training})
 
 
 def write_csv(path: Path, count: int, *, seed: int) -> None:
@@ -127,36 +99,13 @@ def _lines(count: int, seed: int) -> Iterator[tuple[list[bytes], list[int]]]:
         yield lines, labels.tolist()
 
 
-def _read(path: Path, folder: Path) -> Usage:
-    """Make the dataset of a file, and return the cost. The dataset stays for the training."""
-    for made in folder.glob("texts-*/dataset.h5"):
-        made.unlink()
-    return shoal.run("benchmarks.fasttext.reading", path, folder / "test.csv", folder, log=folder / "reading.log")
-
-
-def _train(case: _Case, folder: Path, seed: int) -> dict[str, Any]:
-    (data,) = folder.glob("texts-*/dataset.h5")
-    ranks = (f"--nodes={case.ranks}", f"--threads={case.threads}", f"--seed={seed}")
-    summary, usage = shoal.train(folder / "model", f"--data={data}", *ranks, *case.options)
+def _train(case: shoal.Case, data: Path, output: Path, seed: int) -> dict[str, Any]:
+    summary, usage = shoal.train(output, f"--data={data}", f"--seed={seed}", *case.arguments)
     kept = {name: summary[name] for name in ("accuracy", "macro_f1", "rows", "epochs", "steps", "times")}
     return {**kept, "epoch": summary["times"]["training"] / summary["epochs"], "usage": asdict(usage)}
 
 
-def _tabulate_reading(log: Log, reading: Mapping[float, Sequence[Usage]], sizes: Mapping[float, int]) -> None:
-    rows = []
-    for share, usages in reading.items():
-        walls = [usage.wall for usage in usages]
-        memory = [usage.peak_process / 1e6 for usage in usages]
-        rows.append(
-            [
-                *(f"{sizes[share] / 1e6:.3g}", _spread(walls), f"{median(usage.cpu for usage in usages):.1f}"),
-                *(f"{sizes[share] / median(walls) / 1e6:.3g}", f"{median(memory):,.0f}", str(len(usages))),
-            ]
-        )
-    log.table(["MB of CSV to learn from", "s", "CPU s", "MB/s", "peak MB of the process", "runs"], rows)
-
-
-def _tabulate_training(log: Log, training: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+def _tabulate(log: Log, training: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     rows = [
         [
             case,
@@ -168,7 +117,6 @@ def _tabulate_training(log: Log, training: Mapping[str, Sequence[Mapping[str, An
         ]
         for case, runs in training.items()
     ]
-    rows += [[*cells, ""] for cells in _PUBLISHED]
     log.table(["training", "rows/s", "epoch, s", "whole command", "accuracy", "runs"], rows)
 
 

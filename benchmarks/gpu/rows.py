@@ -11,7 +11,7 @@ import torch
 from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData
 from trainer.classification.losses import Scale
-from trainer.classification.rows import TextRows
+from trainer.classification.rows import Rows, TextRows
 
 ROW_LENGTH, VOCABULARY = 100, 10_000
 
@@ -46,7 +46,7 @@ def make_rows(count: int, device: torch.device, *, seed: int = 0) -> TextRows:
     return TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=4 * labels + 1)
 
 
-def make_data(rows: TextRows, *, validation: int, test: int) -> TextData:
+def make_data(rows: Rows, *, validation: int, test: int) -> TextData:
     """Split rows: the first `validation` rows, then `test` rows, and the rest to learn from."""
     return TextData(
         training=rows[validation + test :],

@@ -33,7 +33,6 @@ class GpuPart(NamedTuple):
 
 
 PARTS = {
-    "kernels": GpuPart("kernels", "the kernels of a step of training", 60),
     "gradients": GpuPart("checks", "gradients, masks, rows, evaluation and optimisers compared with a CPU", 90),
     "rates": GpuPart("rates", "trained rows per second, compared with plain torch", 150),
     "words": GpuPart("words", "words per second of skip-gram, and the phases of its step", 110),

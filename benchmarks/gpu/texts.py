@@ -6,12 +6,13 @@ model of single words classifies about nineteen of twenty texts correctly, as it
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.gpu.rows import ROW_LENGTH
+from benchmarks.gpu.rows import ROW_LENGTH, make_data
 from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData
 from trainer.classification.losses import Scale
@@ -66,17 +67,10 @@ def make_text_rows(count: int, *, seed: int = 0) -> RaggedRows:
 
 def make_text_data(rows: RaggedRows, *, validation: int, test: int) -> TextData:
     """Split rows: the first `validation` rows, then `test` rows, and the rest to learn from."""
-    return TextData(
-        training=rows[validation + test :],
-        validation=rows[:validation],
-        test=rows[validation : validation + test],
+    return replace(
+        make_data(rows, validation=validation, test=test),
         vocabulary=[spell(word) for word in range(WORDS)],
-        stopwords=frozenset(),
-        row_length=rows.row_length,
         scale=Scale(0, 1, 1),
-        rating_steps=1,
-        rating_fraction=False,
-        digest="0" * 32,
         words="tokens",
     )
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from common.display import plural, printable_lines
-from experiments.report.plots import DrawingError, drawn
+from experiments.report.plots import drawn
 from experiments.report.sections import sections
 from experiments.report.tables import Table
 from experiments.table import Group, Row
@@ -43,11 +43,8 @@ def make_page(groups: Sequence[Group], rows: Sequence[Row], warnings: Sequence[s
 
 
 def _plots(table: Table) -> list[tuple[str, Markup]]:
-    """Return the title and the SVG of each plot of a table. If vl-convert rejects a plot, return a sentence instead."""
-    try:
-        return [(title, Markup(svg)) for title, svg in drawn(table)]  # noqa: S704  plots.py escapes its content
-    except DrawingError:
-        return [(table.title, Markup("<p>This plot could not be drawn; its numbers are in the table.</p>"))]
+    """Return the title and the SVG of each plot of a table."""
+    return [(title, Markup(svg)) for title, svg in drawn(table)]  # noqa: S704  plots.py escapes its content
 
 
 def _text(name: str) -> str:

@@ -69,12 +69,8 @@ _CONFIG: Mapping[str, Any] = {
 }
 
 
-class DrawingError(Exception):
-    """vl-convert rejected a plot."""
-
-
 def drawn(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield the title and the SVG element of each plot of a table. Raises DrawingError if vl-convert rejects a plot."""
+    """Yield the title and the SVG element of each plot of a table."""
     number = count(1)
     for plot in table.plots:
         for title, part in _parts(plot, table):
@@ -166,8 +162,7 @@ def height_of(names: Sequence[str]) -> int:
 def _svg(rows: Sequence[Row], spec: Mapping[str, Any], *, title: str, description: str, name: str) -> str:
     """Return the SVG element of a plot, from its specification and rows. The SVG fills the width of its container.
 
-    `name` must be unique in the page and consist of lower-case letters, digits and `-`. Raises DrawingError if
-    vl-convert rejects the plot.
+    `name` must be unique in the page and consist of lower-case letters, digits and `-`.
 
     Names come from files and can contain any character. A character that XML does not allow would make vl-convert panic
     and abort the whole process. So unprintable characters are replaced.
@@ -181,10 +176,7 @@ def _svg(rows: Sequence[Row], spec: Mapping[str, Any], *, title: str, descriptio
         "data": {"values": [_plain(row) for row in rows]},
         **spec,
     }
-    try:
-        raw: str = vl_convert.vegalite_to_svg(_printable(whole))
-    except ValueError as error:
-        raise DrawingError(str(error)) from error
+    raw: str = vl_convert.vegalite_to_svg(_printable(whole))
     label = f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
     return _slim(raw, f'role="img" aria-labelledby="{name}-t {name}-d"', label)
 

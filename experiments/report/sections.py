@@ -26,8 +26,8 @@ MAX_LINES = 8
 """Maximum number of groups, or ranks, that have a line in a plot."""
 _MAX_RUNS, _MAX_CLASSES = 4, 20
 """Maximum number of runs with details, and maximum number of classes of a run."""
-_MAX_MATRIX, _MAX_MISTAKES, _MAX_NOTES = 10, 200, 60
-"""Largest confusion matrix that is shown, in classes, and largest number of wrong predictions and of notes."""
+_MAX_MATRIX, _MAX_MISTAKES = 10, 200
+"""Largest confusion matrix that is shown, in classes, and largest number of wrong predictions."""
 _MAX_NAME = 36
 _WINDOWS = 10
 """The loss is the mean over this fraction of the recorded steps."""
@@ -142,15 +142,8 @@ def sections(groups: Sequence[Group], rows: Sequence[RunRow]) -> list[Section]:
         text=f"Share of the global batch for each rank over time, for the first {_MAX_RUNS} runs. With more than "
         f"{MAX_LINES} ranks: the smallest, median and largest share.",
     )
-    notes = filled_table(
-        _note_rows(subjects),
-        (_RUN, Column("after", "after, s", ",.1f"), Column("note", "note")),
-        key="notes",
-        title="Notes",
-        text="Problems that did not stop a run.",
-    )
-    rest = (Section(key="ranks", title="Ranks", tables=shares), Section(key="notes", title="Notes", tables=notes))
-    return [each for each in (results, learning, predictions, *rest) if each.tables]
+    ranks = Section(key="ranks", title="Ranks", tables=shares)
+    return [each for each in (results, learning, predictions, ranks) if each.tables]
 
 
 def _curves(subjects: Sequence[_Subject]) -> list[Table]:
@@ -253,14 +246,6 @@ def _mistake_rows(subjects: Sequence[_Subject]) -> Iterator[Row]:
     for subject in subjects:
         for each in subject.run.mistakes[:_MAX_MISTAKES]:
             yield {"run": subject.name if len(subjects) > 1 else None, **vars(each)}
-
-
-def _note_rows(subjects: Sequence[_Subject]) -> Sequence[Row]:
-    return [
-        {"run": each.name, "after": each.run.passed(note.time), "note": note.text}
-        for each in subjects
-        for note in each.run.notes
-    ][:_MAX_NOTES]
 
 
 def _full_steps(run: RunRecord) -> list[Step]:

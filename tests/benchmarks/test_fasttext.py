@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import downstream
 from benchmarks.fasttext import piles, program, quality, regression, yelp
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spell
 from bootstrap.prediction.texts import find_text_files, read_text_files
-from common.errors import DataError, ShoalError, UsageError
-from corpus.dataset import open_dataset
+from common.errors import DataError, ShoalError
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
@@ -132,7 +130,7 @@ def test_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path, p
 
 def test_logistic_regression_classifies_the_same_rows(tmp_path: Path, parts) -> None:
     pytest.importorskip("sklearn", reason="requirements-bench.txt is not installed")
-    found = quality._run(regression.tfidf, parts, tmp_path, seed=0, seconds=None)
+    found = quality._run(regression.tfidf, parts, tmp_path, seed=0, seconds=1)
     assert (found["accuracy"], found["log_loss"] < 0.5) == (1, True)
 
 
@@ -142,19 +140,3 @@ def test_probabilities_are_evaluated_by_log_loss_and_calibration() -> None:
     assert found["accuracy"] == 1 / 2
     assert found["log_loss"] == pytest.approx(-np.log([0.95, 0.08, 0.7, 1e-6]).mean())
     assert found["calibration_error"] == pytest.approx((1.87 + 0.3) / 4)
-
-
-def test_a_search_without_a_time_is_wrong_use(tmp_path: Path, parts) -> None:
-    with pytest.raises(UsageError, match="give --autotune-seconds"):
-        quality._run("autotune", parts, tmp_path, seed=0, seconds=None)
-
-
-def test_all_models_get_the_first_words_of_each_text(tmp_path: Path, parts) -> None:
-    (whole,) = parts.train.parent.glob("texts-*/dataset.h5")
-    with open_dataset(whole) as texts, open_dataset(downstream.cut(whole, tmp_path / "rows.h5", 3)) as rows:
-        for long, short in ((texts.train, rows.train), (texts.test, rows.test)):
-            all_words, cut = long.rows(0, len(long)), short.rows(0, len(short))
-            assert cut.tokens.tolist() == all_words.tokens.reshape(len(long), -1)[:, :3].tolist()
-            assert (cut.labels == all_words.labels).all()
-            assert set(cut.lengths.tolist()) == {3}
-        assert rows.vocabulary == texts.vocabulary

@@ -56,7 +56,6 @@ WORDS = {"rows": 200, "words": 500, "batches": (50,), "sizes": (8,), "seconds": 
         pytest.param("checks", {"rows": 64}, marks=pytest.mark.soak),
         ("rates", {"rows": 200, "batches": (20,), "runs": 1}),
         ("nccl", {"rows": 2000, "global_batch": 100, "epochs": 1}),
-        ("kernels", {"batches": (50,)}),
         ("yelp", {"rows": 200, "validation": 20, "test": 20, "batches": (50,), "seconds": 60}),
         pytest.param("words", WORDS, marks=pytest.mark.soak),
     ],
@@ -163,12 +162,6 @@ def test_parts_without_remaining_time_are_left_out(parts: Path, capsys: pytest.C
     assert not (parts / "gpu-good.json").exists()
 
 
-def test_most_important_parts_run_first_and_fit_the_total_time() -> None:
-    first = list(run.PARTS)[:3]
-    assert first == ["kernels", "gradients", "rates"]
-    assert sum(run.PARTS[name].seconds for name in first) < run._SECONDS
-
-
 def test_unknown_part_is_wrong_use(capsys: pytest.CaptureFixture[str], messages) -> None:
     with pytest.raises(SystemExit) as ended:
         run.main(["rates", "nope"])
@@ -207,18 +200,6 @@ def test_without_a_package_one_sentence_is_printed_and_nothing_fails(messages) -
     assert (done.returncode, done.stderr) == (0, "")
     messages.hide(sys.executable, "PYTHON")
     messages.check(done.stdout)
-
-
-@pytest.mark.parametrize("package", ["torch", "numpy", "safetensors", "tqdm"])
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    assert f"import of {package} halted" in str(run._lacking())
-
-
-def test_help_needs_no_package() -> None:
-    done = run_without(ABSENT + " torch numpy", RUN.format(argument="--help"))
-    assert done.returncode == 0, done.stderr
-    assert "balance, training" in done.stdout
 
 
 TINY = """

@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from benchmarks import record
+from benchmarks.__main__ import main
 from tests.trainer.embeddings.made_text import lines, pairs
 
 BENCHMARKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("tiny.yaml").read_text())
@@ -30,13 +30,11 @@ def test_a_benchmark_records_each_of_its_cases(benchmark, tmp_path, monkeypatch)
     for package in ("gensim", "fasttext", "sklearn"):
         pytest.importorskip(package, reason="requirements-bench.txt is not installed")
     monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
-    monkeypatch.setattr("benchmarks.downstream._GENERATED", 300)
     text, reviews = tmp_path / "topics.txt", tmp_path / "reviews.json"
     text.write_text("\n".join(lines(3000)) + "\n")
     rated = [{"reviewText": f"word{n} , {('bad', 'good')[n % 2]}", "overall": 1 + 4 * (n % 2)} for n in range(60)]
     reviews.write_text("".join(f"{json.dumps(each)}\n" for each in rated))
     given = benchmark["command"].format(text=text, reviews=reviews, pairs=pairs(tmp_path / "pairs.txt"))
-    program, *options = shlex.split(given)
-    import_module(f"benchmarks.{program}").main(options)
+    main(shlex.split(given))
     (kept,) = (tmp_path / "records").glob("*.json")
     assert set(benchmark["cases"]) <= set(keys(json.loads(kept.read_text())))

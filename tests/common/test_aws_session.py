@@ -1,7 +1,6 @@
 """botocore's `credential_process` runs a program that prints credentials. Its failures become clear errors."""
 
 import json
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -102,16 +101,3 @@ def test_a_setting_that_botocore_cannot_read_is_named(name, value, tmp_path, mon
     with messages.raises(InvalidConfigError) as error:
         core_session()
     assert name in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE", "ca_bundle"])
-def test_a_pipe_as_a_file_of_a_setting_is_named(name, tmp_path, monkeypatch, messages) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    (tmp_path / "config").write_text(f"[default]\nca_bundle = {pipe}\n" if name.islower() else "")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
-    if name.isupper():
-        monkeypatch.setenv(name, str(pipe))
-    with messages.raises(InvalidConfigError):
-        core_session()

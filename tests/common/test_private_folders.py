@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,6 @@ import pytest
 
 from common.errors import DataError
 from common.private_folders import make_private_folder, temporary_folder
-from tests.users import as_another, open_folder
 
 
 def test_a_private_folder_is_created_once_and_reused(tmp_path: Path) -> None:
@@ -145,6 +145,32 @@ def test_a_folder_without_a_valid_lock_is_kept(tmp_path: Path) -> None:
     there = {path.name for path in tmp_path.iterdir()}
     assert there >= {"precious", ".texts-link", ".texts-none", ".texts-odd"}
     assert "made" not in there
+
+
+NOBODY = 65_534
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Yield a folder that all users may write to."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+def as_another(check: Callable[[], bool]) -> bool:
+    """Return the result of `check` in a process of another user, if the tests run as root."""
+    child = os.fork()
+    if not child:
+        status = 2
+        try:
+            if os.geteuid() == 0:
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            status = 0 if check() else 1
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_temporary_folder_of_another_user_is_kept() -> None:

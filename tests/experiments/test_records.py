@@ -15,7 +15,7 @@ from tests.experiments import made_records as records
 
 def test_a_finished_run_has_its_steps_measures_and_summary(tmp_path: Path) -> None:
     run = runs.read_run(records.whole(tmp_path / "one"))
-    assert (run.name, run.state, run.left_out) == ("one", "finished", 0)
+    assert (run.folder.name, run.state, run.left_out) == ("one", "finished", 0)
     assert [step.step for step in run.steps] == [1, 10, 20]
     assert run.measures == {"accuracy": 0.85, "majority": 0.6}
     assert run.seconds == pytest.approx(11.5)
@@ -80,17 +80,11 @@ def test_a_folder_gives_each_run_below_it_once(tmp_path: Path) -> None:
     assert [each.relative_to(tmp_path).as_posix() for each in found] == ["a", "b/one", "b/two"]
 
 
-def test_folders_are_sorted_by_their_numbers(tmp_path: Path) -> None:
-    for name in ("run-10", "run-9", "a", "8"):
-        records.whole(tmp_path / name)
-    assert [each.name for each in runs.find_runs([tmp_path])] == ["8", "a", "run-9", "run-10"]
-
-
 def test_an_unreadable_run_is_left_out_and_reported(tmp_path: Path) -> None:
     records.whole(tmp_path / "whole")
     records.write(tmp_path / "damaged", "{}")
     found, (problem,) = runs.read_runs([tmp_path])
-    assert [run.name for run in found] == ["whole"]
+    assert [run.folder.name for run in found] == ["whole"]
     with pytest.raises(ExperimentError) as refused:
         runs.read_runs([tmp_path / "damaged"])
     assert str(refused.value) == problem

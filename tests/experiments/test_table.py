@@ -90,12 +90,6 @@ def test_settings_list_the_differences_between_runs(tmp_path: Path) -> None:
     assert table.warnings(read_runs([tmp_path])[0]) == []
 
 
-def test_a_share_of_ideal_is_computed_from_the_rates_of_the_ranks(tmp_path: Path) -> None:
-    step = records.step(1, 101.0)
-    records.write(tmp_path / "a", records.start(own_rates=[1500.0, 900.0]), {**step, "rows_per_second": 1200.0})
-    assert rows(tmp_path)["a"].share_of_ideal == 0.5
-
-
 @pytest.mark.parametrize(("rows", "warnings"), [(150, 1), (200, 0)])
 def test_a_small_test_set_gives_a_warning(rows, warnings, tmp_path):
     confusion = {"classes": ["bad", "good"], "counts": [[rows, 0], [0, 0]]}

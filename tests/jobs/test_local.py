@@ -1,7 +1,6 @@
 """Preprocessing on this machine makes the oracle's dataset of raw files."""
 
 import gzip
-import tempfile
 import zlib
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +16,7 @@ from common.errors import DataError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from jobs.local import _work_folder, preprocess_locally
+from jobs.local import preprocess_locally
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import tuples
 from tests.jobs.piles import NLTK, PLAIN, assert_equals_oracle, preprocess
@@ -131,12 +130,6 @@ def test_other_formats_make_the_oracles_dataset(tmp_path, row) -> None:
     preprocess_locally(inputs, str(tmp_path / "out"), settings=Settings(**chosen), max_malformed=0.1)
     file, rules = oracle.File(content, **tuples(row.get("file", {}))), oracle.Rules(**tuples(row.get("rules", {})))
     assert_equals_oracle(tmp_path / "out", [file], rules=rules, positive_from=chosen.get("positive_from", 4))
-
-
-def test_output_to_s3_without_a_temporary_folder_is_refused(tmp_path, monkeypatch, messages) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    with messages.raises(DataError), _work_folder("s3://bucket/results", "--output"):
-        pass
 
 
 def test_all_damaged_archives_are_reported_with_the_lines_before_the_damage(tmp_path, messages) -> None:

@@ -1,5 +1,6 @@
 """A run leaves no intermediate files; those of a killed run are removed by the next run."""
 
+import errno
 import os
 import shutil
 import signal
@@ -22,8 +23,8 @@ def test_a_lack_of_disk_space_is_reported_before_the_work(tmp_path, monkeypatch,
         preprocess([tmp_path / "reviews.json"], tmp_path / "out")
 
 
-def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
-    """Start a run in another process, and wait until it reads reviews."""
+def test_an_interrupted_run_leaves_no_files(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN * 20_000)
     code = (
         "import sys; from jobs.local import preprocess_locally; from corpus.reading.sources import Inputs;"
@@ -31,31 +32,20 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     )
     run = subprocess.Popen([sys.executable, "-c", code, path, output], stderr=subprocess.DEVNULL)
     until(lambda: list(output.glob(".shoal-work-*/texts")))
-    return run
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_an_ended_run_leaves_no_files_after_sigint(tmp_path: Path, sent: signal.Signals) -> None:
-    run = started(tmp_path / "reviews.json", tmp_path / "out")
-    os.kill(run.pid, sent)
+    run.send_signal(signal.SIGINT)
     assert run.wait() != 0
-    assert (tmp_path / "out").exists() == (sent == signal.SIGKILL)
-
-
-def run_and_die(path: Path, output: Path, stage: str) -> None:
-    """Start a run in another process, not a fork, because this process has threads, and kill it in a given stage."""
-    script = (
-        "import sys; from pathlib import Path; from tests.jobs.test_local_work import Stages, preprocess; "
-        "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), progress=Stages(sys.argv[3]))"
-    )
-    done = subprocess.run([sys.executable, "-c", script, path, output, stage], check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert not output.exists()
 
 
 def test_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
-    run_and_die(path, output, "encode")
+    script = (  # in another process, not a fork, because this process has threads
+        "import sys; from pathlib import Path; from tests.jobs.piles import Stages, preprocess; "
+        "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), progress=Stages('encode'))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path, output], check=False)
+    assert done.returncode == -signal.SIGKILL
     assert list(output.glob(".shoal-work-*/rows/*"))
     preprocess([path], output)
     assert_equals_oracle(output, [PLAIN])
@@ -81,6 +71,18 @@ def test_a_removed_folder_is_the_reason_for_a_failure(tmp_path: Path, stage: str
     with messages.raises(DataError) as refused:
         preprocess([tmp_path / "reviews.json"], output, progress=Removing())
     assert str(output) in str(refused.value)
+
+
+def test_an_error_of_the_disk_is_reported(tmp_path: Path, messages) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+
+    class Failing(Stages):
+        def stage(self, name: str, _: int) -> None:
+            raise OSError(errno.EIO, f"{os.strerror(errno.EIO)} during {name}")
+
+    with messages.raises(DataError):
+        preprocess([tmp_path / "reviews.json"], tmp_path / "out", progress=Failing())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_that_changes_during_the_work_is_refused(tmp_path: Path, messages) -> None:

@@ -213,16 +213,11 @@ def test_a_second_list_of_a_day_replaces_the_first(folder) -> None:
     assert lists[-1].hourly("g5.xlarge") == 0.8
 
 
-@pytest.mark.parametrize(
-    ("region", "kept", "price"),
-    [("us-east-1", ["nat_gateway_hour"], NEWEST.other.nat_gateway_hour), ("eu-west-1", [], None)],
-)
-def test_a_missing_price_is_kept_from_the_last_list_and_named(region, kept, price, folder) -> None:
+def test_a_missing_price_is_unknown(folder) -> None:
     pages = machines({"m5.xlarge": 0.2})
-    listed = answered(region, pages, offered=["m5.xlarge"], folder=folder, without="NatGateway-Hours")
-    assert listed.source.endswith(f"; not listed there, and kept from {NEWEST.date}: nat_gateway_hour") == bool(kept)
+    listed = answered("us-east-1", pages, offered=["m5.xlarge"], folder=folder, without="NatGateway-Hours")
     refresh_prices.append(listed, folder=folder)
-    assert catalog.prices(region, folder=folder).other.nat_gateway_hour == price
+    assert catalog.prices("us-east-1", folder=folder).other.nat_gateway_hour is None
 
 
 @pytest.mark.parametrize(

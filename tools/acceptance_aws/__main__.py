@@ -25,8 +25,8 @@ from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import confirm, print_error, say
 from common.errors import ShoalError
 from infra.caller import emulated
-from tools.acceptance_aws.life import AcceptanceRun, RunParameters
-from tools.acceptance_aws.report import Report
+from tools.acceptance_aws.life import AcceptanceRun
+from tools.acceptance_aws.report import NAME, Report
 
 _STEPS = """\
  1 check beliefs of the emulator about AWS, by requests that AWS should refuse
@@ -95,14 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     folder = (options.output / started.strftime("%Y%m%dT%H%M%S")).resolve()
     folder.mkdir(parents=True)
     named = Path(options.topology)
-    parameters = RunParameters(
-        source=named if named.suffix else cdk.TOPOLOGIES / f"{named}.yaml",
-        deployment=options.deployment,
-        region=price["region"],
-        max_dollars=options.max_dollars,
-        hours=options.hours,
-        folder=folder,
-    )
+    source = named if named.suffix else cdk.TOPOLOGIES / f"{named}.yaml"
     report = Report(
         emulated=is_emulated,
         region=price["region"],
@@ -113,8 +106,8 @@ def _run(options: argparse.Namespace) -> int:
         hours=options.hours,
         predicted=price["price"],
     )
-    AcceptanceRun(parameters, report, account).run()
-    say(f"{'passed' if report.passed else 'failed'}; the report is {folder / 'report.md'}")
+    AcceptanceRun(report, account, source=source, folder=folder).run()
+    say(f"{'passed' if report.passed else 'failed'}; the report is {folder / NAME}")
     return 0 if report.passed else 1
 
 

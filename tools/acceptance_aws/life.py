@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -62,21 +62,6 @@ class StepFailedError(Exception):
     """A step failed. The message is the reason."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunParameters:
-    """Parameters of an acceptance run.
-
-    `source` is the file of the topology. The report, the logs and the model are written to `folder`.
-    """
-
-    source: Path
-    deployment: str
-    region: str
-    max_dollars: float
-    hours: float
-    folder: Path
-
-
 def maximum_cost(status: Mapping[str, Any], now: datetime) -> float | None:
     """Return the maximum cost of a deployment so far in dollars, from the output of `shoal status --json`.
 
@@ -94,8 +79,10 @@ class AcceptanceRun:
     """Acceptance run. The administrator who started it has access to `account`. Shoal commands run as the role of the
     run."""
 
-    def __init__(self, parameters: RunParameters, report: Report, account: Account) -> None:
-        self._parameters, self._report, self._account = parameters, report, account
+    def __init__(self, report: Report, account: Account, *, source: Path, folder: Path) -> None:
+        """Prepare a run of the topology in the file `source`. Report, logs and model are written to `folder`."""
+        self._report, self._account = report, account
+        self._source, self._folder = source, folder
         self._setup = Setup(account)
         self._deployed = False
 
@@ -115,14 +102,14 @@ class AcceptanceRun:
                 signal.signal(number, handler)
 
     def _live(self) -> None:
-        parameters, name, model = self._parameters, self._parameters.deployment, self._parameters.folder / "model"
+        name, model = self._report.deployment, self._folder / "model"
         self._run_step("beliefs of the emulator", self._check_beliefs)
         self._run_step("policies and role", self._setup.create)
         time.sleep(_SETTLE_SECONDS)
         self._bootstrap_region()
         if self._deployment_exists():
             self._shoal("destroy", *self._destroy_arguments(), name="destroy the deployment of an earlier run")
-        own, reviews = parameters.folder / f"{_NAME}.yaml", parameters.folder / "reviews.json"
+        own, reviews = self._folder / f"{_NAME}.yaml", self._folder / "reviews.json"
         write_reviews(reviews, texts=_TEXTS)
         own.write_text(yaml.safe_dump(self._topology()), "utf-8")
         self._deployed = True
@@ -133,10 +120,10 @@ class AcceptanceRun:
         elif self._topology().get("preprocessing"):
             self._shoal("preprocess", "--deployment", name, "--input", os.fspath(reviews))
         else:
-            data = parameters.folder / "data"
+            data = self._folder / "data"
             self._shoal("preprocess", "--local", "--input", os.fspath(reviews), "--output", os.fspath(data))
             learning += ["--data", os.fspath(data / DATASET_NAME)]
-        limit = ("--max-dollars", f"{parameters.max_dollars:g}")
+        limit = ("--max-dollars", f"{self._report.max_dollars:g}")
         self._shoal("train", "--deployment", name, "--output", os.fspath(model), *learning, *limit, "--detach")
         if not self._topology().get("managed"):  # leave out managed training, where AWS replaces lost machines
             self._run_step("terminate a node while it trains", self._terminate_node)
@@ -155,7 +142,7 @@ class AcceptanceRun:
         status = self._status()
         if status.get("state") and status["topology"] != _NAME:
             raise StepFailedError(
-                f"the deployment {self._parameters.deployment} was not created by an acceptance run; "
+                f"the deployment {self._report.deployment} was not created by an acceptance run; "
                 "choose a different name"
             )
         return bool(status.get("state"))
@@ -163,9 +150,9 @@ class AcceptanceRun:
     def _destroy_arguments(self) -> tuple[str, ...]:
         """Return the arguments of `shoal destroy`."""
         return (
-            self._parameters.deployment,
+            self._report.deployment,
             "--region",
-            self._parameters.region,
+            self._report.region,
             "--yes",
             "--stop-runs",
             "--delete-runs",
@@ -174,8 +161,8 @@ class AcceptanceRun:
     def _topology(self) -> dict[str, Any]:
         """Return the topology, with the limits of this run also as limits of the guard. So the guard deletes the
         deployment even if this machine is off."""
-        found: dict[str, Any] = StrictLoader(self._parameters.source.read_text("utf-8")).get_single_data()
-        guard = {"budget": self._parameters.max_dollars, "max_hours": math.ceil(self._parameters.hours)}
+        found: dict[str, Any] = StrictLoader(self._source.read_text("utf-8")).get_single_data()
+        guard = {"budget": self._report.max_dollars, "max_hours": math.ceil(self._report.hours)}
         return {
             **found,
             "permissions_boundary": arn(self._account, policies.BOUNDARY),
@@ -187,9 +174,9 @@ class AcceptanceRun:
             detail = "the region was prepared before, so the run did not change its execution policies"
             self._record(Step(name="cdk bootstrap", outcome=SKIPPED, detail=detail))
             return
-        place = f"aws://{self._setup.number}/{self._parameters.region}"
+        place = f"aws://{self._setup.number}/{self._report.region}"
         words = ["cdk", *cdk.BOOTSTRAP, place, *cdk.role_limits(execution(self._account))]
-        self._command("cdk bootstrap", words, self._environment({}), cwd=self._parameters.folder)
+        self._command("cdk bootstrap", words, self._environment({}), cwd=self._folder)
 
     # The training
 
@@ -233,7 +220,7 @@ class AcceptanceRun:
     def _status(self) -> dict[str, Any]:
         """Return the output of `shoal status --json`. If the command fails, return a status without groups and runs."""
         found = subprocess.run(
-            ["shoal", "status", self._parameters.deployment, "--region", self._parameters.region, "--json"],
+            ["shoal", "status", self._report.deployment, "--region", self._report.region, "--json"],
             env=self._environment(self._setup.environment()),
             capture_output=True,
             check=False,
@@ -246,13 +233,13 @@ class AcceptanceRun:
         if (dollars := maximum_cost(status, datetime.now(UTC))) is None:
             return
         self._report.counted = dollars
-        if dollars >= NEAR_LIMIT * self._parameters.max_dollars:
+        if dollars >= NEAR_LIMIT * self._report.max_dollars:
             raise StepFailedError(f"the deployment has cost ${dollars:.2f}, near the limit")
 
     def _environment(self, keys: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not keys or name not in _LEAVE_OUT}
         tools = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
-        region = {"AWS_REGION": self._parameters.region, "AWS_DEFAULT_REGION": self._parameters.region}
+        region = {"AWS_REGION": self._report.region, "AWS_DEFAULT_REGION": self._report.region}
         return {**kept, "PATH": tools, **region, **keys}
 
     def _shoal(self, command: str, *arguments: str, name: str = "", as_role: bool = True) -> None:
@@ -262,7 +249,7 @@ class AcceptanceRun:
     def _command(self, name: str, words: list[str], environment: Mapping[str, str], *, cwd: Path) -> None:
         """Run a command until it exits. Ctrl-C, or a cost near the limit, stops the command earlier."""
         with self._step(name, shlex.join(words)) as step:
-            log = self._parameters.folder / "logs" / f"{len(self._report.steps):02}-{name.replace(' ', '-')}.log"
+            log = self._folder / "logs" / f"{len(self._report.steps):02}-{name.replace(' ', '-')}.log"
             log.parent.mkdir(exist_ok=True)
             with log.open("wb") as written:
                 running = subprocess.Popen(
@@ -305,18 +292,18 @@ class AcceptanceRun:
 
     def _record(self, step: Step) -> None:
         self._report.steps.append(step)
-        self._report.write(self._parameters.folder)
+        self._report.write(self._folder)
         say(f"acceptance: {step.name}: {step.outcome}, {step.seconds:.0f} s")
 
     def _masked(self, text: str) -> str:
-        return text.replace(self._setup.number, "ACCOUNT").replace(os.fspath(self._parameters.folder), "FOLDER")
+        return text.replace(self._setup.number, "ACCOUNT").replace(os.fspath(self._folder), "FOLDER")
 
     # The end
 
     def _end(self) -> None:
         left = []
         if self._deployed and not self._destroy(as_role=True) and not self._destroy(as_role=False):
-            name = self._parameters.deployment
+            name = self._report.deployment
             left.append(f"the deployment {name}: `shoal destroy {name}` lists what is left")
         try:
             left += self._setup.remove()
@@ -324,7 +311,7 @@ class AcceptanceRun:
             left.append(f"the role: {error}")
         self._report.left = list(map(self._masked, left))
         self._report.ended = datetime.now(UTC).isoformat(timespec="seconds")
-        self._report.write(self._parameters.folder)
+        self._report.write(self._folder)
 
     def _destroy(self, *, as_role: bool) -> bool:
         """Destroy the deployment, and check that nothing is left. Return whether the command and the check

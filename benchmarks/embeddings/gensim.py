@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,21 +34,14 @@ from trainer.output.run_files import MODEL
 _SIZE, _WINDOW, _NEGATIVES, _SUBSAMPLE, _MIN_COUNT = 100, 5, 5, 1e-3, 5
 
 
-class _Shoal(NamedTuple):
-    ranks: int = 1
-    threads: int = 1
-    """Threads of each rank."""
-    options: tuple[str, ...] = ()
-
-
-CASES: Mapping[str, int | _Shoal] = {
+CASES: Mapping[str, int | shoal.Case] = {
     "gensim, 1 worker": 1,
     "gensim, 2 workers": 2,
-    "Shoal, 1 rank": _Shoal(),
-    "Shoal, 1 rank, 2 threads": _Shoal(threads=2),
-    "Shoal, 2 ranks, sync": _Shoal(ranks=2),
-    "Shoal, 2 ranks, average:20": _Shoal(ranks=2, options=("--mode=average:20",)),
-    "Shoal, 2 ranks, async:20": _Shoal(ranks=2, options=("--mode=async:20",)),
+    "Shoal, 1 rank": shoal.Case(),
+    "Shoal, 1 rank, 2 threads": shoal.Case(threads=2),
+    "Shoal, 2 ranks, sync": shoal.Case(ranks=2),
+    "Shoal, 2 ranks, average:20": shoal.Case(ranks=2, options=("--mode=average:20",)),
+    "Shoal, 2 ranks, async:20": shoal.Case(ranks=2, options=("--mode=async:20",)),
 }
 """Cases: the number of gensim's workers, or Shoal's options."""
 _BASELINE = "gensim, 1 worker"
@@ -92,14 +85,14 @@ class _Runs:
         """Read the text, and fill the caches of compiled code."""
         self._text, self._folder, self._options = text, folder, options
         folder.mkdir()
-        self._train(_Shoal(), f"--input={text.path}", "--tokeniser=spaces", epochs=1, seed=0)
+        self._train(shoal.Case(), f"--input={text.path}", "--tokeniser=spaces", epochs=1, seed=0)
         self._stream = (folder / "model" / FOLDER).rename(folder / FOLDER)
         rows = read_rows(self._stream, read_settings(self._stream), min_count=_MIN_COUNT)
         self._words = rows.vocabulary.words
         reference = pip_reference(rows.tokens, words=len(self._words), window=_WINDOW, negatives=_NEGATIVES)
         self._evaluation = WordEvaluation(options.similarity, options.analogy, reference)
 
-    def run(self, how: int | _Shoal, seed: int) -> Figures:
+    def run(self, how: int | shoal.Case, seed: int) -> Figures:
         """Run a case, and return its figures."""
         if isinstance(how, int):
             return self._run_gensim(how, seed)
@@ -108,10 +101,11 @@ class _Runs:
         vectors = open_vectors(str(self._folder / "model" / MODEL))
         return {"words_per_second": read / summary["times"]["training"], **self._evaluate(vectors)}
 
-    def _train(self, how: _Shoal, *arguments: str, epochs: int, seed: int) -> Mapping[str, Any]:
+    def _train(self, how: shoal.Case, *arguments: str, epochs: int, seed: int) -> Mapping[str, Any]:
         return shoal.train(
             self._folder / "model",
-            *(f"--nodes={how.ranks}", f"--threads={how.threads}", *how.options, *arguments),
+            *how.arguments,
+            *arguments,
             *(f"--embedding={_SIZE}", f"--window={_WINDOW}", f"--negatives={_NEGATIVES}", f"--subsample={_SUBSAMPLE}"),
             *(f"--min-count={_MIN_COUNT}", f"--epochs={epochs}", f"--seed={seed}"),
             verb="embed",
