@@ -163,7 +163,7 @@ _CLASSIFIERS = {
     "linear": Model(
         about="logistic regression on the n-grams of a text's words and characters",
         classifier="trainer.classification.models.linear:Linear",
-        settings=("ngrams", "char_ngrams", "buckets"),
+        settings=("ngrams", "buckets"),
         optimisers=("adagrad",),
         defaults={
             "optimiser": "adagrad",
@@ -175,7 +175,6 @@ _CLASSIFIERS = {
             "clip_norm": 0.0,
             "epochs": 3,
             "ngrams": 3,
-            "char_ngrams": "2-5",
             "loss": "bce",
         },
         step_rows=StepRows("a hundredth of the training rows, 8 to 4,096", lambda run: run.hundredth(8, 4096)),
@@ -198,7 +197,7 @@ _CLASSIFIERS = {
     "fasttext": Model(
         about="the mean of the embeddings of a text's words and n-grams",
         classifier="trainer.classification.models.fasttext:FastText",
-        settings=("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
+        settings=("embedding", "ngrams", "buckets", "dropout"),
         options=("embeddings",),
         defaults={
             "optimiser": "adagrad",

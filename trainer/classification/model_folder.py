@@ -58,7 +58,7 @@ from trainer.output.run_files import (
 )
 from trainer.registry import WORD_MODELS
 
-FORMAT = 6
+FORMAT = 7
 READ = (WEIGHTS, VOCABULARY, MEASURES)
 """Files that are read for every model, in addition to `config.json`."""
 ONNX_RUNTIME = "1.32.0"

@@ -25,7 +25,7 @@ from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
-FORMAT = 16
+FORMAT = 17
 """Version of the state format. It increases when names or content change."""
 
 _DIGEST_BYTES = 16

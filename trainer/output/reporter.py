@@ -148,14 +148,14 @@ class Reporter:
             Start(
                 config=config.plain(),
                 world_size=ranks.world_size,
-                devices=ranks.gather(ranks.device_name),
+                devices=tuple(ranks.gather(ranks.device_name)),
                 rows=dict(data.sizes),
                 digest=data.digest,
                 global_batch=order.global_batch,
                 epochs=epochs,
                 steps=epochs * order.steps,
                 from_step=done,
-                own_rates=rates,
+                own_rates=tuple(rates),
                 precision=precision,
             )
         )
@@ -239,8 +239,8 @@ class Reporter:
                     loss=report.loss,
                     rows_per_second=throughput.rows_per_second,
                     balanced=throughput.balanced,
-                    split=report.rows.tolist(),
-                    compute_seconds=report.seconds.tolist(),
+                    split=tuple(report.rows.tolist()),
+                    compute_seconds=tuple(report.seconds.tolist()),
                 )
             )
             balanced = f", {throughput.balanced:.0%} balanced" if len(report.rows) > 1 else ""

@@ -118,7 +118,7 @@ class Sample:
         if sum(found) > _LONG_WORD_LETTERS * len(found):
             return [
                 f"words have {sum(found) / len(found):.0f} letters on average, as in texts without spaces (Chinese, "
-                "Japanese, Thai): put spaces between the words, or train with --model fasttext --char-ngrams 1-3"
+                "Japanese, Thai): put spaces between the words"
             ]
         return []
 

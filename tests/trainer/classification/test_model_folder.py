@@ -67,15 +67,6 @@ def test_a_model_survives_a_round_trip(model, written):
             assert getattr(found, name) == getattr(model, name), name
 
 
-def test_character_ngrams_are_those_of_vocabulary_words_only(tmp_path):
-    model = random_fasttext(char_ngrams="3-6")
-    write_model(tmp_path / "model", model)
-    assert load_file(tmp_path / "model" / "model.safetensors").keys() == {"vectors", "last.weight"}
-    found = load_model(tmp_path / "model")
-    assert found.settings["char_ngrams"] == "3-6"
-    assert said(found) == said(model) != said(random_fasttext())
-
-
 def test_a_calibrated_model_survives_a_round_trip_and_its_card_describes_its_labels(model, tmp_path, messages):
     calibrated = replace(model, loss=replace(model.loss, temperature=2.0, threshold=0.75))
     write_model(tmp_path / "model", calibrated)
@@ -197,7 +188,7 @@ HARMS = {
     "a size in letters": lambda held: held["files"]["measures.json"].update(bytes="9"),
     "an earlier format": lambda held: held.update(format=1),
     "a later format": lambda held: held.update(format=99),
-    "an invalid option": lambda held: held["settings"].update(char_ngrams="6-3"),
+    "an invalid option": lambda held: held["settings"].update(pooling="first"),
 }
 
 
@@ -258,15 +249,12 @@ WORDS = tuple(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 
 LSTM, CROSS = {"embedding": 8, "hidden": 5, "layers": 1}, "cross-entropy"
 MODELS = {
-    "lstm": partial(random_model, WORDS, kind=CROSS, pooling="mean+max+words", **LSTM),
+    "lstm": partial(random_model, WORDS, kind=CROSS, **LSTM),
     "last": partial(random_model, WORDS, kind="bce", pooling="last", **{**LSTM, "layers": 2, "vocabulary": 20}),
-    "mean": partial(random_model, WORDS, kind="mse", pooling="mean", **LSTM),
-    "mean+words": partial(random_model, WORDS, kind="bce", pooling="mean+words", **LSTM),
+    "mse": partial(random_model, WORDS, kind="mse", **LSTM),
     "linear": partial(random_linear, WORDS),
     "words": partial(random_fasttext, WORDS, ngrams=1),
     "trigrams": partial(random_fasttext, WORDS, ngrams=3),
-    "characters": partial(random_fasttext, WORDS, ngrams=1, char_ngrams="3-6"),
-    "bigrams, characters": partial(random_fasttext, WORDS, ngrams=2, char_ngrams="1-3"),
 }
 
 

@@ -21,7 +21,7 @@ from trainer.computing.row_gradients import mean_of_rows
 from trainer.computing.threads import Threads
 from trainer.rank_errors import RankError
 
-SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+words", "outputs": 1}
+SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+max+words", "outputs": 1}
 ROWS = 60
 
 

@@ -28,7 +28,7 @@ SETTINGS = {
     "embedding": 20,
     "hidden": 8,
     "layers": 2,
-    "pooling": "mean+words",
+    "pooling": "mean+max+words",
     "dropout": 0.5,
     "embedding_dropout": 0.5,
     "outputs": 1,

@@ -1,34 +1,18 @@
-"""Hashes and table rows of the words in fastText's vocabulary. They are computed once.
+"""Hashes of the words in a vocabulary, and of their character n-grams. They are computed once.
 
-As in fastText (Bojanowski et al. 2017, section 3.2; facebookresearch/fastText, `Dictionary::computeSubwords`), a word
-has its own row, and the rows of its character n-grams. Character n-grams and word n-grams share the same buckets.
-`plain_word_rows` defines the rows of words; `word_rows` computes them for large vocabularies. All unknown words share
-one row, because their characters are not stored.
+The hash function and the n-grams are those of fastText (Bojanowski et al. 2017, section 3.2;
+facebookresearch/fastText, `Dictionary::computeSubwords`).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from corpus.text import FIRST_WORD
-from corpus.tokens import char_ngrams, token_hash
 
 _FNV_START, _FNV_FACTOR = np.uint32(2166136261), np.uint32(16777619)
-_BLOCK = 1 << 16
-"""Number of words that are computed at once, so that memory is bounded."""
-
-
-class WordRows(NamedTuple):
-    """Table rows of all words. Word i has the rows `rows[starts[i]:starts[i + 1]]`, and its own row is the first.
-
-    `rows` is (r,) int32, and `starts` is (words + 1,) int64.
-    """
-
-    rows: Tensor
-    starts: Tensor
 
 
 def word_hashes(vocabulary: Sequence[str]) -> Tensor:
@@ -50,35 +34,6 @@ def word_hashes(vocabulary: Sequence[str]) -> Tensor:
             block_hashes = (block_hashes ^ letters[:, column].astype(np.int32).view(np.uint32)) * _FNV_FACTOR
         hashes[chosen] = block_hashes
     return torch.from_numpy(hashes.view(np.int32).astype(np.int64))
-
-
-def plain_word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> list[list[int]]:
-    """Return lists of table rows: of padding, of unknown words, and of each word of the vocabulary.
-
-    A word's own row is followed by the rows of its character n-grams. `lengths`: the numbers of characters in a
-    character n-gram. In the table, the words' own rows come first, and then the `buckets` rows of n-grams.
-    """
-    words = FIRST_WORD + len(vocabulary)
-    of_ngrams = [
-        [words + token_hash(ngram.encode()) % buckets for ngram in char_ngrams(word, lengths)] for word in vocabulary
-    ]
-    return [[word, *rows] for word, rows in enumerate([[]] * FIRST_WORD + of_ngrams)]
-
-
-def word_rows(vocabulary: Sequence[str], lengths: range, buckets: int) -> WordRows:
-    """Return the same rows as `plain_word_rows`, except that the n-grams of a word can be in a different order."""
-    words = FIRST_WORD + len(vocabulary)
-    rows, counts = [np.arange(FIRST_WORD, dtype=np.int32)], [np.ones(FIRST_WORD, np.int64)]
-    for begin in range(0, len(vocabulary), _BLOCK):
-        block = vocabulary[begin : begin + _BLOCK]
-        word_of, hashes = hash_char_ngrams(block, lengths)
-        numbers = np.arange(len(block))
-        order = np.argsort(np.concatenate([numbers, word_of]), kind="stable")
-        of_ngrams = words + (hashes % np.uint32(buckets)).astype(np.int64)
-        rows.append(np.concatenate([FIRST_WORD + begin + numbers, of_ngrams])[order].astype(np.int32))
-        counts.append(1 + np.bincount(word_of, minlength=len(block)))
-    starts = np.cumsum(np.concatenate([[0], *counts]))
-    return WordRows(torch.from_numpy(np.concatenate(rows)), torch.from_numpy(starts))
 
 
 def hash_char_ngrams(block: Sequence[str], lengths: range) -> tuple[np.ndarray, np.ndarray]:
