@@ -72,9 +72,6 @@ class TrainConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, models in models_by_option().items():
-            if self.model not in models and getattr(self, name) != default_of(self.model, name):
-                raise _unsupported_option(self.model, name)
         only = MODELS[self.model].optimisers
         if only and self.optimiser not in only:
             raise TrainingError(
@@ -118,11 +115,6 @@ def _unsupported_option(model: str, name: str) -> TrainingError:
     having = [of for of in models_by_option()[name] if MODELS[of].learns == MODELS[model].learns]
     advice = f", or use --model {' or '.join(having)}" if having else ""
     return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
-
-
-def default_of(model: str, name: str) -> Any:
-    """Return a model's default for an option that only some models have."""
-    return MODELS[model].defaults.get(name, getattr(TrainConfig, name))
 
 
 def implied_settings(model: str, preset: str | None) -> Settings:
@@ -204,7 +196,7 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
         values["fixed"] = tuple(name for name in KEPT_ON_RESUME if name in given and name in implied)
         defaults = dict(declared.defaults)
         for name, models in models_by_option().items():
-            if name in given and model not in models and not (name in defaults and given[name] == defaults[name]):
+            if name in given and model not in models:
                 raise _unsupported_option(model, name)
         if values.get("embeddings") is not None:
             defaults |= declared.with_embeddings

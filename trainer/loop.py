@@ -30,7 +30,7 @@ from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
-from trainer.output.lines import End, Epoch, Test
+from trainer.output.lines import End, Epoch, Test, Waiting
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.throughput import Throughput
@@ -181,10 +181,10 @@ class Trainer:
             if status is EpochStatus.PENDING:
                 self.save()  # A reader of the stream might be waiting for a checkpoint after the previous rows.
                 since = time.monotonic()
-                self.reporter.waiting(self.steps_done, 0.0)
+                self.reporter.write(Waiting(step=self.steps_done, seconds=0.0))
                 while status is EpochStatus.PENDING:
                     status = self.task.begin_epoch(lambda: self.stop_requested, wait=True)
-                self.reporter.waiting(self.steps_done, time.monotonic() - since)
+                self.reporter.write(Waiting(step=self.steps_done, seconds=round(time.monotonic() - since, 3)))
         self.stopped = status is EpochStatus.STOP
         return status is EpochStatus.READY
 

@@ -8,7 +8,6 @@ does not import torch.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 Settings = Mapping[str, Any]
@@ -273,8 +272,3 @@ PRESETS: Mapping[str, Settings] = {
 }
 COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
 """Name of the command for each kind of learning."""
-
-
-def import_class(path: str) -> Any:
-    """Return the class at an import path, written as `module:class`."""
-    return resolve_name(path)

@@ -195,7 +195,7 @@ class GradientExchange:
         self._device, self._dtype = first.device, first.dtype
         self._is_brief = self._ranks == 1 and bool(sparse_tables) and self._device.type == "cpu"
         """True if nothing is sent, and a step is so short that packing the gradients would take most of its time."""
-        self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
+        self._pending: tuple[int, int, Tensor, torch.cuda.Event | None] | None = None
         with collectives.convert_errors("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
@@ -285,7 +285,7 @@ class GradientExchange:
             for gradient, of_ranks in zip(table_gradients, arrived.tolist(), strict=True)
         ]
 
-    def _wait_for_copy(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
+    def _wait_for_copy(self, numbers: Tensor, arrival: torch.cuda.Event | None) -> Tensor:
         """Wait until the copy of `numbers` to the host is complete. Return the numbers.
 
         Raises RuntimeError if other ranks are lost.
@@ -355,7 +355,7 @@ def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def _copy_to_host(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
+def _copy_to_host(tail: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
     """Start to copy `tail` to the host. Return the copy, and the event that marks its completion (None on a CPU)."""
     if tail.device.type != "cuda":
         return tail.clone(), None

@@ -12,6 +12,7 @@ from common.errors import TrainingError
 from trainer.clock import Activity, Clock
 from trainer.options.run_options import OutputOptions, seconds_between_checkpoints
 from trainer.output import checkpoint
+from trainer.output.lines import Checkpoint
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS
 from trainer.output.throughput import Throughput
@@ -84,7 +85,9 @@ class Checkpointer:
             else:
                 self._written = steps
                 self._writing = time.monotonic() - start
-                self._reporter.checkpoint(steps, path, self._writing)
+                self._reporter.write(
+                    Checkpoint(step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(self._writing, 3))
+                )
         if awaited:
             self._throughput.awaited += time.monotonic() - start
         return self._written == steps

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from corpus.tokens import token_hash
 from trainer.classification import models
 from trainer.classification.models import ngrams as module
-from trainer.classification.models.ngrams import default_buckets, features, plain_features
-from trainer.classification.models.vocabulary_rows import word_hashes
+from trainer.classification.models.ngrams import default_buckets, features, plain_features, word_hashes
 from trainer.classification.rows import RaggedRows
 from trainer.computing import row_gradients
 

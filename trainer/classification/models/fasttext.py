@@ -13,8 +13,14 @@ from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.ngrams import default_buckets, features, ngram_hashes, ngram_loops, ngram_rows
-from trainer.classification.models.vocabulary_rows import word_hashes
+from trainer.classification.models.ngrams import (
+    default_buckets,
+    features,
+    ngram_hashes,
+    ngram_loops,
+    ngram_rows,
+    word_hashes,
+)
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.clock import BACKWARD, FORWARD, StepTimer
 from trainer.computing import dropout

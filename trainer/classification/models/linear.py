@@ -38,8 +38,7 @@ from trainer.classification.models.ngram_counts import (
     fit_ngrams,
     keys_of,
 )
-from trainer.classification.models.ngrams import ngram_hashes, ngram_loops
-from trainer.classification.models.vocabulary_rows import word_hashes
+from trainer.classification.models.ngrams import ngram_hashes, ngram_loops, word_hashes
 from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
 from trainer.config import TrainConfig
 

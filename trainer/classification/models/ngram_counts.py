@@ -13,8 +13,7 @@ from torch import Tensor
 
 from corpus.text import FIRST_WORD
 from trainer.classification.data import WeightedNgrams
-from trainer.classification.models.ngrams import ngram_hashes
-from trainer.classification.models.vocabulary_rows import hash_char_ngrams, word_hashes
+from trainer.classification.models.ngrams import hash_char_ngrams, ngram_hashes, word_hashes
 from trainer.classification.rows import Rows, segments
 
 MOST_NGRAMS = 4_000_000
