@@ -27,10 +27,7 @@ from trainer.options.section import option, options
 from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, RunSize, Settings
 
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
-"""Defaults on an unbounded stream without `--words` or `--epochs`.
-
-The learning rate cannot decay if the number of steps is unknown.
-"""
+"""Defaults on an unbounded stream without an end: the rate cannot decay over an unknown number of steps."""
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -85,10 +82,7 @@ class TrainConfig(
             )
 
     def with_step_rows(self, size: RunSize) -> "TrainConfig":
-        """Return this configuration with a batch size.
-
-        If the user gave no batch size, use the model's default for a run of this size.
-        """
+        """Return this configuration with the model's default batch size, unless the user gave a batch size."""
         declared = MODELS[self.model].step_rows
         step_rows = declared and declared.of(size._replace(optimiser=self.optimiser))
         return self if self.requested_batch(1) or not step_rows else replace(self, global_batch=step_rows)
@@ -108,10 +102,7 @@ def models_by_option() -> Mapping[str, tuple[str, ...]]:
 
 
 def _unsupported_option(model: str, name: str) -> TrainingError:
-    """Return the error for an option that a model does not have.
-
-    The message names the models of the same kind that have the option.
-    """
+    """Return the error for an option that a model does not have. It names models of the same kind that have it."""
     having = [of for of in models_by_option()[name] if MODELS[of].learns == MODELS[model].learns]
     advice = f", or use --model {' or '.join(having)}" if having else ""
     return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")

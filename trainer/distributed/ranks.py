@@ -88,8 +88,7 @@ def batch_scheduling() -> Iterator[None]:
     `handleEvents`) wakes and spins on a lock. If it preempted the thread that holds the lock, it would spin until its
     time slice ends. With hardly more cores than ranks, that costs some 4 ms, several times per all-reduce.
 
-    Do not use this block for compute threads: while other programs run, a thread that waits for another thread would
-    lose a time slice, too.
+    Do not use this block for compute threads: a thread that waits for another thread would lose a time slice, too.
     """
     _schedule(os.SCHED_BATCH)
     try:
@@ -164,10 +163,7 @@ def _rendezvous(rank: int) -> Any:
 
 
 def _machine() -> str:
-    """Return the identifier of this machine's running kernel.
-
-    All containers on a machine have the same identifier, although they have different host names.
-    """
+    """Return the identifier of this machine's running kernel, which is the same in all containers."""
     return Path("/proc/sys/kernel/random/boot_id").read_text()
 
 

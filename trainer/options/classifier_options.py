@@ -6,8 +6,9 @@ A model file contains some of these settings. When a model file is read, its set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from common.json_values import Bound
 from corpus.text import FIRST_WORD
-from trainer.options.section import ABOVE_0, SHARE, Bound, Section, from_1_to, option
+from trainer.options.section import ABOVE_0, SHARE, Section, from_1_to, option
 from trainer.registry import MODELS
 
 _WIDEST, _DEEPEST = 8192, 64

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from common.errors import TrainingError
-from trainer.options.section import AT_LEAST_0, Bound, Section, from_1_to, option
+from common.json_values import Bound
+from trainer.options.section import AT_LEAST_0, Section, from_1_to, option
 from trainer.registry import MODELS, PRESETS
 
 _CHECKPOINT_SECONDS = (15.0, 300.0)

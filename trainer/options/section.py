@@ -5,22 +5,15 @@ rules. `options` lists all options for a front end such as command_line.py.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, NamedTuple, cast, get_args
+from typing import Any, ClassVar, cast, get_args
 
 from common.errors import TrainingError
+from common.json_values import Bound
 from common.options import Option, flag
-
-
-class Bound(NamedTuple):
-    """Condition that a value must satisfy. The text of the condition completes the phrase "must be"."""
-
-    words: str
-    holds: Callable[[Any], bool]
-
 
 AT_LEAST_0 = Bound("at least 0", lambda value: value >= 0)
 AT_LEAST_1 = Bound("at least 1", lambda value: value >= 1)

@@ -33,10 +33,7 @@ class Checkpointer:
         throughput: Throughput,
         steps: int | None,
     ) -> None:
-        """`state`: returns the state to save.
-
-        `steps`: the steps before the checkpoint from which the run was resumed, or None.
-        """
+        """`state` returns the state to save. `steps`: those before the checkpoint that was resumed, or None."""
         self._folder, self._minutes, self._writing = config.output / CHECKPOINTS, config.checkpoint_minutes, 0.0
         self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
@@ -55,10 +52,7 @@ class Checkpointer:
         return time.monotonic() - self._since > seconds
 
     def resume_advice(self) -> str:
-        """Return the rest of a sentence about a failed run: the step from which the run can continue.
-
-        The text is empty if there is no checkpoint.
-        """
+        """Return the rest of a sentence about a failed run: the step from which it can continue, if any."""
         return "" if self.steps is None else f", and continue from step {self.steps} with --resume"
 
     def invalidate(self) -> None:

@@ -29,10 +29,7 @@ class Line:
     """Base class of all lines."""
 
     rest: ClassVar[str | None] = None
-    """Name of a field with a mapping.
-
-    The entries of the mapping are stored as fields of the line itself. Can be None.
-    """
+    """Name of a field with a mapping, if any. Its entries are stored as fields of the line itself."""
 
     time: Annotated[float, within(0, _LATEST)] = field(default_factory=lambda: round(time.time(), 3))
     """Unix timestamp."""
@@ -74,10 +71,7 @@ class Start(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Line):
-    """Step of the run.
-
-    Recorded steps are at least half a second apart. The first and the last step after each start are always recorded.
-    """
+    """Step of the run. Recorded steps are at least half a second apart, except the first and the last of each start."""
 
     epoch: Count
     """Epoch of the step, from 1."""
@@ -119,12 +113,8 @@ class Waiting(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Note(Line):
-    """Problem that did not end the run.
-
-    Examples are a failed checkpoint, a share that did not fit into memory, and a lost rank.
-
-    If the weights differ between ranks, one note per start states the first difference.
-    """
+    """Problem that did not end the run, such as a failed checkpoint, a share that did not fit into memory, or a lost
+    rank. If the weights differ between ranks, one note per start states the first difference."""
 
     text: str
     """One sentence."""

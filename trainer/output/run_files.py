@@ -139,10 +139,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path`, and atomically replace an old file.
-
-    Raises TrainingError if writing fails; the old file is then kept.
-    """
+    """Atomically replace a file. Raises TrainingError if writing fails; the old file is then kept."""
     with explain_os_error(TrainingError, f"cannot write {path}", "free some space, then --resume"):
         files.write_whole(path, content)
 
