@@ -20,7 +20,7 @@ from common.json_values import finite_numbers
 from trainer.classification.metrics import Confusion
 from trainer.output.lines import End, Epoch, Line, Start, Step, Test, parse_line
 from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, read_json
-from trainer.summaries import Mistake, StoredConfusion
+from trainer.output.summary import Mistake, StoredConfusion
 
 _MAX_DEPTH = 4
 """Maximum depth of the search below a given folder."""

@@ -19,7 +19,7 @@ from trainer.classification.metrics import accuracy_interval, few_rows_note
 _IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes")
 """Settings that affect neither the model nor the speed."""
 _ROW_WORK_SETTINGS = (
-    *("model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision"),
+    *("model", "embedding", "hidden", "layers", "pooling", "ngrams", "precision"),
     *("window", "negatives", "subsample", "min_count"),
 )
 """Settings that change the amount of computation per row."""

@@ -32,7 +32,7 @@ from tests.trainer.output.test_checkpoint import state
 from trainer.classification.model_folder import read_model_folder
 from trainer.distributed import failures
 from trainer.output import checkpoint
-from trainer.summaries import read_summary
+from trainer.output.summary import read_summary
 
 
 @dataclass(frozen=True)

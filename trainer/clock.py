@@ -49,11 +49,9 @@ class Activity(StrEnum):
 
 
 class Clock:
-    """Measures the seconds that a run spends on each activity.
+    """Measures the seconds that a run spends on each activity, from its creation with the activity `LOADING`.
 
     Each moment counts for exactly one activity, so the sums of all activities add up to the total time.
-
-    The clock starts when this object is created, with the activity `LOADING`.
     """
 
     def __init__(self) -> None:

@@ -27,10 +27,7 @@ from trainer.options.section import option, options
 from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, RunSize, Settings
 
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
-"""Defaults on an unbounded stream without `--words` or `--epochs`.
-
-The learning rate cannot decay if the number of steps is unknown.
-"""
+"""Defaults on an unbounded stream without an end: the rate cannot decay over an unknown number of steps."""
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -72,9 +69,6 @@ class TrainConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, models in models_by_option().items():
-            if self.model not in models and getattr(self, name) != default_of(self.model, name):
-                raise _unsupported_option(self.model, name)
         only = MODELS[self.model].optimisers
         if only and self.optimiser not in only:
             raise TrainingError(
@@ -88,10 +82,7 @@ class TrainConfig(
             )
 
     def with_step_rows(self, size: RunSize) -> "TrainConfig":
-        """Return this configuration with a batch size.
-
-        If the user gave no batch size, use the model's default for a run of this size.
-        """
+        """Return this configuration with the model's default batch size, unless the user gave a batch size."""
         declared = MODELS[self.model].step_rows
         step_rows = declared and declared.of(size._replace(optimiser=self.optimiser))
         return self if self.requested_batch(1) or not step_rows else replace(self, global_batch=step_rows)
@@ -111,18 +102,10 @@ def models_by_option() -> Mapping[str, tuple[str, ...]]:
 
 
 def _unsupported_option(model: str, name: str) -> TrainingError:
-    """Return the error for an option that a model does not have.
-
-    The message names the models of the same kind that have the option.
-    """
+    """Return the error for an option that a model does not have. It names models of the same kind that have it."""
     having = [of for of in models_by_option()[name] if MODELS[of].learns == MODELS[model].learns]
     advice = f", or use --model {' or '.join(having)}" if having else ""
     return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
-
-
-def default_of(model: str, name: str) -> Any:
-    """Return a model's default for an option that only some models have."""
-    return MODELS[model].defaults.get(name, getattr(TrainConfig, name))
 
 
 def implied_settings(model: str, preset: str | None) -> Settings:
@@ -204,7 +187,7 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
         values["fixed"] = tuple(name for name in KEPT_ON_RESUME if name in given and name in implied)
         defaults = dict(declared.defaults)
         for name, models in models_by_option().items():
-            if name in given and model not in models and not (name in defaults and given[name] == defaults[name]):
+            if name in given and model not in models:
                 raise _unsupported_option(model, name)
         if values.get("embeddings") is not None:
             defaults |= declared.with_embeddings

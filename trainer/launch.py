@@ -144,12 +144,9 @@ def _create_local_rendezvous(parameters: RendezvousParameters) -> _LocalRendezvo
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    """Ask the ranks to stop, and ignore further signals.
+    """Ask the ranks to stop, and ignore further signals: torchrun's threads would then run forever.
 
-    A second signal would interrupt the stop, and torchrun's threads would then run forever.
-
-    If a parent process with several threads is killed, this process receives several signals. Linux sends one signal
-    for each thread that adopted the process.
+    If a parent process with several threads is killed, Linux sends a signal for each thread that adopted this process.
     """
     for number in _STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -190,10 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_repeated(failure: Failure, previous: Failure) -> bool:
-    """Return whether `failure` repeats `previous` at the same step.
-
-    Only failures that are causes count. The ranks of other machines report consequences of the same cause.
-    """
+    """Return whether `failure`, a cause and not a consequence, repeats `previous` at the same step."""
     at_a_step = (failure.where or "").startswith("at step ")
     return at_a_step and failure.kind is FailureKind.CAUSE and failure.short == previous.short
 

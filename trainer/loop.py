@@ -30,7 +30,7 @@ from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
-from trainer.output.lines import End, Epoch, Test
+from trainer.output.lines import End, Epoch, Test, Waiting
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.throughput import Throughput
@@ -88,9 +88,6 @@ class Trainer:
             timer=self.timer,
             clip_norm=config.clip_norm,
             sparse_tables=task.sparse_tables,
-        )
-        self.sends_touched_rows = ranks.world_size > 1 and self.exchange.is_sparse_cheaper(
-            task.touched_rows(order.batch(0, 0))
         )
         with clock.during(Activity.RATES):
             rates = measure_initial_rates(self.compute, self.optimiser, total=order.size(0))
@@ -172,27 +169,21 @@ class Trainer:
             self.end_epoch()
 
     def begin_epoch(self) -> bool:
-        """Wait for the rows of the next epoch, or of the resumed epoch.
-
-        Returns False if there are no more rows, or if the run was asked to stop.
-        """
+        """Wait for the rows of the next epoch. Return False without more rows, or if the run was asked to stop."""
         with self.clock.during(Activity.WAITING):
             status = self.task.begin_epoch(lambda: self.stop_requested, wait=False)
             if status is EpochStatus.PENDING:
                 self.save()  # A reader of the stream might be waiting for a checkpoint after the previous rows.
                 since = time.monotonic()
-                self.reporter.waiting(self.steps_done, 0.0)
+                self.reporter.write(Waiting(step=self.steps_done, seconds=0.0))
                 while status is EpochStatus.PENDING:
                     status = self.task.begin_epoch(lambda: self.stop_requested, wait=True)
-                self.reporter.waiting(self.steps_done, time.monotonic() - since)
+                self.reporter.write(Waiting(step=self.steps_done, seconds=round(time.monotonic() - since, 3)))
         self.stopped = status is EpochStatus.STOP
         return status is EpochStatus.READY
 
     def train_epoch(self) -> None:
-        """Take the remaining steps of the epoch, and write the checkpoints that are due.
-
-        Returns early if the run is asked to stop.
-        """
+        """Take the remaining steps of the epoch, unless the run is asked to stop, and write due checkpoints."""
         with self.clock.during(Activity.TRAINING):
             self.train_steps()
             if not self.stopped:
@@ -217,7 +208,7 @@ class Trainer:
         timer.begin(int(split[self.ranks.rank]))
         rows = order.batch(progress.epoch, progress.step)  # (global batch,)
         own = rows[task.share(rows, split, self.ranks.rank)]  # (share,)
-        touched = task.touched_rows(rows) if self.sends_touched_rows else None
+        touched = task.touched_rows(rows) if self.ranks.world_size > 1 else None
         self.optimiser.clear()
         timer.end_phase(ORDER)
         rate = task.step_rate(self.config, step, self.steps, order.size(0))

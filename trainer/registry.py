@@ -8,7 +8,6 @@ does not import torch.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 Settings = Mapping[str, Any]
@@ -163,7 +162,7 @@ _CLASSIFIERS = {
     "linear": Model(
         about="logistic regression on the n-grams of a text's words and characters",
         classifier="trainer.classification.models.linear:Linear",
-        settings=("ngrams", "char_ngrams", "buckets"),
+        settings=("ngrams", "buckets"),
         optimisers=("adagrad",),
         defaults={
             "optimiser": "adagrad",
@@ -175,7 +174,6 @@ _CLASSIFIERS = {
             "clip_norm": 0.0,
             "epochs": 3,
             "ngrams": 3,
-            "char_ngrams": "2-5",
             "loss": "bce",
         },
         step_rows=StepRows("a hundredth of the training rows, 8 to 4,096", lambda run: run.hundredth(8, 4096)),
@@ -198,7 +196,7 @@ _CLASSIFIERS = {
     "fasttext": Model(
         about="the mean of the embeddings of a text's words and n-grams",
         classifier="trainer.classification.models.fasttext:FastText",
-        settings=("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
+        settings=("embedding", "ngrams", "buckets", "dropout"),
         options=("embeddings",),
         defaults={
             "optimiser": "adagrad",
@@ -274,8 +272,3 @@ PRESETS: Mapping[str, Settings] = {
 }
 COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
 """Name of the command for each kind of learning."""
-
-
-def import_class(path: str) -> Any:
-    """Return the class at an import path, written as `module:class`."""
-    return resolve_name(path)

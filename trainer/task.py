@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Generic, Protocol, TypeVar
 
 from shoal_balance import IntArray, Lengths, stratified_rows
@@ -19,7 +20,7 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.registry import MODELS, import_class
+from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """Parts of a task's rows: for training, for an evaluation after each epoch, and for an evaluation at the end of the
@@ -194,5 +195,5 @@ class Task(ABC, Generic[DataT]):
 
 def task_class(model: str) -> type[Task[Any]]:
     """Return the task class of a model. Raises KeyError for an unknown model."""
-    kind: type[Task[Any]] = import_class(MODELS[model].task)
+    kind: type[Task[Any]] = resolve_name(MODELS[model].task)
     return kind

@@ -1,19 +1,15 @@
 """Options of a training run: presets, defaults, tasks of models, and refused values."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.errors import TrainingError
 from common.options import flag
-from trainer.classification.task import Classification
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import configured, models_by_option, options_for
-from trainer.embeddings.task import CharacterEmbedding, SkipGramEmbedding
 from trainer.registry import CLASSIFIERS, MODELS, WORD_MODELS, Model
-from trainer.task import task_class
 
 FILES = ["--data", "d.h5", "--output", "out"]
 
@@ -84,13 +80,8 @@ def test_a_decaying_schedule_on_unbounded_text_is_refused(options, messages):
     [
         ("char-lstm", "mode", "average:5"),
         ("lstm", "mode", "sync"),
-        ("lstm", "minutes", 1.0),
         ("linear", "hidden", 8),
-        ("linear", "hidden", 32),
-        ("lstm", "ngrams", 2),
-        ("lstm", "window", 3),
         ("skipgram", "embeddings", "v.txt"),
-        ("skipgram", "train_share", 0.5),
         ("fasttext", "word_dropout", 0.2),
     ],
 )
@@ -100,19 +91,10 @@ def test_an_option_of_other_models_is_refused_even_with_its_default(model, optio
     assert flag(option) in str(refused.value)
 
 
-def test_a_value_that_a_model_declares_may_be_given(monkeypatch):
-    declared = replace(MODELS["linear"], defaults={**MODELS["linear"].defaults, "word_dropout": 0.0})
-    monkeypatch.setitem(MODELS, "linear", declared)
-    assert configured({**WORDS, "model": "linear", "word_dropout": 0.0}).word_dropout == 0.0
-
-
 @pytest.mark.parametrize(
     ("preset", "model", "own"),
     [
         ("reference", "fasttext", "lstm"),
-        ("fasttext", "linear", "fasttext"),
-        ("gluon", "linear", "fasttext"),
-        ("sgns", "char-lstm", "skipgram"),
         ("sgns", "lstm", "skipgram"),
     ],
 )
@@ -179,9 +161,3 @@ def test_a_model_in_the_registry_is_a_choice_with_its_description(monkeypatch):
     assert "gru, a GRU" in model.text
     (model,) = (each for each in options_for("words") if each.name == "model")
     assert model.choices == WORD_MODELS
-
-
-def test_every_model_belongs_to_one_kind_of_task():
-    of_texts = dict.fromkeys(CLASSIFIERS, Classification)
-    of_words = {"skipgram": SkipGramEmbedding, "char-lstm": CharacterEmbedding}
-    assert {name: task_class(name) for name in MODELS} == {**of_texts, **of_words}

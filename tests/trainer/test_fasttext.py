@@ -58,13 +58,10 @@ def test_unequal_ranks_learn_the_same_as_one(launch, texts, tmp_path, options):
         ({"preset": "fasttext", "global_batch": 80}, {"words": 9}, 80),
         ({"preset": "fasttext", "rank_batch": 40}, {"words": 9}, None),
         ({"model": "fasttext"}, {"words": 9}, None),
-        ({"model": "lstm", "optimiser": "sgd"}, {"words": 9}, None),
         ({"model": "linear"}, {"rows": 2000}, 20),
         ({"model": "linear"}, {"rows": 150}, 8),
         ({"model": "linear"}, {"rows": 1_000_000, "on_gpus": True}, 4096),
         ({"model": "lstm"}, {"rows": 150_000, "on_gpus": True}, 1500),
-        ({"model": "lstm"}, {"rows": 2000, "on_gpus": True}, 256),
-        ({"model": "lstm"}, {"rows": 21_300_000, "on_gpus": True}, 16_384),
         ({"model": "lstm"}, {"rows": 150_000}, None),
     ],
 )

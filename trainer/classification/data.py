@@ -195,11 +195,8 @@ def place_rows(rows: Rows, device: torch.device, *, share: float = 0.5) -> Rows:
 
 
 def take_rows(rows: Rows, count: int) -> Rows:
-    """Return a sample of `count` rows.
-
-    Fixed rows are in the order of their digests, so the first rows are a random sample. Ragged rows can be in the order
-    of the input, so rows are taken at equal distances.
-    """
+    """Return a sample of `count` rows: the first fixed rows, which are in the order of their digests, or ragged rows,
+    which can be in the order of the input, at equal distances."""
     if isinstance(rows, RaggedRows) and count < len(rows):
         return rows.chosen((np.arange(count) * (len(rows) / count)).astype(np.int64))
     return rows[:count]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import io
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -36,8 +35,6 @@ Arrays = dict[str, np.ndarray]
 Check = Callable[[str, RowBlock], None]
 """Function of a split's name and a block of its rows. It raises TrainingError if the rows are invalid."""
 
-_HEADER_BYTES = 128
-
 
 def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
     """Return the arrays of a dataset, by split and name, memory-mapped from files below `folder`.
@@ -50,7 +47,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
     folder.mkdir(parents=True, exist_ok=True)
     home = folder / dataset.digest
     with _locked(folder / f"{dataset.digest}.lock"):
-        if not _is_whole(dataset, home):
+        if (mapped := _mapped(dataset, home)) is None:
             partial = folder / f".{dataset.digest}.partial"
             for old in (partial, home):  # left by a killed run, or damaged by a program that deletes old files
                 _remove(dataset, old)
@@ -61,21 +58,24 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
             finally:
                 with suppress(OSError):
                     _remove(dataset, partial)
-        return {
-            split.name: {name: np.load(_file(home, split.name, name), mmap_mode="r") for name in split.arrays}
-            for split in (dataset.train, dataset.test)
-        }
+            mapped = _mapped(dataset, home)
+        assert mapped is not None
+        return mapped
 
 
-def _is_whole(dataset: Dataset, home: Path) -> bool:
+def _mapped(dataset: Dataset, home: Path) -> dict[str, Arrays] | None:
+    """Return the memory-mapped arrays of a dataset; None if a file is missing or damaged."""
+    mapped: dict[str, Arrays] = {"train": {}, "test": {}}
     for split in (dataset.train, dataset.test):
         for name, array in split.arrays.items():
-            file = _file(home, split.name, name)
-            header = file.open("rb").read(_HEADER_BYTES) if file.exists() else b""
-            size = _HEADER_BYTES + math.prod(array.shape) * array.dtype.itemsize
-            if header != _header(array) or file.stat().st_size != size:
-                return False
-    return True
+            try:
+                found = np.load(_file(home, split.name, name), mmap_mode="r")
+            except (FileNotFoundError, ValueError, EOFError):
+                return None
+            if (found.shape, found.dtype) != (tuple(array.shape), array.dtype):
+                return None
+            mapped[split.name][name] = found
+    return mapped
 
 
 def _write(dataset: Dataset, folder: Path, check: Check) -> None:
@@ -100,7 +100,7 @@ def _write(dataset: Dataset, folder: Path, check: Check) -> None:
 
 
 def _header(array: StoredArray) -> bytes:
-    """Return the header of an array in NumPy's file format. The header of every array has _HEADER_BYTES bytes."""
+    """Return the header of an array in NumPy's file format."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": array.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}

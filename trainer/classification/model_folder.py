@@ -5,7 +5,6 @@
   files
 - `vocabulary.txt`: one word per line, in the order of the ids, which start at 2
 - `measures.json`: the `epoch` of the model, from 1, and the measures on the `test` rows
-- `README.md`: the model card for human readers; no program reads it
 - `model.onnx`, `predict.py`, `requirements.txt`: the model for other programs, a program that uses it without Shoal
   (`standalone.py`), and its libraries, if the export included them
 
@@ -41,11 +40,9 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join
 from corpus.text import UNKNOWN
-from trainer.classification.model_card import model_card
 from trainer.classification.trained_model import TrainedModel, build_unfilled, load_weights
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import (
-    CARD,
     CONFIG,
     MEASURES,
     MODEL,
@@ -58,7 +55,7 @@ from trainer.output.run_files import (
 )
 from trainer.registry import WORD_MODELS
 
-FORMAT = 6
+FORMAT = 7
 READ = (WEIGHTS, VOCABULARY, MEASURES)
 """Files that are read for every model, in addition to `config.json`."""
 ONNX_RUNTIME = "1.32.0"
@@ -92,9 +89,7 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
                 shutil.copyfile(Path(__file__).with_name("standalone.py"), new / PROGRAM)
                 (new / REQUIREMENTS).write_text(f"numpy=={np.__version__}\nonnxruntime=={ONNX_RUNTIME}\n")
             files = {path.name: size_and_digest(path) for path in sorted(new.iterdir())}
-            config = _config(model, files)
-            (new / CARD).write_text(model_card(model, config), "utf-8")
-            (new / CONFIG).write_bytes(indented_json(config))
+            (new / CONFIG).write_bytes(indented_json(_config(model, files)))
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TrainingError(
@@ -213,23 +208,12 @@ def size_and_digest(path: Path) -> dict[str, Any]:
         return {"bytes": file.tell(), "digest": digest}
 
 
-def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
-    """Raise TrainingError unless `size` is the size that `config.json` states for a file. `file`: its address."""
-    expected = config["files"][file.rpartition("/")[2]]["bytes"]
-    if size != expected:
-        raise TrainingError(
-            f"{file} has {size:,} bytes, but {CONFIG} states {expected:,}: the model is still being written, or was "
-            "copied incompletely; copy or export it again"
-        )
-
-
 def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
     """Raise TrainingError unless a file has the size and the digest that `config.json` states.
 
     `shown`: the address of the file in error messages.
     """
     try:
-        require_size(shown, path.stat().st_size, config)
         stored = size_and_digest(path)
     except FileNotFoundError:
         raise TrainingError(f"{shown} is missing: the model was copied incompletely; copy or export it again") from None
@@ -237,8 +221,8 @@ def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
         raise TrainingError(f"cannot read {shown}: {error.strerror}") from error
     if stored != config["files"][path.name]:
         raise TrainingError(
-            f"{shown} does not match its digest in {CONFIG}: it is damaged, or belongs to a different model; copy or "
-            "export the model again"
+            f"{shown} does not match its size and digest in {CONFIG}: the model is still being written, was copied "
+            "incompletely, or is damaged; copy or export it again"
         )
 
 
@@ -294,8 +278,7 @@ def _local_folder(address: str) -> Iterator[Path]:
         for file in READ:
             source = join(address, file)
             with s3.explained_errors(source, "read"):
-                require_size(source, s3.head(client, s3.place_of(source))["ContentLength"], config)
-                s3.download(client, s3.place_of(source), folder / file)
+                s3.download(client, s3.place_of(source), folder / file, most=config["files"][file]["bytes"])
         yield folder
 
 

@@ -16,8 +16,6 @@ from corpus.text import FIRST_WORD
 from trainer.classification.data import StartVectors, TextData
 from trainer.embeddings.vectors import open_vectors
 
-_SAMPLE = 10_000
-"""Number of rows that are sampled to estimate the share of words with a pretrained vector."""
 _TINY = 1e-12
 
 
@@ -46,13 +44,8 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
 
 def describe_start_vectors(address: str, data: TextData, start: StartVectors) -> str:
     """Return a message for the user that states how many words start with a pretrained vector."""
-    rows = data.validation
-    sample = rows.whole_batch(np.arange(min(len(rows), _SAMPLE)), torch.device("cpu"))
-    share = np.isin(sample.tokens.numpy(), start.ids).mean()
-    return (
-        f"{len(start.ids):,} of {plural(len(data.vocabulary), 'word')} start with vectors from {address}; these words "
-        f"make up {share:.1%} of the text in the validation rows{'; ' * bool(start.note)}{start.note}"
-    )
+    words = plural(len(data.vocabulary), "word")
+    return f"{len(start.ids):,} of {words} start with vectors from {address}{'; ' * bool(start.note)}{start.note}"
 
 
 def set_start_vectors(table: Tensor, start: StartVectors) -> None:

@@ -19,13 +19,13 @@ from corpus.text import FIRST_WORD, word_ids
 from corpus.tokens import is_token
 from trainer.classification import models
 from trainer.classification.losses import Loss
+from trainer.classification.metrics import TWO_CLASSES
 from trainer.classification.models.classifier import Classifier
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.registry import CLASSIFIERS
 
-_TWO = ("negative", "positive")
 _FIELDS = {
     "name": str,
     "settings": dict,
@@ -68,7 +68,7 @@ class TrainedModel:
     @property
     def class_names(self) -> tuple[str, ...]:
         """Class names in the order of the labels; for two classes without names, negative and positive."""
-        return self.classes or _TWO
+        return self.classes or TWO_CLASSES
 
 
 def build_unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -34,22 +34,6 @@ RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 """Time for which a rank or a machine waits for the other ranks or machines at the start."""
 
 _PAUSE_SECONDS = 0.0002
-
-
-class DeviceEvent(Protocol):
-    """Event in a GPU's queue, such as torch.cuda.Event."""
-
-    def query(self) -> bool:
-        """Return whether all work that was queued before the event is done."""
-        ...
-
-
-class CollectiveBackend(Protocol):
-    """Backend that executes collectives and detects their failures, such as torch's ProcessGroupNCCL."""
-
-    def get_error(self) -> Any:
-        """Return the detected error, a member of torch's ErrorType."""
-        ...
 
 
 def gather(value: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
@@ -103,15 +87,15 @@ def rendezvous_message(who: str, place: str, error: Exception) -> str:
     )
 
 
-def backend_of(device: torch.device) -> CollectiveBackend:
-    """Return the backend that executes collectives of the default process group on this GPU."""
-    backend: CollectiveBackend = dist.distributed_c10d._get_default_group()._get_backend(device)
-    return backend
+def backend_of(device: torch.device) -> Any:
+    """Return the backend, such as ProcessGroupNCCL, that executes collectives of the default process group on this
+    GPU."""
+    return dist.distributed_c10d._get_default_group()._get_backend(device)
 
 
-def wait(arrival: DeviceEvent, backend: CollectiveBackend) -> None:
+def wait(arrival: torch.cuda.Event, backend: Any) -> None:
     """Wait until all work before the event `arrival` is done. Raises RuntimeError if `backend` has an error."""
-    while not arrival.query():
+    while not arrival.query():  # type: ignore[no-untyped-call]
         error = backend.get_error()
         if error.name != "SUCCESS":
             raise RuntimeError(f"NCCL: {error.name.lower().replace('_', ' ')}")

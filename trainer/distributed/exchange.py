@@ -11,8 +11,7 @@ That is less than a tenth of the bytes of all row gradients. Every rank concaten
 that all ranks get bit-identical results. An all-gather would need messages of equal size, and gloo's all-gather copies
 them twice.
 
-The all-reduce sums gradients that are already divided by the number of rows in the global batch (gradients.py). It runs
-after `backward()`, so that a rank's own compute time is separate from its wait for other ranks.
+It runs after `backward()`, so that a rank's own compute time is separate from its wait for other ranks.
 
 The report of a step is read one step later, so that a GPU's host never waits for the step that it just queued. All
 ranks must read a report at the same step: otherwise they would split the next batch differently.
@@ -121,8 +120,6 @@ def gather_gradients(gradient: FactoredGradient, counts: Sequence[Sequence[int]]
 _SHORT_ROW = 8
 """Largest number of columns for which ranks send one sum per row. Factored gradients repeat many row ids, so for narrow
 tables the sums need fewer bytes."""
-_MOST_TOUCHED = 0.8
-"""Share of touched rows above which sending the whole table is faster than finding its touched rows."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
 _A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: ComputeStats, rows per piece, and rows of this step
@@ -195,17 +192,10 @@ class GradientExchange:
         self._device, self._dtype = first.device, first.dtype
         self._is_brief = self._ranks == 1 and bool(sparse_tables) and self._device.type == "cpu"
         """True if nothing is sent, and a step is so short that packing the gradients would take most of its time."""
-        self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
+        self._pending: tuple[int, int, Tensor, torch.cuda.Event | None] | None = None
         with collectives.convert_errors("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
-
-    def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
-        """Return whether sending only touched rows is cheaper than sending whole tables.
-
-        `touched`: the touched rows (m,) of each table for a typical batch.
-        """
-        return all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
 
     def reduce(
         self,
@@ -224,10 +214,10 @@ class GradientExchange:
         before.
 
         `size`: the number of rows in the global batch. `touched`: the rows (m,) of each table that the batch touches,
-        the same on all ranks; None: send all rows. `table_gradients`: this rank's gradient of each sparse table.
-        `loss`: this rank's contribution to the mean loss. `rows`: the number of rows that this rank computed. `piece`:
-        the number of rows per piece; 0 if the share was computed at once. `stop`, `save`: whether this rank requests
-        the end of the run or a checkpoint. Raises TrainingError if other ranks are lost.
+        the same on all ranks; None, for a single rank: all rows. `table_gradients`: this rank's gradient of each sparse
+        table. `loss`: this rank's contribution to the mean loss. `rows`, `piece`: the number of rows that this rank
+        computed, in total and per piece; 0 pieces if the share was computed at once. `stop`, `save`: whether this rank
+        requests the end of the run or a checkpoint. Raises TrainingError if other ranks are lost.
         """
         self.traffic.steps += 1
         if self._ranks > 1:
@@ -285,7 +275,7 @@ class GradientExchange:
             for gradient, of_ranks in zip(table_gradients, arrived.tolist(), strict=True)
         ]
 
-    def _wait_for_copy(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
+    def _wait_for_copy(self, numbers: Tensor, arrival: torch.cuda.Event | None) -> Tensor:
         """Wait until the copy of `numbers` to the host is complete. Return the numbers.
 
         Raises RuntimeError if other ranks are lost.
@@ -355,7 +345,7 @@ def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def _copy_to_host(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
+def _copy_to_host(tail: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
     """Start to copy `tail` to the host. Return the copy, and the event that marks its completion (None on a CPU)."""
     if tail.device.type != "cuda":
         return tail.clone(), None

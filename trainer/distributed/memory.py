@@ -6,7 +6,6 @@ the rank fails with a one-sentence error. Do not check only for torch.OutOfMemor
 their own memory, and raise different errors.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,9 +39,5 @@ def convert_errors(device: torch.device) -> Iterator[None]:
 
 def free() -> int:
     """Return the number of bytes of memory that are free, or that the system can free by dropping cached files."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -5,7 +5,6 @@ step runs inside `agreement()`. After such a block, either all ranks continue, o
 """
 
 import os
-import platform
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -89,20 +88,18 @@ def batch_scheduling() -> Iterator[None]:
     `handleEvents`) wakes and spins on a lock. If it preempted the thread that holds the lock, it would spin until its
     time slice ends. With hardly more cores than ranks, that costs some 4 ms, several times per all-reduce.
 
-    Do not use this block for compute threads: while other programs run, a thread that waits for another thread would
-    lose a time slice, too.
+    Do not use this block for compute threads: a thread that waits for another thread would lose a time slice, too.
     """
-    _schedule(getattr(os, "SCHED_BATCH", None))
+    _schedule(os.SCHED_BATCH)
     try:
         yield
     finally:
-        _schedule(getattr(os, "SCHED_OTHER", None))
+        _schedule(os.SCHED_OTHER)
 
 
-def _schedule(policy: int | None) -> None:
-    if policy is not None:
-        with suppress(OSError):  # a sandbox can forbid the call; ranks are then slower
-            os.sched_setscheduler(0, policy, os.sched_param(0))
+def _schedule(policy: int) -> None:
+    with suppress(OSError):  # a sandbox can forbid the call; ranks are then slower
+        os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 @contextmanager
@@ -166,12 +163,8 @@ def _rendezvous(rank: int) -> Any:
 
 
 def _machine() -> str:
-    """Return the identifier of this machine's running kernel.
-
-    All containers on a machine have the same identifier, although they have different host names.
-    """
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return boot.read_text() if boot.exists() else platform.node()
+    """Return the identifier of this machine's running kernel, which is the same in all containers."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text()
 
 
 class StopRequest:

@@ -3,12 +3,12 @@
 A model file contains some of these settings. When a model file is read, its settings are checked with the same rules.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from common.json_values import Bound
 from corpus.text import FIRST_WORD
-from trainer.options.section import ABOVE_0, SHARE, Bound, Section, from_1_to, option
+from trainer.options.section import ABOVE_0, SHARE, Section, from_1_to, option
 from trainer.registry import MODELS
 
 _WIDEST, _DEEPEST = 8192, 64
@@ -18,20 +18,6 @@ Reviews need no larger models, and a model file with wrong sizes must not fill t
 """
 
 _MOST_NGRAMS, _MOST_BUCKETS, _MOST_WORDS = 8, 1 << 28, 2_000_000
-
-
-def char_lengths(text: str) -> range:
-    """Return the lengths of character n-grams for a value of `--char-ngrams`.
-
-    For example, `3-6` returns 3, 4, 5 and 6. For an invalid value, the range is empty.
-    """
-    match = re.fullmatch("([1-9])-([1-9])", text)
-    return range(int(match[1]), int(match[2]) + 1) if match else range(0)
-
-
-_CHARS = Bound(
-    "the fewest and most characters of an n-gram, from 1 to 9, such as 3-6", lambda text: len(char_lengths(text)) > 0
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,23 +54,15 @@ class ClassifierOptions(Section):
     layers: int = option("number of LSTM layers", default=1, must=from_1_to(_DEEPEST))
     pooling: str = option(
         "components of a text's vector, joined with +. mean: mean of the states of its words; max: "
-        "maximum of these states; words: mean of the word vectors; last: state after the last word",
+        "maximum of these states; words: mean of the word vectors. last: only the state after the last word",
         default="mean+max+words",
-        choices=("mean+max+words", "mean+words", "mean", "last"),
+        choices=("mean+max+words", "last"),
         internal=True,
     )
     ngrams: int = option(
         "largest number of words in an n-gram; 1: only single words",
         default=2,
         must=from_1_to(_MOST_NGRAMS),
-    )
-    char_ngrams: str | None = option(
-        "fewest and most characters in the n-grams of a word's characters, such as 3-6. Similar words have common "
-        "n-grams, and so share weights (default for linear: 2-5; for fasttext: no such n-grams)",
-        default=None,
-        must=_CHARS,
-        metavar="MIN-MAX",
-        internal=True,
     )
     buckets: int | None = option(
         "for linear, the largest number of n-grams with a weight (default: 4,000,000); for fasttext, the number of "

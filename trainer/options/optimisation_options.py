@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from common.errors import TrainingError
-from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option
+from common.json_values import Bound
+from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Section, option
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Default number of steps, and the limits for the default number of epochs.

@@ -2,19 +2,13 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from common.errors import TrainingError
-from trainer.options.section import (
-    AT_LEAST_0,
-    Bound,
-    Section,
-    from_1_to,
-    option,
-    option_metadata,
-)
+from common.json_values import Bound
+from trainer.options.section import AT_LEAST_0, Section, from_1_to, option
 from trainer.registry import MODELS, PRESETS
 
 _CHECKPOINT_SECONDS = (15.0, 300.0)
@@ -48,14 +42,12 @@ class DataOptions(Section):
 
     title: ClassVar[str] = "data"
 
-    data: Path = field(metadata=option_metadata("dataset: an HDF5 file that `shoal preprocess` wrote", metavar="FILE"))
-    cache: Path | None = field(
+    data: Path = option("dataset: an HDF5 file that `shoal preprocess` wrote", metavar="FILE")
+    cache: Path | None = option(
+        "folder for data that later runs reuse: datasets of raw texts, and unpacked rows (default: a private folder "
+        "below the system's folder for temporary files)",
         default=None,
-        metadata=option_metadata(
-            "folder for data that later runs reuse: datasets of raw texts, and unpacked rows (default: a private"
-            " folder below the system's folder for temporary files)",
-            metavar="DIR",
-        ),
+        metavar="DIR",
     )
 
 
@@ -68,7 +60,7 @@ class ModelOptions(Section):
         default=None,
         choices=tuple(PRESETS),
     )
-    model: str = field(metadata=option_metadata("kind of model", choices=tuple(MODELS), advanced=False))
+    model: str = option("kind of model", choices=tuple(MODELS), advanced=False)
     seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
@@ -120,10 +112,8 @@ class OutputOptions(Section):
 
     title: ClassVar[str] = "output"
 
-    output: Path = field(
-        metadata=option_metadata(
-            "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR", advanced=False
-        )
+    output: Path = option(
+        "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR", advanced=False
     )
     checkpoint_minutes: float = option(
         "minutes between two checkpoints; 0: an interval of 15 seconds to 5 minutes, so that writing checkpoints "
@@ -149,16 +139,14 @@ class DebuggingOptions(Section):
 
     title: ClassVar[str] = "debugging"
 
-    slow: Mapping[int, float] = field(
-        default_factory=dict,
-        metadata=option_metadata(
-            "slow down a rank by FACTOR with a sleep, to test the balancer on equal hardware",
-            must=Bound(
-                f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}",
-                lambda slow: all(rank >= 0 and 1 <= factor <= _MOST_SLOWED for rank, factor in slow.items()),
-            ),
-            metavar="RANK:FACTOR",
-            parse=parse_slowdown,
-            several=True,
+    slow: Mapping[int, float] = option(
+        "slow down a rank by FACTOR with a sleep, to test the balancer on equal hardware",
+        factory=dict,
+        must=Bound(
+            f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}",
+            lambda slow: all(rank >= 0 and 1 <= factor <= _MOST_SLOWED for rank, factor in slow.items()),
         ),
+        metavar="RANK:FACTOR",
+        kind=parse_slowdown,
+        several=True,
     )

@@ -1,28 +1,19 @@
 """Options as data: declares and checks fields of a dataclass that become options on a command line.
 
-A section is a dataclass of related options. Each field has a default. The metadata of a field, from `option_metadata`,
-contains the help text and the rules. `options` lists all options for a front end such as command_line.py.
+A section is a dataclass of related options. The metadata of a field, from `option`, contains the help text and the
+rules. `options` lists all options for a front end such as command_line.py.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_args
+from typing import Any, ClassVar, cast, get_args
 
 from common.errors import TrainingError
+from common.json_values import Bound
 from common.options import Option, flag
-
-Value = TypeVar("Value")
-
-
-class Bound(NamedTuple):
-    """Condition that a value must satisfy. The text of the condition completes the phrase "must be"."""
-
-    words: str
-    holds: Callable[[Any], bool]
-
 
 AT_LEAST_0 = Bound("at least 0", lambda value: value >= 0)
 AT_LEAST_1 = Bound("at least 1", lambda value: value >= 1)
@@ -40,39 +31,14 @@ def from_1_to(most: int) -> Bound:
     return Bound(f"from 1 to {most}", lambda value: 1 <= value <= most)
 
 
-def option_metadata(
-    text: str,
-    *,
-    choices: Iterable[Any] = (),
-    must: Bound | None = None,
-    aliases: Iterable[str] = (),
-    metavar: str | None = None,
-    parse: Callable[[str], Any] | None = None,
-    several: bool = False,
-    advanced: bool = True,
-    internal: bool = False,
-) -> dict[str, Any]:
-    """Return the metadata of a field: the attributes of `common.options.Option`, and the condition `must`.
+def option(text: str, *, default: Any = MISSING, factory: Any = MISSING, must: Bound | None = None, **how: Any) -> Any:
+    """Return a dataclass field that is an option. `how`: further attributes of `common.options.Option`.
 
-    `parse` converts the text of a value, if calling the field's type is not enough. Most training options are
+    `kind` converts the text of a value, if calling the field's type is not enough. Most training options are
     `advanced`.
     """
-    return {
-        "text": text,
-        "choices": tuple(choices),
-        "must": must,
-        "aliases": tuple(aliases),
-        "metavar": metavar,
-        "kind": parse,
-        "several": several,
-        "advanced": advanced,
-        "internal": internal,
-    }
-
-
-def option(text: str, *, default: Value, **how: Any) -> Value:
-    """Return a dataclass field with a default, and with the metadata that `option_metadata` returns for `how`."""
-    return field(default=default, metadata=option_metadata(text, **how))
+    metadata = {"text": text, "must": must, "choices": (), "kind": None, "advanced": True, **how}
+    return field(default=default, default_factory=factory, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)

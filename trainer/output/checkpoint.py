@@ -25,7 +25,7 @@ from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
-FORMAT = 16
+FORMAT = 17
 """Version of the state format. It increases when names or content change."""
 
 _DIGEST_BYTES = 16
@@ -48,10 +48,7 @@ class RunProgress:
 
     epoch: int = 0
     step: int = 0
-    """Number of steps taken in this epoch.
-
-    Until the evaluation after the epoch, this is the number of all its steps.
-    """
+    """Number of steps taken in this epoch."""
     rows_seen: int = 0
     seconds: float = 0.0
     """Seconds of training."""
@@ -100,8 +97,7 @@ _MOST = 10**15
 def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
     """Return the path and state of the latest valid checkpoint (or None), and the later checkpoints that are invalid.
 
-    The tensors of the state are on the CPU. Raises TrainingError if a file is unreadable, or MemoryError. Neither error
-    means that the file is damaged.
+    Raises TrainingError if a file is unreadable, or MemoryError. Neither error means that the file is damaged.
     """
     passed_over = []
     for path in list_checkpoints(folder):

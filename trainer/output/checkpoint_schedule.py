@@ -12,6 +12,7 @@ from common.errors import TrainingError
 from trainer.clock import Activity, Clock
 from trainer.options.run_options import OutputOptions, seconds_between_checkpoints
 from trainer.output import checkpoint
+from trainer.output.lines import Checkpoint
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS
 from trainer.output.throughput import Throughput
@@ -32,10 +33,7 @@ class Checkpointer:
         throughput: Throughput,
         steps: int | None,
     ) -> None:
-        """`state`: returns the state to save.
-
-        `steps`: the steps before the checkpoint from which the run was resumed, or None.
-        """
+        """`state` returns the state to save. `steps`: those before the checkpoint that was resumed, or None."""
         self._folder, self._minutes, self._writing = config.output / CHECKPOINTS, config.checkpoint_minutes, 0.0
         self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
@@ -54,10 +52,7 @@ class Checkpointer:
         return time.monotonic() - self._since > seconds
 
     def resume_advice(self) -> str:
-        """Return the rest of a sentence about a failed run: the step from which the run can continue.
-
-        The text is empty if there is no checkpoint.
-        """
+        """Return the rest of a sentence about a failed run: the step from which it can continue, if any."""
         return "" if self.steps is None else f", and continue from step {self.steps} with --resume"
 
     def invalidate(self) -> None:
@@ -84,7 +79,9 @@ class Checkpointer:
             else:
                 self._written = steps
                 self._writing = time.monotonic() - start
-                self._reporter.checkpoint(steps, path, self._writing)
+                self._reporter.write(
+                    Checkpoint(step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(self._writing, 3))
+                )
         if awaited:
             self._throughput.awaited += time.monotonic() - start
         return self._written == steps

@@ -7,42 +7,21 @@ killed process or a full disk can leave half a line, and a different version can
 A resumed run appends lines, beginning with a second Start. Steps after the `from_step` of this Start then appear twice.
 """
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, ClassVar, Self, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Self
 
 from common.errors import DataError
-from common.json_values import parse_json_object
+from common.json_values import Bound, from_json, parse_json_object, within
 
 _LATEST = 2.5e11
 """Unix timestamp of about the year 9900; later ones are invalid."""
+_MOST = (1 << 53) - 1
 
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 1 << 53
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
-def _is_seconds(value: Any) -> bool:
-    return _is_number(value) and value >= 0
-
-
-def _each(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list | tuple) and all(map(is_valid, value))
-
-
-Count = Annotated[int, _is_count]
-Number = Annotated[float, _is_number]
-Seconds = Annotated[float, _is_seconds]
-Counts = Annotated[Sequence[int], _each(_is_count)]
-Rates = Annotated[Sequence[float], _each(_is_seconds)]
-Text = Annotated[str, lambda value: isinstance(value, str)]
-Object = Annotated[Mapping[str, Any], lambda value: isinstance(value, dict)]
+Count = Annotated[int, within(0, _MOST)]
+PositiveCount = Annotated[int, within(1, _MOST)]
+Seconds = Annotated[float, Bound("at least 0", lambda value: value >= 0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +29,9 @@ class Line:
     """Base class of all lines."""
 
     rest: ClassVar[str | None] = None
-    """Name of a field with a mapping.
+    """Name of a field with a mapping, if any. Its entries are stored as fields of the line itself."""
 
-    The entries of the mapping are stored as fields of the line itself. Can be None.
-    """
-
-    time: Annotated[float, lambda value: _is_seconds(value) and value < _LATEST] = field(
-        default_factory=lambda: round(time.time(), 3)
-    )
+    time: Annotated[float, within(0, _LATEST)] = field(default_factory=lambda: round(time.time(), 3))
     """Unix timestamp."""
 
     def plain(self) -> dict[str, Any]:
@@ -71,50 +45,47 @@ class Line:
 class Start(Line):
     """First start of a run, or start of a resumed run."""
 
-    config: Object
+    config: dict[str, Any]
     """Options of the run."""
-    world_size: Annotated[int, lambda value: _is_count(value) and value >= 1]
+    world_size: PositiveCount
     """Number of ranks."""
-    devices: Annotated[Sequence[str], _each(lambda value: isinstance(value, str))]
+    devices: tuple[str, ...]
     """Device name of each rank."""
-    rows: Annotated[Mapping[str, int], lambda value: isinstance(value, dict) and all(map(_is_count, value.values()))]
+    rows: Mapping[str, Count]
     """Number of rows in `training`, `validation` and `test`."""
-    digest: Text
+    digest: str
     """Digest of the dataset."""
-    global_batch: Annotated[int, lambda value: _is_count(value) and value >= 1]
+    global_batch: PositiveCount
     """Number of rows in a global batch."""
-    epochs: Annotated[int, lambda value: _is_count(value) and value >= 1]
+    epochs: PositiveCount
     """Number of epochs."""
     steps: Count
     """Number of steps of the whole run."""
     from_step: Count
     """Step from which the run was resumed, or 0."""
-    own_rates: Rates
+    own_rates: tuple[Seconds, ...]
     """Own rate of each rank, in rows per second."""
-    precision: Text = ""
+    precision: str = ""
     """Precision of the computation, such as `bfloat16`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Line):
-    """Step of the run.
-
-    Recorded steps are at least half a second apart. The first and the last step after each start are always recorded.
-    """
+    """Step of the run. Recorded steps are at least half a second apart, except the first and the last of each start."""
 
     epoch: Count
     """Epoch of the step, from 1."""
     step: Count
     """Number of the step in the run, from 1."""
-    loss: Number
+    loss: float
     """Mean loss over the global batch."""
-    rows_per_second: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
+    rows_per_second: Seconds | None = None
     """Rows per second since the start, without evaluation."""
-    balanced: Annotated[float | None, lambda value: value is None or _is_seconds(value)] = None
+    balanced: Seconds | None = None
     """Field `balanced` of summary.json, up to this step."""
-    split: Counts
+    split: tuple[Count, ...]
     """Number of rows that each rank computed."""
-    compute_seconds: Rates
+    compute_seconds: tuple[Seconds, ...]
     """Compute time of each rank in seconds, without waits for other ranks."""
 
 
@@ -124,7 +95,7 @@ class Checkpoint(Line):
 
     step: Count
     """Number of steps before the checkpoint."""
-    file: Text
+    file: str
     """Path below the output folder."""
     seconds: Seconds
     """Duration of writing."""
@@ -142,14 +113,10 @@ class Waiting(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Note(Line):
-    """Problem that did not end the run.
+    """Problem that did not end the run, such as a failed checkpoint, a share that did not fit into memory, or a lost
+    rank. If the weights differ between ranks, one note per start states the first difference."""
 
-    Examples are a failed checkpoint, a share that did not fit into memory, and a lost rank.
-
-    If the weights differ between ranks, one note per start states the first difference.
-    """
-
-    text: Text
+    text: str
     """One sentence."""
 
 
@@ -159,9 +126,9 @@ class Epoch(Line):
 
     epoch: Count
     """Number of the epoch, from 1."""
-    loss: Number
+    loss: float
     """Mean training loss of the epoch."""
-    validation: Object = field(default_factory=dict)
+    validation: dict[str, Any] = field(default_factory=dict)
     """Loss and metrics on the validation rows."""
 
 
@@ -174,9 +141,9 @@ class Test(Line):
 
     epoch: Count
     """Number of the last epoch."""
-    loss: Number
+    loss: float
     """Mean loss on the test rows."""
-    measures: Object = field(default_factory=dict)
+    measures: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, epoch: int, tested: Mapping[str, Any]) -> Self:
@@ -190,28 +157,18 @@ class End(Line):
 
     rest = "summary"
 
-    summary: Object
+    summary: dict[str, Any]
 
 
-def _checks(kind: type[Line]) -> Mapping[str, Callable[[Any], bool]]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {each.name: get_args(hints[each.name])[1] for each in fields(kind) if each.name != kind.rest}
-
-
-_KINDS = {kind.__name__.lower(): (kind, _checks(kind)) for kind in Line.__subclasses__()}
+_KINDS = {kind.__name__.lower(): (kind, {each.name for each in fields(kind)}) for kind in Line.__subclasses__()}
 
 
 def parse_line(line: bytes) -> Line | None:
     """Return the object for a line of the record; None if the line is invalid."""
     try:
         content = parse_json_object(line)
-        kind, checks = _KINDS[content.pop("kind")]
+        kind, names = _KINDS[content.pop("kind")]
+        known = {name: content.pop(name) for name in names - {kind.rest} if name in content}
+        return from_json(kind, known | ({kind.rest: content} if kind.rest else {})) if "time" in known else None
     except (DataError, KeyError, TypeError):
-        return None
-    known = {name: content.pop(name) for name in checks if name in content}
-    if "time" not in known or not all(checks[name](value) for name, value in known.items()):
-        return None
-    try:
-        return kind(**(known | ({kind.rest: content} if kind.rest else {})))
-    except TypeError:  # a field is missing
         return None

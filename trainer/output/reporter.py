@@ -25,7 +25,7 @@ from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
 from trainer.output import checkpoint
-from trainer.output.lines import Checkpoint, Line, Note, Start, Step, Waiting
+from trainer.output.lines import Line, Note, Start, Step
 from trainer.output.run_files import CHECKPOINTS, RECORD, SUMMARY, missing_output
 from trainer.output.throughput import Throughput
 from trainer.task import RunData
@@ -55,12 +55,7 @@ class Record:
             self._file = path.open("wb" if fresh else "ab", buffering=0)
             self._whole = not before or before.endswith("\n")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
@@ -125,7 +120,7 @@ class Reporter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.close()
-        self._record.__exit__(kind, error, trace)
+        self._record.close()
 
     def start(
         self,
@@ -148,14 +143,14 @@ class Reporter:
             Start(
                 config=config.plain(),
                 world_size=ranks.world_size,
-                devices=ranks.gather(ranks.device_name),
+                devices=tuple(ranks.gather(ranks.device_name)),
                 rows=dict(data.sizes),
                 digest=data.digest,
                 global_batch=order.global_batch,
                 epochs=epochs,
                 steps=epochs * order.steps,
                 from_step=done,
-                own_rates=rates,
+                own_rates=tuple(rates),
                 precision=precision,
             )
         )
@@ -213,16 +208,6 @@ class Reporter:
         """Close the progress bar, after the last step or before a stop."""
         self._bar.close()
 
-    def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
-        self._record.write(Checkpoint(step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3)))
-
-    def waiting(self, steps: int, seconds: float) -> None:
-        """Record a wait for rows after `steps` steps.
-
-        `seconds`: 0 when the wait starts, and its duration when it ends.
-        """
-        self._record.write(Waiting(step=steps, seconds=round(seconds, 3)))
-
     def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
         """Record the report of a step. `epoch` is counted from 1."""
         for rank in np.flatnonzero(report.pieces != self._pieces):
@@ -239,8 +224,8 @@ class Reporter:
                     loss=report.loss,
                     rows_per_second=throughput.rows_per_second,
                     balanced=throughput.balanced,
-                    split=report.rows.tolist(),
-                    compute_seconds=report.seconds.tolist(),
+                    split=tuple(report.rows.tolist()),
+                    compute_seconds=tuple(report.seconds.tolist()),
                 )
             )
             balanced = f", {throughput.balanced:.0%} balanced" if len(report.rows) > 1 else ""

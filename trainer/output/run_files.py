@@ -26,17 +26,16 @@ STREAM = "stream.npz"
 """State that a run on a stream computed from the first parts of the stream. These parts might not exist later."""
 CHECKPOINT_PATTERN = "step-*.pt"
 """Pattern of the file names of checkpoints."""
-CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM, REQUIREMENTS = (
+CONFIG, WEIGHTS, VOCABULARY, MEASURES, ONNX, PROGRAM, REQUIREMENTS = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "measures.json",
-    "README.md",
     "model.onnx",
     "predict.py",
     "requirements.txt",
 )
-MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM, REQUIREMENTS)
+MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, ONNX, PROGRAM, REQUIREMENTS)
 """File names in a model's folder. Only an export writes the files for other programs."""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
@@ -52,7 +51,7 @@ def require_free_output(output: Path, *, force: bool) -> None:
     is also a result.
     """
     checkpoints = output / CHECKPOINTS
-    if any(checkpoints.glob(CHECKPOINT_PATTERN)) and not _has_ended(output):
+    if any(checkpoints.glob(CHECKPOINT_PATTERN)) and _field_stopped(output) is not False:
         raise TrainingError(
             f"{checkpoints} contains checkpoints of a run that has not ended; continue with --resume, or remove that "
             "folder, or choose another --output"
@@ -77,11 +76,11 @@ def finished_summary(output: Path) -> dict[str, Any] | None:
 
 def was_stopped(output: Path) -> bool:
     """Return whether the run was stopped. In this case the resumed run is allowed to replace the model of the run."""
-    return (read_json(output / SUMMARY) or {}).get("stopped") is True
+    return _field_stopped(output) is True
 
 
-def _has_ended(output: Path) -> bool:
-    return (read_json(output / SUMMARY) or {}).get("stopped") is False
+def _field_stopped(output: Path) -> Any:
+    return (read_json(output / SUMMARY) or {}).get("stopped")
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -140,10 +139,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path`, and atomically replace an old file.
-
-    Raises TrainingError if writing fails; the old file is then kept.
-    """
+    """Atomically replace a file. Raises TrainingError if writing fails; the old file is then kept."""
     with explain_os_error(TrainingError, f"cannot write {path}", "free some space, then --resume"):
         files.write_whole(path, content)
 

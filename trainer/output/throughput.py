@@ -38,10 +38,7 @@ class Efficiency:
     """
 
     def __init__(self, rates: Sequence[float]) -> None:
-        """`rates` (ranks,): rows per second before the first step.
-
-        A rank keeps this rate until it has computed rows.
-        """
+        """`rates` (ranks,): rows per second before the first step, which a rank keeps until it has computed rows."""
         self._rates = np.array(rates, dtype=np.float64)
         self._rows, self._seconds = np.zeros(len(rates)), np.zeros(len(rates))  # in the current window
         self._steps = 0
@@ -64,10 +61,7 @@ class Efficiency:
             self._rows[:], self._seconds[:], self._steps = 0, 0, 0
 
     def ideal_seconds(self, rows: int) -> float:
-        """Return the ideal time in seconds for `rows` rows.
-
-        These are the rows of the added steps, and of a few steps with unknown times.
-        """
+        """Return the ideal seconds for `rows`: those of the added steps, and of a few steps with unknown times."""
         return (self._ideal + self._window_ideal()) * self._scale(rows)
 
     def shares(

@@ -36,7 +36,7 @@ Examples:
     "--onnx",
     is_flag=True,
     help="also write the classifier as model.onnx, with predict.py, which labels texts with NumPy and ONNX Runtime "
-    "alone; README.md in the same folder describes both",
+    "alone",
 )
 @option("--force", is_flag=True, help="replace another model in --output")
 def run(*, model: str, output: str, onnx: bool, force: bool) -> Result:

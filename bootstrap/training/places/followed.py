@@ -36,8 +36,8 @@ from common.errors import ShoalError, explain_os_error
 from common.files import read_tail
 from infra import topology
 from trainer.output.run_files import RECORD, SUMMARY
+from trainer.output.summary import read_summary
 from trainer.rank_processes import STOP_SECONDS, failure_in
-from trainer.summaries import read_summary
 
 _PAUSE_SECONDS = 1.0
 LONGEST_STOP_SECONDS = 3 * STOP_SECONDS

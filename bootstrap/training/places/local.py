@@ -31,8 +31,8 @@ from trainer.output.run_files import (
     missing_output,
     require_free_output,
 )
+from trainer.output.summary import read_summary
 from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
-from trainer.summaries import read_summary
 
 
 class LocalPlace(Place):

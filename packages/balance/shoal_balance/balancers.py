@@ -111,7 +111,6 @@ class FixedShares:
         self._shares = shares
 
     def split(self, total: int) -> IntArray:
-        """Return the number of rows for each rank, (ranks,), in a global batch of `total` rows."""
         return proportional_split(total, self._shares)
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
@@ -131,11 +130,9 @@ class EpochBalancer:
         self._rows, self._seconds, self._steps = np.zeros(ranks), np.zeros(ranks), 0
 
     def split(self, total: int) -> IntArray:
-        """Return the number of rows for each rank, (ranks,), in a global batch of `total` rows."""
         return proportional_split(total, self._shares)
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Record each rank's number of rows and compute time in one step, (ranks,) each. An unknown time is 0."""
         self._rows += np.where(seconds > 0, rows, 0)
         self._seconds += seconds
         self._steps += 1
@@ -244,7 +241,6 @@ class StepBalancer:
                 rank.history.extend([(rows, rows / rate)] * _RECENT)
 
     def split(self, total: int) -> IntArray:
-        """Return the number of rows for each rank, (ranks,), in a global batch of `total` rows."""
         split = self._equalised(total)
         short = [number for number, rank in enumerate(self._ranks) if split[number] < rank.min_rows]
         for number in short:
@@ -255,7 +251,6 @@ class StepBalancer:
         return split
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Record each rank's number of rows and compute time in one step, (ranks,) each. An unknown time is 0."""
         if not self._observations and (not seconds.any() or rows.sum() < self._total):
             return  # the times of GPUs arrive a few steps late
         self._observations += 1

@@ -32,8 +32,6 @@ class BatchOrder:
     seed: int
     block_rows: int = BLOCK_ROWS
     window_blocks: int = WINDOW_BLOCKS
-    shuffled: bool = True
-    """If False, every epoch has the rows in ascending order."""
 
     @property
     def steps(self) -> int:
@@ -53,8 +51,6 @@ class BatchOrder:
         """
         start = step * self.global_batch
         stop = start + self.size(step)
-        if not self.shuffled:
-            return np.arange(start, stop)
         begins = _window_bounds(self.rows, self.seed, epoch, self.block_rows, self.window_blocks)  # (windows + 1,)
         first, last = bisect_right(begins, start) - 1, bisect_left(begins, stop)
         parts = []

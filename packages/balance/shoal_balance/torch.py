@@ -106,7 +106,6 @@ class BalancedBatches(Sampler[list[int]]):
         *,
         global_batch: int,
         seed: int = 0,
-        shuffle: bool = True,
         rebalance_every: int = 10,
         max_rows: int | None = None,
         device: torch.device | str | None = None,
@@ -117,7 +116,6 @@ class BalancedBatches(Sampler[list[int]]):
             rows: Number of rows of the dataset.
             global_batch: Number of rows of a step over all ranks, at least one for each rank.
             seed: Seed of the random order.
-            shuffle: Whether to shuffle the rows in every epoch.
             rebalance_every: Number of steps after which the ranks exchange their times and rebalance.
             max_rows: Largest number of rows that fits into this rank's memory (default: no limit). Ranks may differ.
             device: Device of this rank (default: the current GPU, or the CPU if there is no GPU).
@@ -132,7 +130,7 @@ class BalancedBatches(Sampler[list[int]]):
                 f"rows ({rows}), max_rows ({max_rows}) and rebalance_every ({rebalance_every}) must be at least 1, and "
                 f"global_batch ({global_batch}) at least the number of ranks ({world})"
             )
-        self._order = BatchOrder(rows=rows, global_batch=global_batch, seed=seed, shuffled=shuffle)
+        self._order = BatchOrder(rows=rows, global_batch=global_batch, seed=seed)
         self._rank, self._world = (dist.get_rank(), world) if world > 1 else (0, 1)
         self._group = dist.new_group(backend="gloo") if world > 1 and dist.get_backend() != "gloo" else None
         self._every = rebalance_every
@@ -258,7 +256,7 @@ class BalancedBatches(Sampler[list[int]]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state. It may come from a run with a different number of ranks.
 
-        Raises ValueError if the state's `rows`, `global_batch`, `seed` or `shuffle` differ from this sampler's.
+        Raises ValueError if the state's `rows`, `global_batch` or `seed` differ from this sampler's.
         """
         if wrong := [name for name, each in self._identity.items() if state.get(name) != each]:
             name = wrong[0]
@@ -273,7 +271,7 @@ class BalancedBatches(Sampler[list[int]]):
     @property
     def _identity(self) -> dict[str, Any]:
         order = self._order
-        return {"rows": order.rows, "global_batch": order.global_batch, "seed": order.seed, "shuffle": order.shuffled}
+        return {"rows": order.rows, "global_batch": order.global_batch, "seed": order.seed}
 
     def _split(self, number: int, size: int) -> IntArray:
         """Return the number of rows for each rank, (ranks,), in step `number` with a global batch of `size` rows."""

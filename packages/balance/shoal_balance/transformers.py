@@ -48,10 +48,10 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
             )
         if not self.args.average_tokens_across_devices:
             raise ValueError("BalancedTrainer needs average_tokens_across_devices=True in TrainingArguments")
-        if self.args.train_sampling_strategy not in ("random", "sequential"):
+        if self.args.train_sampling_strategy != "random":
             raise ValueError(
                 f"BalancedTrainer does not support train_sampling_strategy={self.args.train_sampling_strategy}; use "
-                "random or sequential"
+                "random"
             )
         self.add_callback(_BalanceCallback(self))
 
@@ -82,7 +82,6 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
             rows,
             global_batch=batch,
             seed=self.args.seed if self.args.data_seed is None else self.args.data_seed,
-            shuffle=self.args.train_sampling_strategy == "random",
             rebalance_every=self._rebalance_every,
             max_rows=self._max_rows,
             device=self.args.device,

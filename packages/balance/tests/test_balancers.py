@@ -104,20 +104,6 @@ def test_a_long_fixed_time_does_not_count_as_a_low_speed(fixed, rate):
     assert cluster.idle(splits[-1]) < 0.05
 
 
-def test_a_wrong_initial_rate_is_corrected_after_four_steps():
-    cluster, balancer = cluster_and_balancer([0.0, 0.0], [1e-4, 1e-4], [1e4, 1.0])
-    splits = cluster.run(balancer, 5)
-    assert splits[0].tolist() == [255, 1]
-    assert cluster.idle(splits[4]) < 0.05
-
-
-def test_steps_without_times_are_ignored():
-    first = StepBalancer(rates=np.array([3.0, 1.0]), every=2, total=8)
-    for _ in range(7):
-        first.observe(np.zeros(2, np.int64), np.zeros(2))
-    assert first.split(8).tolist() == [6, 2]
-
-
 def made(how, rates, *, every=EVERY, steps_per_epoch=20):
     return make_balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch, total=256)
 
@@ -133,12 +119,6 @@ def test_epoch_x_rebalances_every_x_epochs():
     for how, steps in (("epoch:1", 20), ("epoch:0.5", 10), ("epoch:2", 40)):
         splits = cluster.run(made(how, [3.0, 1.0]), 41)
         assert [tuple(split) for split in splits] == [(128, 128)] * steps + [(192, 64)] * (41 - steps)
-
-
-def test_the_epoch_balancer_sets_shares_by_rows_per_second():
-    shares = EpochBalancer(ranks=2, every=1)
-    shares.observe(np.array([100, 50]), np.array([2.0, 4.0]))
-    assert shares.split(500).tolist() == [400, 100]
 
 
 def test_the_epoch_balancer_keeps_the_share_of_a_rank_without_rows():

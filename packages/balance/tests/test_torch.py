@@ -36,7 +36,6 @@ def test_two_unequal_ranks_have_the_losses_of_one_and_split_rows_by_speed(train,
     "what",
     [
         pytest.param({"accumulate": 4}, marks=pytest.mark.slow),
-        pytest.param({"clip": 0.05}, marks=pytest.mark.soak),
         pytest.param({"scaled": True, "clip": 0.05}, marks=pytest.mark.slow),
     ],
     ids=str,

@@ -18,7 +18,7 @@ SETTINGS = {
     "embedding": 1,
     "hidden": 1,
     "layers": 1,
-    "pooling": "mean+words",
+    "pooling": "mean+max+words",
     "dropout": 0.0,
     "embedding_dropout": 0.0,
     "words": 2 + len(WORDS),
@@ -31,7 +31,7 @@ def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) ->
     classifier = models.build("lstm", SETTINGS)
     state = {name: torch.zeros_like(value) for name, value in classifier.state_dict().items()}
     state["embedding.weight"][2:, 0] = torch.tensor(list(WORDS.values()))
-    state["head.0.weight"][0, 1], state["head.0.weight"][1, 1] = 10.0, -10.0
+    state["head.0.weight"][0, 2], state["head.0.weight"][1, 2] = 10.0, -10.0
     state["head.1.weight"][0, 0], state["head.1.weight"][0, 1] = 10.0, -10.0
     classifier.load_state_dict(state)
     model = TrainedModel(

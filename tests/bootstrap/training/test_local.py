@@ -17,8 +17,8 @@ from tests.bootstrap.training.on_nodes import made_dataset
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.output.run_files import require_free_output
+from trainer.output.summary import read_summary
 from trainer.rank_processes import failure_in
-from trainer.summaries import read_summary
 
 STEP_7 = {"where": "at step 7", "then": "; continue"}
 BROKEN = Failure(kind=FailureKind.CAUSE, time=50.0, what="rank 3 on i-2 failed with KeyError ('x')", **STEP_7)

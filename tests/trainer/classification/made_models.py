@@ -12,7 +12,6 @@ from trainer.classification.models.ngram_counts import fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
 from trainer.config import TrainConfig, configured
-from trainer.options.classifier_options import char_lengths
 
 
 def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entropy", classes=(), **options):
@@ -53,8 +52,8 @@ def random_linear(words: tuple[str, ...], *, classes: tuple[str, ...] = ()) -> T
     labels = np.array([0, 1, 0, 1], np.uint8)
     ends = lengths.cumsum()
     rows = RaggedRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels, ends=ends, row_length=9)
-    found = fit_ngrams(rows, words, ngrams=3, lengths=char_lengths("2-3"))
-    places, sizes = {"data": Path("d"), "output": Path("o")}, {"char_ngrams": "2-3", "buckets": len(found.keys)}
+    found = fit_ngrams(rows, words, ngrams=3)
+    places, sizes = {"data": Path("d"), "output": Path("o")}, {"buckets": len(found.keys)}
     config = configured({**places, "model": "linear", **sizes})
     settings = config.model_settings("linear", words=2 + len(words), outputs=loss.outputs)
     classifier = models.build("linear", settings)

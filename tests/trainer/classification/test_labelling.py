@@ -19,7 +19,7 @@ MANY = 1 << 40
 
 @pytest.fixture(scope="module")
 def model():
-    return random_model(kind="bce", pooling="mean+words")
+    return random_model(kind="bce")
 
 
 @pytest.fixture(params=[0, MANY], ids=["plain", "fast"])

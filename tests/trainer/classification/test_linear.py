@@ -17,19 +17,17 @@ from trainer.classification.models import linear
 from trainer.classification.models import ngram_counts as module
 from trainer.classification.models import ngrams as ngrams_module
 from trainer.classification.models.linear import CHARACTERS, Linear
-from trainer.classification.models.ngram_counts import fit_ngrams
+from trainer.classification.models.ngram_counts import CHARACTER_LENGTHS, fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.computing import row_gradients
-from trainer.options.classifier_options import char_lengths
 
 WORDS = ["good", "not", "gold", "né", "日本", "!"]
-CHARS = char_lengths("2-3")
 TEXTS = st.lists(
     st.tuples(st.lists(st.integers(1, 1 + len(WORDS)), min_size=1, max_size=8), st.integers(0, 2)), min_size=1
 )
 
 
-SETTINGS = {"words": 2 + len(WORDS), "ngrams": 3, "char_ngrams": "2-3", "outputs": 2}
+SETTINGS = {"words": 2 + len(WORDS), "ngrams": 3, "outputs": 2}
 
 
 def signed(number: int) -> int:
@@ -60,7 +58,9 @@ def ngram_keys(text: Sequence[int]) -> Iterator[int]:
 def char_keys(text: Sequence[int]) -> Iterator[int]:
     for word in text:
         if word > 1:
-            yield from (key(2**40 + token_hash(each.encode())) for each in char_ngrams(WORDS[word - 2], CHARS))
+            yield from (
+                key(2**40 + token_hash(each.encode())) for each in char_ngrams(WORDS[word - 2], CHARACTER_LENGTHS)
+            )
 
 
 def plain_ratios(of_texts: Sequence[tuple[Sequence[int], int]]) -> dict[int, float]:
@@ -88,7 +88,7 @@ def rows_of(texts: Sequence[tuple[Sequence[int], int]]) -> RaggedRows:
 
 
 def ngrams_of(texts: Sequence[tuple[Sequence[int], int]], **how: int) -> WeightedNgrams:
-    return fit_ngrams(rows_of(texts), WORDS, **{"ngrams": 3, "lengths": CHARS, **how})
+    return fit_ngrams(rows_of(texts), WORDS, **{"ngrams": 3, **how})
 
 
 @given(texts=TEXTS)
@@ -228,7 +228,7 @@ def test_setting_the_vocabulary_is_fast_before_ngrams_are_set():
 def test_ngrams_of_rows_on_another_device_are_counted():
     texts = [([2, 3, 2, 3], 0), ([4, 5, 4], 1)]
     here, there = rows_of(texts), rows_of(texts).copy_to(torch.device("meta"))
-    found = (fit_ngrams(rows, WORDS, ngrams=3, lengths=CHARS) for rows in (here, there))
+    found = (fit_ngrams(rows, WORDS, ngrams=3) for rows in (here, there))
     assert next(found).keys.tolist() == next(found).keys.tolist()
 
 

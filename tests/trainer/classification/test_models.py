@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from trainer.classification import models
-from trainer.classification.models.lstm import POOLS, LSTMClassifier, spread_padding
+from trainer.classification.models.lstm import LSTMClassifier, maximum, spread_padding
 from trainer.computing import dropout
 from trainer.config import TrainConfig
 
 
-def build(pooling: str = "mean+words", **changes: object) -> LSTMClassifier:
+def build(pooling: str = "mean+max+words", **changes: object) -> LSTMClassifier:
     torch.manual_seed(0)
     settings = {"words": 50, "embedding": 12, "hidden": 8, "layers": 2, "pooling": pooling, "outputs": 1}
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
@@ -24,7 +24,7 @@ def some_texts(count: int, width: int = 30) -> tuple[torch.Tensor, torch.Tensor]
     return torch.from_numpy(tokens.astype(np.int32)), torch.from_numpy(lengths)
 
 
-@pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean+max+words", "last"])
 def test_a_text_has_the_same_output_alone_and_in_a_batch(pooling):
     model, (tokens, lengths) = build(pooling), some_texts(250)
     together = model(tokens, lengths)
@@ -64,7 +64,7 @@ def test_the_padding_vector_is_zero_and_has_no_gradient():
     assert model.embedding.weight.grad[0].abs().max() == 0
 
 
-@pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean+max+words", "last"])
 @pytest.mark.parametrize("width", [30, 37])
 def test_ids_in_the_padding_leave_outputs_and_gradients_bit_identical(pooling, width):
     (tokens, lengths), found = some_texts(300), []
@@ -99,17 +99,17 @@ def test_dropout_of_a_row_depends_only_on_its_key():
 
 def test_max_pooling_takes_the_maximum_over_real_words():
     states = torch.tensor([[[-3.0, 1.0]], [[-2.0, -5.0]], [[9.0, 9.0]]])  # (width 3, one row, 2)
-    assert POOLS["max"](states, torch.tensor([2])).tolist() == [[-2.0, 1.0]]
+    assert maximum(states, torch.tensor([2])).tolist() == [[-2.0, 1.0]]
 
 
 def test_word_vectors_reach_the_last_layers_without_the_lstm():
     (tokens, lengths), found = some_texts(100), {}
-    for pooling in ("mean", "mean+words"):
+    for pooling in ("last", "mean+max+words"):
         model = build(pooling)
         for parameter in model.lstm.parameters():
             torch.nn.init.zeros_(parameter)
         found[pooling] = float(model(tokens, lengths).detach().std())
-    assert found["mean"] < 1e-6 < 1e-4 < found["mean+words"]
+    assert found["last"] < 1e-6 < 1e-4 < found["mean+max+words"]
 
 
 def test_the_reference_preset_has_the_parameter_count_of_the_reference(tmp_path):

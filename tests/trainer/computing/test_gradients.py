@@ -21,46 +21,19 @@ from trainer.computing.row_gradients import mean_of_rows
 from trainer.computing.threads import Threads
 from trainer.rank_errors import RankError
 
-SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+words", "outputs": 1}
+SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+max+words", "outputs": 1}
 ROWS = 60
 
 
-class Full(torch.nn.Module):
-    """Model on a device with memory for `holds` rows per step. It runs out of memory in the forward pass, or in the
-    backward pass when the last layers already have gradients."""
-
-    def __init__(self, inside: torch.nn.Module, holds: int, fails_in: str) -> None:
-        super().__init__()
-        self.precision, self.direct_gradients = inside.precision, inside.direct_gradients
-        self.inside, self.holds, self.fails_in = inside, holds, fails_in
-        self.tables, self.sparse_tables, self.reads_whole_texts = inside.tables, inside.sparse_tables, False
-
-    def forward(self, tokens, lengths, keys):
-        if len(tokens) > self.holds:
-            if self.fails_in == "forward":
-                raise torch.OutOfMemoryError("CUDA out of memory")
-            self.inside.embedding.register_forward_hook(self.fail_behind)
-        return self.inside(tokens, lengths, keys)
-
-    def fail_behind(self, _module, _inputs, vectors):
-        self.inside.embedding._forward_hooks.clear()
-        vectors.register_hook(self.fail)
-
-    @staticmethod
-    def fail(_gradient):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-
-def gradients(holds=ROWS, fails_in="forward", precision=torch.float32, threads=1, parts=(slice(0, ROWS),)):
+def gradients(threads=1, parts=(slice(0, ROWS),)):
     torch.manual_seed(0)
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
-    model = models.build("lstm", {**SETTINGS, **shares}).double()  # autocast does not change it
-    model.precision = precision
+    model = models.build("lstm", {**SETTINGS, **shares}).double()
     timer, rows = StepTimer(), TextRows(**make_rows(ROWS, seed=3)._asdict())
     words = WordDropout(0.3, rows.tokens.shape[1], seed=0)
     loss = Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5)
     how = {"loss": loss, "device": torch.device("cpu"), "words": words, "timer": timer, "threads": Threads(threads)}
-    compute = text_gradients(Full(model, holds, fails_in), rows, **how)
+    compute = text_gradients(model, rows, **how)
     for step in range(2):
         model.zero_grad()
         timer.begin(ROWS)
@@ -70,37 +43,16 @@ def gradients(holds=ROWS, fails_in="forward", precision=torch.float32, threads=1
     assert timer.latest_stats()[1] > 0
     timer.finish()
     assert set(timer.sums) <= set(COMPUTE)
-    return [parameter.grad for parameter in model.parameters()], compute.piece_rows
-
-
-@pytest.fixture(scope="module")
-def whole():
-    """Gradients that are computed at once."""
-    at_once, pieces = gradients()
-    assert pieces == 0
-    return at_once
-
-
-@pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])
-@pytest.mark.parametrize("fails_in", ["forward", "backward"])
-def test_pieces_add_up_and_are_as_large_as_memory_allows(whole, holds, piece, fails_in):
-    own, fitting = gradients(holds, fails_in)
-    torch.testing.assert_close(own, whole, atol=1e-12, rtol=0)
-    assert fitting == piece
+    return [parameter.grad for parameter in model.parameters()]
 
 
 @pytest.mark.parametrize(
     "how",
-    [
-        {"threads": 2},
-        {"threads": 3},
-        {"parts": (slice(0, 13), slice(13, 13), slice(13, ROWS))},
-        {"holds": 7, "precision": torch.float16},
-    ],
-    ids=["two threads", "three threads", "added to existing gradients", "scaled in half precision"],
+    [{"threads": 3}, {"parts": (slice(0, 13), slice(13, 13), slice(13, ROWS))}],
+    ids=["three threads", "added to existing gradients"],
 )
-def test_gradients_computed_otherwise_are_the_same(whole, how):
-    torch.testing.assert_close(gradients(**how)[0], whole, atol=1e-12, rtol=0)
+def test_gradients_computed_otherwise_are_the_same(how):
+    torch.testing.assert_close(gradients(**how), gradients(), atol=1e-12, rtol=0)
 
 
 class Vectors(torch.nn.Module):
@@ -145,9 +97,27 @@ def test_pieces_computed_before_memory_was_full_count_once(sparse, precision, fu
     torch.testing.assert_close(found, expected)
 
 
+def computed_with_memory_for(rows: int) -> int:
+    """Compute 60 rows with memory for this number of rows. Return the size of the pieces."""
+
+    def loss_of(model, numbers, _step, _timer):
+        if len(numbers) > rows:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return (model.table * model.factor).square().sum()
+
+    compute = GradientComputer(Vectors(), loss_of, rows=60, timer=StepTimer(), device=torch.device("cpu"))
+    compute(np.arange(60), 60, 0)
+    return compute.piece_rows
+
+
+@pytest.mark.parametrize(("rows", "piece"), [(60, 0), (30, 30), (29, 15), (7, 4), (1, 1)])
+def test_pieces_are_as_large_as_memory_allows(rows, piece):
+    assert computed_with_memory_for(rows) == piece
+
+
 def test_memory_for_less_than_one_row_is_an_error(messages):
     with messages.raises(RankError):
-        gradients(0)
+        computed_with_memory_for(0)
 
 
 @pytest.mark.parametrize(("device", "before"), [("cpu", []), ("cuda", ["synchronize"])])

@@ -17,7 +17,7 @@ from common.errors import TrainingError
 from trainer.__main__ import main
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
-from trainer.distributed import collectives, memory
+from trainer.distributed import collectives
 from trainer.distributed.collectives import convert_errors, wait
 from trainer.distributed.drift import _checksums, synchronise
 from trainer.distributed.failures import Failure, FailureKind, root_cause
@@ -119,12 +119,6 @@ def test_values_of_ranks_are_not_unpickled(tmp_path):
     assert not (tmp_path / "made").exists()
     value = {"a": (1, 2.5, None, "x"), "b": [{3}, torch.ones(2)], 4: True}
     assert str(collectives._unpacked(collectives._packed(value))) == str(value)
-
-
-def test_without_meminfo_half_of_the_memory_counts_as_free(monkeypatch):
-    monkeypatch.setattr(Path, "exists", lambda _: False)
-    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 100}.__getitem__)
-    assert memory.free() == 4096 * 50
 
 
 FINAL, CAUSE, CONSEQUENCE = FailureKind

@@ -45,18 +45,12 @@ def test_the_last_two_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000020.pt", "step-000000300.pt"]
 
 
-@pytest.mark.parametrize("damage", ["cut short", "a flipped bit", "emptied", "something else"])
-def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path, damage):
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_truncated_checkpoint_is_skipped_for_the_previous_one(tmp_path, share):
     checkpoint.save(tmp_path, state(1), steps=1)
     path = checkpoint.save(tmp_path, state(2), steps=2)
-    content = bytearray(path.read_bytes())
-    if damage == "cut short":
-        del content[len(content) // 2 :]
-    elif damage == "a flipped bit":
-        content[content.index(torch.full((1000,), 2.0).numpy().tobytes()) + 2000] ^= 1
-    else:
-        content = bytearray(b"" if damage == "emptied" else b"PK and nothing more")
-    path.write_bytes(content)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
     assert steps_found(tmp_path) == 1
     assert passed_over(tmp_path) == [("step-000000002.pt", "is damaged", False)]
 
@@ -83,17 +77,9 @@ def test_a_folder_in_place_of_a_checkpoint_is_renamed(tmp_path):
     assert (tmp_path / "step-000000010.pt.damaged").is_dir()
 
 
-OTHERWISE = {
-    "format": {"format": checkpoint.FORMAT - 1},
-    "model": {"model": None},
-    "step": {"progress": {"step": 1.5}},
-}
-
-
-@pytest.mark.parametrize("changed", OTHERWISE)
-def test_a_checkpoint_of_another_program_or_version_is_skipped(tmp_path, changed, messages):
+def test_a_checkpoint_of_another_program_or_version_is_skipped(tmp_path, messages):
     checkpoint.save(tmp_path, state(1), steps=1)
-    checkpoint.save(tmp_path, {**state(2), **OTHERWISE[changed]}, steps=2)
+    checkpoint.save(tmp_path, {**state(2), "format": checkpoint.FORMAT - 1}, steps=2)
     assert steps_found(tmp_path) == 1
     ((name, why, whole),) = passed_over(tmp_path)
     assert (name, whole) == ("step-000000002.pt", True)

@@ -43,9 +43,11 @@ def test_writing_takes_a_hundredth_of_the_time_within_bounds(minutes, writing, s
 
 def test_a_checkpoint_is_due_after_its_seconds_and_earlier_at_the_end_of_an_epoch(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint_schedule, "time", played := PlayedClock())
-    monkeypatch.setattr(checkpoint, "save", lambda *_, **__: played.sleep(0.4))  # so the next is due in 40 seconds
+    monkeypatch.setattr(
+        checkpoint, "save", lambda *_, **__: played.sleep(0.4) or tmp_path
+    )  # so the next is due in 40 seconds
     config, throughput = SimpleNamespace(output=tmp_path, checkpoint_minutes=0.0), SimpleNamespace(awaited=0.0)
-    reporter = SimpleNamespace(first=True, output_missing=False, checkpoint=lambda *_: None)
+    reporter = SimpleNamespace(first=True, output_missing=False, write=lambda _: None)
     checkpointer = Checkpointer(config, dict, reporter, Clock(), throughput, None)
     assert checkpointer.save(5, awaited=True)
     due = []

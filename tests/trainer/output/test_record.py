@@ -4,7 +4,7 @@ import json
 import shutil
 import sys
 import time
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,7 +37,7 @@ def written(output):
 def test_a_line_is_visible_immediately_after_those_of_the_resumed_run(tmp_path, fresh, kept):
     path = tmp_path / "r"
     path.write_text('{"kind": "start"}\n{"kind": "st')
-    with Record(path, fresh=fresh) as record:
+    with closing(Record(path, fresh=fresh)) as record:
         record.write(Note(text="again"))
         *before, last = path.read_text().splitlines()
     assert before == kept
@@ -48,7 +48,7 @@ def test_an_unwritable_notice_does_not_end_the_run(monkeypatch):
     with Path("/dev/full").open("w", buffering=1) as full:
         monkeypatch.setattr(sys, "stderr", full)
         print_notice("a sentence")
-        with Record(Path("/dev/full"), fresh=True) as record:
+        with closing(Record(Path("/dev/full"), fresh=True)) as record:
             record.write(Note(text="lost"))
         monkeypatch.undo()
         with suppress(OSError):
@@ -56,10 +56,10 @@ def test_an_unwritable_notice_does_not_end_the_run(monkeypatch):
 
 
 def test_a_full_disk_is_reported_once_and_does_not_end_the_run_and_other_ranks_report_nothing(capsys):
-    with Record(Path("/dev/full"), fresh=True) as record:
+    with closing(Record(Path("/dev/full"), fresh=True)) as record:
         record.write(Note(text="lost"))
         record.write(Note(text="lost"))
-    with Record(None, fresh=True) as record:  # on other ranks
+    with closing(Record(None, fresh=True)) as record:  # on other ranks
         record.write(Note(text="lost"))
     assert capsys.readouterr().err.count("cannot write /dev/full: No space left on device") == 1
 
@@ -68,7 +68,7 @@ def test_a_full_disk_is_reported_once_and_does_not_end_the_run_and_other_ranks_r
 def test_a_record_notices_that_its_folder_is_missing(tmp_path, how):
     output = tmp_path / "run"
     output.mkdir()
-    with Record(output / "r", fresh=True) as record:
+    with closing(Record(output / "r", fresh=True)) as record:
         if how == "removed":
             shutil.rmtree(output)
         elif how != "kept":

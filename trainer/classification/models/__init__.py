@@ -7,9 +7,10 @@ The class is imported only when a model is built, so that `--help` does not impo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from trainer.registry import MODELS, import_class
+from trainer.registry import MODELS
 
 if TYPE_CHECKING:
     from trainer.classification.models.classifier import Classifier
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def kind(name: str) -> type[Classifier]:
     """Return the class of the model with this name. Raises KeyError if the name is unknown."""
-    classifier: type[Classifier] = import_class(MODELS[name].classifier)
+    classifier: type[Classifier] = resolve_name(MODELS[name].classifier)
     return classifier
 
 

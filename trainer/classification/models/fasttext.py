@@ -1,7 +1,4 @@
-"""fastText (Joulin et al. 2017): the mean of the vectors of a text's words and n-grams, and one linear layer.
-
-Optionally, character n-grams of words have vectors, too (Bojanowski et al. 2017).
-"""
+"""fastText (Joulin et al. 2017): the mean of the vectors of a text's words and n-grams, and one linear layer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +13,14 @@ from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.ngrams import default_buckets, features, ngram_hashes, ngram_loops, ngram_rows
-from trainer.classification.models.vocabulary_rows import WordRows, word_hashes, word_rows
+from trainer.classification.models.ngrams import (
+    default_buckets,
+    features,
+    ngram_hashes,
+    ngram_loops,
+    ngram_rows,
+    word_hashes,
+)
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.clock import BACKWARD, FORWARD, StepTimer
 from trainer.computing import dropout
@@ -25,7 +28,6 @@ from trainer.computing.dropout import Dropout
 from trainer.computing.gradients import DirectGradients, Piece
 from trainer.computing.row_gradients import FactoredGradient, mean_of_rows, new_table
 from trainer.config import TrainConfig
-from trainer.options.classifier_options import char_lengths
 
 
 class FastText(Classifier):
@@ -33,50 +35,31 @@ class FastText(Classifier):
 
     reads_whole_texts = True
     hashes: Tensor
-    rows: Tensor
-    starts: Tensor
 
-    def __init__(
-        self,
-        *,
-        words: int,
-        embedding: int,
-        ngrams: int,
-        buckets: int,
-        dropout: float,
-        outputs: int,
-        char_ngrams: str | None = None,
-    ) -> None:
+    def __init__(self, *, words: int, embedding: int, ngrams: int, buckets: int, dropout: float, outputs: int) -> None:
         """`words`: the number of word ids, including the ids of padding and of unknown words.
 
-        `ngrams`: the largest number of words in an n-gram; 1: no n-grams, only words. `char_ngrams`: the smallest and
-        the largest number of characters in a character n-gram, such as 3-6; None: no character n-grams.
+        `ngrams`: the largest number of words in an n-gram; 1: no n-grams, only words.
         """
         super().__init__()
         self.ngrams, self.buckets = ngrams, buckets
-        self._char_lengths = char_lengths(char_ngrams) if char_ngrams else range(0)
         # As in fastText: with small uniform vectors and a zero last layer, the first steps learn only the last layer.
-        self.vectors = nn.Parameter(new_table(_rows(words, ngrams, buckets, char_ngrams), embedding))
+        self.vectors = nn.Parameter(new_table(_rows(words, ngrams, buckets), embedding))
         nn.init.uniform_(self.vectors, -1.0 / embedding, 1.0 / embedding)
         self.last = nn.Linear(embedding, outputs, bias=False)
         nn.init.zeros_(self.last.weight)
         self.dropout = Dropout(dropout, embedding)
         self.register_buffer("hashes", torch.zeros(words, dtype=torch.int64), persistent=False)
-        if self._char_lengths:
-            self.register_buffer("rows", torch.zeros(0, dtype=torch.int32), persistent=False)
-            self.register_buffer("starts", torch.zeros(0, dtype=torch.int64), persistent=False)
 
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
-        rows = _rows(settings["words"], settings["ngrams"], settings["buckets"], settings.get("char_ngrams"))
+        rows = _rows(settings["words"], settings["ngrams"], settings["buckets"])
         return int(settings["embedding"] * (rows + settings["outputs"]))
 
     @classmethod
     def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
         if config.buckets is None:
-            lengths = char_lengths(config.char_ngrams or "")
-            buckets = default_buckets(data.training, data.vocabulary, config.ngrams, lengths)
-            config = replace(config, buckets=buckets)
+            config = replace(config, buckets=default_buckets(data.training, data.vocabulary, config.ngrams))
         return config, data
 
     @property
@@ -91,18 +74,12 @@ class FastText(Classifier):
         assert len(vocabulary) + FIRST_WORD == len(self.hashes)
         if self.ngrams > 1:
             self.hashes.copy_(word_hashes(vocabulary))
-        if self._char_lengths:
-            tables = word_rows(vocabulary, self._char_lengths, self.buckets)
-            self.rows, self.starts = (each.to(self.hashes.device) for each in tables)
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if torch.onnx.is_in_onnx_export():
             return self.last(self._means_for_onnx(tokens, lengths))  # type: ignore[no-any-return]
-        if self.ngrams > 1 or self._char_lengths:
-            of_words = WordRows(self.rows, self.starts) if self._char_lengths else None
-            tokens, ends = features(
-                tokens, lengths, self.hashes, ngrams=self.ngrams, buckets=self.buckets, of_words=of_words
-            )
+        if self.ngrams > 1:
+            tokens, ends = features(tokens, lengths, self.hashes, ngrams=self.ngrams, buckets=self.buckets)
         else:
             ends = lengths.cumsum(0)
         outputs: Tensor = self.last(self.dropout(mean_of_rows(self.vectors, tokens, ends), keys))
@@ -110,50 +87,33 @@ class FastText(Classifier):
 
     def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:
         on_cpu = device.type == "cpu" and rows.device_tokens is None
-        if self._char_lengths or not isinstance(rows, RaggedRows) or not on_cpu:
-            return None
-        return _Direct(rows, loss, seed)
+        return _Direct(rows, loss, seed) if isinstance(rows, RaggedRows) and on_cpu else None
 
     def _means_for_onnx(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the mean vector of each text, using only ONNX operations and no constants from the traced example."""
         places, rows = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, lengths))
         texts = (places[:, None] >= lengths.cumsum(0)).sum(1)  # (t,)
         member = (texts == rows[:, None]).to(self.vectors.dtype)  # (n, t)
-        vectors: Tensor = self.vectors
-        counts = lengths
-        if self._char_lengths:
-            vectors, numbers = self._vectors_with_char_ngrams()
-            counts = (member @ numbers[tokens])[:, 0]
-        sums = member @ vectors[tokens]
+        sums, counts = member @ self.vectors[tokens], lengths
         hashes = self.hashes[tokens]
         for far in range(1, self.ngrams):
             hashes = ngram_hashes(hashes, self.hashes[tokens], far)
             inside = member[:, far:] * (texts[far:] == texts[:-far])  # (n, t - far)
-            sums = sums + inside @ vectors[ngram_rows(hashes, len(self.hashes), self.buckets)]
+            sums = sums + inside @ self.vectors[ngram_rows(hashes, len(self.hashes), self.buckets)]
             counts = counts + (lengths - far).clamp(min=0)
         return sums / counts[:, None]
 
-    def _vectors_with_char_ngrams(self) -> tuple[Tensor, Tensor]:
-        """Return a table with the sum of each word's rows, and how many rows each sum contains (words, 1).
 
-        Both become constants in an ONNX file.
-        """
-        vectors, rows, starts = (each.detach().numpy() for each in (self.vectors, self.rows, self.starts))
-        sums = np.stack([np.add.reduceat(column[rows], starts[:-1]) for column in vectors.T], axis=1)
-        numbers = np.diff(starts)[:, None].astype(vectors.dtype)
-        return torch.from_numpy(np.concatenate([sums, vectors[len(sums) :]])), torch.from_numpy(numbers)
-
-
-def _rows(words: int, ngrams: int, buckets: int, char_ngrams: str | None) -> int:
-    return words + (buckets if ngrams > 1 or char_ngrams else 0)
+def _rows(words: int, ngrams: int, buckets: int) -> int:
+    return words + (buckets if ngrams > 1 else 0)
 
 
 class _Direct:
     """Function that computes the gradients of `FastText` without autograd (`DirectGradients`).
 
-    It uses explicit formulas on a CPU, and supports only models without character n-grams. The computation of a step on
-    short texts takes microseconds. Autograd takes a hundred times as long, because it creates an object for each
-    operation. Change this class together with `FastText.classify`: a test compares both.
+    It uses explicit formulas on a CPU. The computation of a step on short texts takes microseconds. Autograd takes a
+    hundred times as long, because it creates an object for each operation. Change this class together with
+    `FastText.classify`: a test compares both.
     """
 
     fewest = 512

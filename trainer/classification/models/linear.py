@@ -38,11 +38,9 @@ from trainer.classification.models.ngram_counts import (
     fit_ngrams,
     keys_of,
 )
-from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops
-from trainer.classification.models.vocabulary_rows import WordRows, word_hashes
+from trainer.classification.models.ngrams import ngram_hashes, ngram_loops, word_hashes
 from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
 from trainer.config import TrainConfig
-from trainer.options.classifier_options import char_lengths
 
 CHARACTERS = 0.5
 """Length to which the vector of a text's character n-gram values is scaled."""
@@ -76,14 +74,13 @@ class Linear(Classifier):
     starts: Tensor
     squares: Tensor
 
-    def __init__(self, *, words: int, ngrams: int, char_ngrams: str, buckets: int, outputs: int) -> None:
+    def __init__(self, *, words: int, ngrams: int, buckets: int, outputs: int) -> None:
         """`words`: the number of word ids, including the ids of padding and of unknown words.
 
-        `ngrams`: the largest number of words in an n-gram. `char_ngrams`: the smallest and the largest number of
-        characters in a character n-gram, such as 2-5. `buckets`: the number of n-grams that have weights.
+        `ngrams`: the largest number of words in an n-gram. `buckets`: the number of n-grams that have weights.
         """
         super().__init__()
-        self._ngrams, self._lengths = ngrams, char_lengths(char_ngrams)
+        self._ngrams = ngrams
         self._vocabulary: Sequence[str] | None = None
         self.weights = nn.Parameter(new_table(buckets, outputs).zero_())
         self.bias = nn.Parameter(torch.zeros(outputs))
@@ -111,7 +108,6 @@ class Linear(Classifier):
             data.training,
             data.vocabulary,
             ngrams=config.ngrams,
-            lengths=char_lengths(config.char_ngrams or ""),
             most=config.buckets or min(MOST_NGRAMS, _MOST_WEIGHTS // loss.outputs),
         )
         return replace(config, buckets=len(ngrams.keys)), replace(data, ngrams=ngrams)
@@ -161,12 +157,15 @@ class Linear(Classifier):
             raise ValueError("its tensors of the vocabulary do not match its vocabulary and its n-grams")
         self.hashes, self.own, self.rows, self.starts = hashes, own, rows, starts
 
-    def _char_rows(self, vocabulary: Sequence[str]) -> WordRows:
-        """Return row 0 and the rows of the character n-grams of each word id."""
+    def _char_rows(self, vocabulary: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return row 0 and the rows of the character n-grams of each word id, concatenated: (r,) int32.
+
+        Also return the start (words + 1,) int64 of each word's rows.
+        """
         device = self.keys.device
         rows, counts = [torch.zeros(FIRST_WORD, dtype=torch.int32)], [torch.ones(FIRST_WORD, dtype=torch.int64)]
         for begin in range(0, len(vocabulary), BLOCK):
-            keys, numbers = char_keys_of(vocabulary[begin : begin + BLOCK], self._lengths)
+            keys, numbers = char_keys_of(vocabulary[begin : begin + BLOCK])
             indices = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
             word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[indices > 0]
             word_of = torch.cat([torch.arange(len(numbers)), word_of])  # each word begins with row 0
@@ -174,7 +173,7 @@ class Linear(Classifier):
                 torch.cat([indices.new_zeros(len(numbers)), indices[indices > 0]])[word_of.argsort(stable=True)]
             )
             counts.append(torch.bincount(word_of, minlength=len(numbers)))
-        return WordRows(torch.cat(rows).to(device), pad(torch.cat(counts).cumsum(0), (1, 0)).to(device))
+        return torch.cat(rows).to(device), pad(torch.cat(counts).cumsum(0), (1, 0)).to(device)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         result = super().load_state_dict(*args, **kwargs)
@@ -223,11 +222,12 @@ class Linear(Classifier):
         Repeated words are computed only once.
         """
         words, places = torch.unique(tokens, return_inverse=True)
-        of_chars = WordRows(self.rows, self.starts)
-        rows, ends = features(
-            words, torch.ones_like(places[: len(words)]), self.hashes, ngrams=1, buckets=1, of_words=of_chars
-        )
-        counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
+        starts = self.starts[words]
+        counts = self.starts[words + 1] - starts
+        ends = counts.cumsum(0)
+        far = (starts - ends + counts).repeat_interleave(counts)  # (r,): index in `self.rows` minus index in `rows`
+        rows = self.rows[torch.arange(len(far), device=far.device) + far]
+        counts = counts[:, None]
         with torch.no_grad():
             squares = mean_of_rows(self.squares, rows, ends) * counts
             squares = torch.segment_reduce(squares[places], "sum", lengths=lengths, unsafe=True)

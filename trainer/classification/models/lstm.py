@@ -1,11 +1,8 @@
 """LSTM classifier: word vectors, an LSTM, pooling to one vector per text, and two linear layers.
 
-The setting `pooling` names the parts of a text's vector, joined by +:
-
-- `last`: the LSTM's state after the last word
-- `mean`: the mean of the states after each word
-- `max`: the maximum of these states in each dimension, which keeps the effect of a single strong word
-- `words`: the mean of the word vectors, which passes the sentiment of single words to the linear layers directly
+A text's vector has three parts: the mean of the LSTM's states after each word; the maximum of these states in each
+dimension, which keeps the effect of a single strong word; and the mean of the word vectors, which passes the sentiment
+of single words to the linear layers directly. With the setting `pooling=last` it is only the state after the last word.
 
 Only real words count. Do not use the state after the padding: for a short text, the LSTM would have read mostly
 padding.
@@ -30,7 +27,7 @@ groups take nearly as long as larger ones. The number of groups is a quarter of 
 For 64 to 4,000 rows, no other number from 1 to 32 was faster.
 """
 
-_WORDS = "words"
+_LAST = "last"
 _HEAD = 32
 _WORD_SCALE = 0.1
 """Standard deviation of initial word vectors. With small vectors, rare words have little influence at first. With
@@ -65,8 +62,7 @@ class LSTMClassifier(Classifier):
         with torch.no_grad():
             self.embedding.weight.mul_(_WORD_SCALE)
         self.lstm = nn.ModuleList(nn.LSTM(hidden if layer else embedding, hidden) for layer in range(layers))
-        self._pools = [POOLS[name] for name in pooling.split("+") if name != _WORDS]
-        self._beside = _WORDS in pooling.split("+")
+        self._pools_last = pooling == _LAST
         self.head = nn.ModuleList([nn.Linear(_features(embedding, hidden, pooling), _HEAD), nn.Linear(_HEAD, outputs)])
         self.embedding_dropout = Dropout(embedding_dropout, embedding)
         self.dropout_between = Dropout(dropout, hidden)
@@ -75,10 +71,9 @@ class LSTMClassifier(Classifier):
     @staticmethod
     def count_weights(settings: Mapping[str, Any]) -> int:
         embedding, hidden, layers = settings["embedding"], settings["hidden"], settings["layers"]
-        features = _features(embedding, hidden, settings["pooling"])
         inputs = embedding + (layers - 1) * hidden
         lstm = 4 * hidden * (inputs + layers * hidden + 2 * layers)
-        head = (features + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
+        head = (_features(embedding, hidden, settings["pooling"]) + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
         return int(_rows(settings["words"], settings.get("vocabulary")) * embedding + lstm + head)
 
     @property
@@ -114,10 +109,9 @@ class LSTMClassifier(Classifier):
 
     def _text(self, vectors: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
         """Return the pooled vector of each text (rows, features)."""
-        parts = [pool(states, lengths) for pool in self._pools]  # each (rows, hidden)
-        if self._beside:
-            parts.append(_mean(vectors, lengths))  # (rows, embedding)
-        return torch.cat(parts, dim=1)
+        if self._pools_last:
+            return states[lengths - 1, torch.arange(lengths.shape[0], device=states.device)]
+        return torch.cat([_mean(states, lengths), maximum(states, lengths), _mean(vectors, lengths)], dim=1)
 
     def _outputs(self, text: Tensor, keys: Tensor | None) -> Tensor:
         """Return the outputs (rows, outputs) of the linear layers for the vectors of texts (rows, features)."""
@@ -145,12 +139,7 @@ def _rows(words: int, vocabulary: int | None) -> int:
 
 def _features(embedding: int, hidden: int, pooling: str) -> int:
     """Return the number of dimensions of a text's pooled vector."""
-    return sum(embedding if name == _WORDS else hidden for name in pooling.split("+"))
-
-
-def _last(states: Tensor, lengths: Tensor) -> Tensor:
-    """Return the state (rows, hidden) after each row's last word, from `states` (width, rows, hidden)."""
-    return states[lengths - 1, torch.arange(lengths.shape[0], device=states.device)]
+    return hidden if pooling == _LAST else 2 * hidden + embedding
 
 
 def _mean(states: Tensor, lengths: Tensor) -> Tensor:
@@ -158,7 +147,7 @@ def _mean(states: Tensor, lengths: Tensor) -> Tensor:
     return (states * _real(states, lengths)).sum(0) / lengths[:, None]
 
 
-def _max(states: Tensor, lengths: Tensor) -> Tensor:
+def maximum(states: Tensor, lengths: Tensor) -> Tensor:
     """Return the maximum (rows, n) over each row's words, from `states` (width, rows, n)."""
     return states.masked_fill(~_real(states, lengths), -math.inf).amax(0)
 
@@ -166,6 +155,3 @@ def _max(states: Tensor, lengths: Tensor) -> Tensor:
 def _real(states: Tensor, lengths: Tensor) -> Tensor:
     """Return a mask (width, rows, 1): True for words, False for padding."""
     return (torch.arange(states.shape[0], device=states.device)[:, None] < lengths)[:, :, None]
-
-
-POOLS = {"last": _last, "mean": _mean, "max": _max}

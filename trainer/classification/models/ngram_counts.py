@@ -13,8 +13,7 @@ from torch import Tensor
 
 from corpus.text import FIRST_WORD
 from trainer.classification.data import WeightedNgrams
-from trainer.classification.models.ngrams import ngram_hashes
-from trainer.classification.models.vocabulary_rows import hash_char_ngrams, word_hashes
+from trainer.classification.models.ngrams import hash_char_ngrams, ngram_hashes, word_hashes
 from trainer.classification.rows import Rows, segments
 
 MOST_NGRAMS = 4_000_000
@@ -31,20 +30,19 @@ SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that different hashes remain 
 _OF_CHARACTERS = 1 << 40  # larger than the hashes of single words
 _CLASS_BITS = 10  # number of low bits of a key that contain the class during counting
 CLASSES = (1 << _CLASS_BITS) - 1
+CHARACTER_LENGTHS = range(2, 6)
+"""Numbers of characters in a character n-gram."""
 BLOCK = 1 << 16
 """Number of words for which character n-grams are computed at once."""
 
 Keys = npt.NDArray[np.int64]
 
 
-def fit_ngrams(
-    rows: Rows, vocabulary: Sequence[str], *, ngrams: int, lengths: range, most: int = MOST_NGRAMS
-) -> WeightedNgrams:
+def fit_ngrams(rows: Rows, vocabulary: Sequence[str], *, ngrams: int, most: int = MOST_NGRAMS) -> WeightedNgrams:
     """Return the n-grams that occur at least twice in `rows`: word n-grams, and character n-grams.
 
-    `ngrams`: the largest number of words in a word n-gram. `lengths`: the numbers of characters in a character n-gram.
-    `most`: the largest number of n-grams; the most frequent are kept, and at most half of this number are character
-    n-grams.
+    `ngrams`: the largest number of words in a word n-gram. `most`: the largest number of n-grams; the most frequent are
+    kept, and at most half of this number are character n-grams.
     """
     hashes, of_words, of_tokens = word_hashes(vocabulary), _Counts(), _Counts()
     every = max(1, -(-int(rows.lengths.sum(dtype=np.int64)) // _MOST_WORDS))
@@ -66,7 +64,7 @@ def fit_ngrams(
     of_chars = _Counts()
     for begin in range(0, len(vocabulary), BLOCK):
         block = vocabulary[begin : begin + BLOCK]
-        keys, numbers_of = char_keys_of(block, lengths)
+        keys, numbers_of = char_keys_of(block)
         in_block = slice(*np.searchsorted(tokens, (FIRST_WORD + begin, FIRST_WORD + begin + len(block))))
         words = tokens[in_block] - FIRST_WORD - begin
         chars = segments((np.cumsum(numbers_of) - numbers_of)[words], numbers_of[words])
@@ -142,9 +140,9 @@ def keys_of(hashes: Tensor) -> Tensor:
     return keys
 
 
-def char_keys_of(block: Sequence[str], lengths: range) -> tuple[Keys, Keys]:
+def char_keys_of(block: Sequence[str]) -> tuple[Keys, Keys]:
     """Return the keys (g,) of the character n-grams of words, word by word, and each word's number of keys (words,)."""
-    word_of, hashes = hash_char_ngrams(block, lengths)
+    word_of, hashes = hash_char_ngrams(block, CHARACTER_LENGTHS)
     order = np.argsort(word_of, kind="stable")
     keys = keys_of(torch.from_numpy(hashes[order].astype(np.int64)) + _OF_CHARACTERS).numpy()
     return keys, np.bincount(word_of, minlength=len(block))

@@ -13,28 +13,19 @@ _FACTOR = uint64(NGRAM_FACTOR)
 
 
 @compiled
-def write_features(
-    tokens: Any, begins: Any, lengths: Any, hashes: Any, rows: Any, starts: Any, ngrams: Any, buckets: Any, out: Any
-) -> None:
+def write_features(tokens: Any, begins: Any, lengths: Any, hashes: Any, ngrams: Any, buckets: Any, out: Any) -> None:
     """Write the table rows of n texts to `out`: for each text the rows of its words, and then the rows of its n-grams.
 
     N-grams are ordered by their first word. `begins` (n,), `lengths` (n,): the first index of each text in `tokens`,
-    and its number of words. `rows`, `starts`: the arrays of `WordRows`, or None if each word has one row. numba
-    compiles a separate loop for None.
+    and its number of words.
     """
     words, at = uint64(len(hashes)), 0
     for text in range(len(lengths)):
         begin = int64(begins[text])
         end = begin + int64(lengths[text])
         for place in range(begin, end):
-            word = uint64(tokens[uint64(place)])
-            if rows is None:
-                out[at] = word
-                at += 1
-            else:
-                for row in range(uint64(starts[word]), uint64(starts[word + uint64(1)])):
-                    out[at] = rows[row]
-                    at += 1
+            out[at] = uint64(tokens[uint64(place)])
+            at += 1
         for first in range(begin, end):
             combined = uint64(hashes[uint64(tokens[uint64(first)])])
             for other in range(first + 1, min(end, first + ngrams)):
@@ -63,7 +54,7 @@ def text_means(
             counts[text] += max(length - far, 0)
         total += counts[text]
     ids, means = np.empty(total, np.int32), np.zeros((count, table.shape[1]), table.dtype)
-    write_features(tokens, begins, words, hashes, None, None, ngrams, buckets, ids)
+    write_features(tokens, begins, words, hashes, ngrams, buckets, ids)
     mean_rows(table, ids, np.cumsum(counts), means)
     return means, ids, counts
 

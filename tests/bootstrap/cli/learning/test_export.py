@@ -10,7 +10,7 @@ from corpus.reading import s3
 from tests.bootstrap.cli.command import shoal_here
 
 BUCKET = "models"
-FILES = ["README.md", "config.json", "measures.json", "model.safetensors", "vocabulary.txt"]
+FILES = ["config.json", "measures.json", "model.safetensors", "vocabulary.txt"]
 TEXTS = ["good song", "bad"]
 
 
