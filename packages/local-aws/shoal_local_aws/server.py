@@ -14,7 +14,7 @@ from shoal_local_aws.cloudformation import dependencies, registry, resources, st
 from shoal_local_aws.emr import api, metrics
 from shoal_local_aws.faults import account, quotas, requests, zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.nodes import filters, guardduty, metadata, run_command, scaling, service_roles, vpc
+from shoal_local_aws.nodes import filters, guardduty, metadata, run_command, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.permissions import checks, identities
 from shoal_local_aws.permissions.credentials import USER_FILE
@@ -30,7 +30,6 @@ def main() -> None:
     machines = Machines(folder)
     identities.add_user(folder / USER_FILE)
     identities.add_managed_policies()
-    service_roles.install()
     checks.install(folder)
     faults = Faults(folder)
     requests.install(faults)

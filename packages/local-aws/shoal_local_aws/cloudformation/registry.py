@@ -55,8 +55,7 @@ def install() -> None:
     def replaces(name: str, old: Record, new: Record) -> bool:
         if (kind := TYPES.get(name)) is None:
             return replacing(name, old, new)
-        changed = {each for each in {*old, *new} if old.get(each) != new.get(each)}
-        return not changed <= {*kind.changeable} or (kind.replaces is not None and kind.replaces(old, new))
+        return not {each for each in {*old, *new} if old.get(each) != new.get(each)} <= {*kind.changeable}
 
     cloudformation.replaces.put(replaces)
     cloudformation.check_template.wrap(_naming_itself)

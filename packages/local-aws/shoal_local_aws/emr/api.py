@@ -88,10 +88,9 @@ def install(machines: Machines, faults: Faults) -> None:
         return answer
 
     emr.make_step.put(pending)
-    operations = {**_OPERATIONS, **_ON_SECURITY_CONFIGURATIONS}
     emr.operations.put(
         RunJobFlow=answering(requests.json_error, run),
-        **{name: json_operation(operation) for name, operation in operations.items()},
+        **{name: json_operation(operation) for name, operation in _OPERATIONS.items()},
     )
 
 
@@ -144,9 +143,6 @@ def _keep_attributes(record: Record, request: Record) -> None:
     version = _HADOOP.get(request.get("ReleaseLabel", "").partition(".")[0], "")
     others = [each for each in request.get("Applications") or [] if each.get("Name") != "Hadoop"]
     record["Applications"] = [{"Name": "Hadoop", "Version": version}, *others]
-    for name in ("SecurityConfiguration", "CustomAmiId", "EbsRootVolumeSize", "OSReleaseLabel", "Configurations"):
-        if name in request:
-            record[name] = request[name]
 
 
 def _add_steps(request: Record) -> Record:
@@ -239,15 +235,6 @@ def _check(request: Record) -> Record:
     return {}
 
 
-_OPERATIONS = {
-    "AddJobFlowSteps": _add_steps,
-    "CancelSteps": _cancel_steps,
-    "ListSteps": _list_steps,
-    "TerminateJobFlows": _terminate,
-    "ListInstances": _list_instances,
-}
-
-
 _configurations = requests.regional_table()
 
 
@@ -280,7 +267,12 @@ def _delete_configuration(request: Record) -> Record:
     return {}
 
 
-_ON_SECURITY_CONFIGURATIONS: Mapping[str, Callable[[Record], Record]] = {
+_OPERATIONS: Mapping[str, Callable[[Record], Record]] = {
+    "AddJobFlowSteps": _add_steps,
+    "CancelSteps": _cancel_steps,
+    "ListSteps": _list_steps,
+    "TerminateJobFlows": _terminate,
+    "ListInstances": _list_instances,
     "CreateSecurityConfiguration": _create_configuration,
     "ListSecurityConfigurations": _list_configurations,
     "DeleteSecurityConfiguration": _delete_configuration,

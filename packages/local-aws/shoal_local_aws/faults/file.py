@@ -25,11 +25,7 @@ _F = TypeVar("_F", bound=Fault)
 
 
 class FaultFile:
-    """File with the active faults of an emulator.
-
-    Args:
-        folder: Folder of the emulator.
-    """
+    """File with the active faults of the emulator in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
@@ -68,11 +64,7 @@ class FaultFile:
 
 
 class Faults:
-    """Active faults of an emulator, as the server reads them from the file.
-
-    Args:
-        folder: Folder of the emulator.
-    """
+    """Active faults of an emulator, as the server reads them from the file."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME

@@ -74,10 +74,8 @@ def install(faults: Faults) -> None:
     routing.add_service("servicequotas", "ServiceQuotasV20190624", json_service(operations))
 
 
-def require_vcpus(
-    faults: Faults, running: Iterable[Record], *, instance_type: str, market: str, count: int = 1
-) -> None:
-    """Raise NoCapacityError if the quota does not allow `count` more instances in addition to the `running` instances.
+def require_vcpus(faults: Faults, running: Iterable[Record], *, instance_type: str, market: str) -> None:
+    """Raise NoCapacityError if the quota does not allow an instance in addition to the `running` instances.
 
     The messages are those of AWS, see github.com/ITISFoundation/osparc-simcore/pull/5408 (VcpuLimitExceeded) and
     github.com/Coalfire-Research/npk/issues/107 (MaxSpotInstanceCountExceeded), read on 2026-11-30.
@@ -88,7 +86,7 @@ def require_vcpus(
     used = sum(vcpus(kind) for kind, bought in others if quota_of(kind, bought) == code)
     limit = _value(faults, code)
     # Rule: Quotas limit the vCPUs of running instances. Source: ITISFoundation/osparc-simcore#5408.
-    if used + count * vcpus(instance_type) > limit:
+    if used + vcpus(instance_type) > limit:
         raise NoCapacityError(
             f"Max spot instance count exceeded. {FAILED}"
             if market == SPOT

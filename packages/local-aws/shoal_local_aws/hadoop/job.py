@@ -27,12 +27,8 @@ _UNSUPPORTED = (
 
 @dataclass(kw_only=True)
 class StreamingJob:
-    """A streaming job as its command line defines it.
-
-    properties: Configuration properties of the job, by name.
-    environment: Additional environment variables of the tasks.
-    shipped: URI of each file that Hadoop copies to the folder of each task, by its name in this folder.
-    """
+    """A streaming job as its command line defines it. `shipped` has the URI of each file that Hadoop copies to the
+    folder of each task, by its name in this folder."""
 
     properties: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -57,11 +53,7 @@ def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def parse_options(arguments: Sequence[str]) -> StreamingJob:
-    """Parse the options of `hadoop-streaming`.
-
-    Raises:
-        EmulatorError: An option is unknown or not emulated, or its value is missing or invalid.
-    """
+    """Parse the options of `hadoop-streaming`. Raises EmulatorError for an unknown or wrong option."""
     job, rest = StreamingJob(), iter(arguments)
     for option in rest:
         if (value := next(rest, None)) is None:

@@ -26,12 +26,7 @@ _AGAIN_SECONDS = 5.0
 
 
 class AutoScalingGroups:
-    """Keeps auto scaling groups at their desired capacity.
-
-    Args:
-        nodes: Runner that starts and terminates the instances.
-        faults: Injected faults that limit capacity.
-    """
+    """Keeps auto scaling groups at their desired capacity."""
 
     def __init__(self, nodes: InstanceRunner, faults: Faults) -> None:
         self.nodes = nodes
@@ -42,7 +37,7 @@ class AutoScalingGroups:
     def reconcile(self, group: Record) -> None:
         """Start or terminate instances until a group has its desired capacity in its subnets.
 
-        The group does not change if its launch template or image no longer exists. On AWS the launch would fail.
+        The group does not change if its launch template no longer exists. On AWS the launch would fail.
         """
         with self._lock:
             members = group["Instances"]
@@ -168,8 +163,7 @@ def zone_of(subnet: str) -> str:
 
 
 def subnets_of(group: Record) -> list[str]:
-    """Return the ids of a group's subnets in the order of its record. The list is empty if the group names no
-    subnet."""
+    """Return the ids of a group's subnets in the order of its record."""
     return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
 
 
@@ -219,7 +213,6 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
 def _launch(group: Record, subnet: str, faults: Faults) -> Record:
     """Create and return the record of a new instance, from the group's launch template."""
     data = launch_templates.data_of(group["LaunchTemplate"])
-    image = launch_templates.image(data.get("ImageId", ""))
     zone = zone_of(subnet)
     place = launch_templates.placement_group(data)
     market, instance_type = _choose(group, data, subnet, faults)
@@ -229,7 +222,7 @@ def _launch(group: Record, subnet: str, faults: Faults) -> Record:
         iam_arn=profile.get("Arn", ""), iam_name=profile.get("Name", ""), allow_missing=True
     )
     record: Record = ec2.make_instances(
-        image_id=image,
+        image_id=data.get("ImageId", ""),
         instance_type=instance_type,
         subnet_id=subnet,
         count=1,

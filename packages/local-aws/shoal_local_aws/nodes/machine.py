@@ -28,12 +28,7 @@ _ROOT = "NODE_ROOT"
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One emulated machine.
-
-    root: Folder that stands for the machine's `/`.
-    environment: Environment variables of its processes.
-    core: The only CPU core that its processes use; None for all cores.
-    """
+    """One emulated machine. `root` stands for its `/`. Its processes use only the CPU core `core`, or all cores."""
 
     root: Path
     environment: Mapping[str, str]

@@ -1,7 +1,7 @@
 """Finds the resources of a request, their tags, and the additional permissions that the request needs.
 
 This module does what ministack does not. It reads lists of resources. It adds `iam:PassRole` for roles that are passed
-to a service, and all permissions of a launch.
+to a service.
 """
 
 import json
@@ -102,18 +102,14 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
             named = list(_commanded(asked, region, account))
         if service == "ec2" and _ENDING.match(operation):
             named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
-        others: list[Permission] = [("", each, {}) for each in named or [arn]]
-        if service == "ec2" and operation == "RunInstances":
-            others = list(launches.of_request(query))
-        (_, first, keys), *others = others
+        first, *others = named or [arn]
         found = Resource(first)
-        found.keys = keys
-        tagging: list[Permission] = (
-            [("sagemaker:AddTags", first, {})] if service == "sagemaker" and asked.get("Tags") else []
-        )
+        also: list[Permission] = [("", each, {}) for each in others]
+        if service == "sagemaker" and asked.get("Tags"):
+            also.append(("sagemaker:AddTags", first, {}))
         if namespace := asked.get("Namespace"):
             found.keys = {"cloudwatch:namespace": namespace}
-        found.also = (*others, *_passed(operation, asked, account), *tagging)
+        found.also = (*also, *_passed(operation, asked, account))
         return found
 
     return completed

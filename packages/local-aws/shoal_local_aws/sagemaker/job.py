@@ -26,7 +26,6 @@ from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import JobInterrupted, NoCapacity
 from shoal_local_aws.nodes.machine import Machine, Machines
 from shoal_local_aws.permissions import identities
-from shoal_local_aws.sagemaker import JobError
 from shoal_local_aws.seams import requests
 from shoal_local_aws.seams.lookup import Record
 from shoal_local_aws.service import acting_as, client
@@ -49,6 +48,10 @@ _AWS_IMAGE = re.compile(
 """Addresses of AWS's images (github.com/aws/deep-learning-containers, docs/src/data, read on 2026-11-30)."""
 _RESOLVER = Path(__file__).with_name("container")
 """Folder with the Python module that resolves host names in a container, in place of /etc/hosts."""
+
+
+class JobError(Exception):
+    """The training job failed. The message is the job's `FailureReason`."""
 
 
 @dataclass(kw_only=True)

@@ -44,8 +44,7 @@ _error: Callable[[str, str, int], Answer] = _ec2.take("_error")
 
 
 def error(code: str, message: str) -> Answer:
-    """Return an error response."""
-    return _error(code, message, 412 if code == "DryRunOperation" else 400)
+    return _error(code, message, 400)
 
 
 list_parameter: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
@@ -91,9 +90,6 @@ zone_id: PatchPoint[Callable[[str], str]] = PatchPoint("_az_id_for_zone_name", _
 
 zone_of_id: PatchPoint[Callable[[str], str | None]] = PatchPoint("_zone_name_for_az_id", _ec2)
 """Returns the name of the zone with an id, or None if the region does not have the zone."""
-
-endpoint_xml: PatchPoint[Callable[..., str]] = PatchPoint("_vpce_fields_xml", _ec2)
-"""Returns the XML of a VPC endpoint's record, in an element with the name `tag`."""
 
 read_permissions: PatchPoint[Callable[[Record, str], list[Record]]] = PatchPoint("_parse_ip_permissions", _ec2)
 """Returns the security group rules in a request. Arguments: the request's parameters, name of the list parameter."""

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from shoal_local_aws.seams.lookup import MinistackModule, Operations, PatchPoint, Record, Table
+from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record, Table
 
 _evaluator, _iam, _sts = (
     MinistackModule("core.iam_evaluator"),
@@ -21,8 +21,6 @@ users: Table = _iam.take("_users")
 roles: Table = _iam.take("_roles")
 access_keys: Table = _iam.take("_access_keys")
 instance_profiles: Table = _iam.take("_instance_profiles")
-
-operations = Operations(_iam, "_IAM_HANDLERS")
 
 managed_policies: dict[str, Record] = _iam.take("_aws_managed_policies")
 """AWS managed policies by ARN."""

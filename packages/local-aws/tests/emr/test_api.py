@@ -135,8 +135,6 @@ def test_requests_that_emr_would_refuse_are_refused(make, messages):
     with pytest.raises(ClientError, match="termination protected"):
         cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
     with messages.raises(ClientError):
-        make(AutoTerminationPolicy={"IdleTimeout": 30})
-    with messages.raises(ClientError):
         cluster.emr.add_job_flow_steps(JobFlowId="j-UNKNOWN", Steps=[])
     with messages.raises(ClientError):
         cluster.emr.terminate_job_flows(JobFlowIds=["j-UNKNOWN"])

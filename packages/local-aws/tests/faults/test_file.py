@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shoal_local_aws.faults.file import FaultFile, Faults
-from shoal_local_aws.faults.kinds import NoCapacity, QuotaLimit, Throttled
+from shoal_local_aws.faults.kinds import NoCapacity, Throttled
 
 
 @pytest.fixture
@@ -30,12 +30,3 @@ def test_a_fault_happens_at_most_the_given_number_of_times(times, asked, tmp_pat
     struck = [faults.trigger(Throttled, service="ec2", operation="DescribeVpcs") is not None for _ in range(asked)]
     assert struck == [number < times for number in range(asked)]
     assert faults.has_any(Throttled) == (asked < times)
-
-
-def test_a_fault_within_a_block_ends_with_it(both):
-    file, faults = both
-    file.add(QuotaLimit(code="L-1", value=1))
-    with file.during(QuotaLimit(code="L-2", value=2), NoCapacity()):
-        assert faults.find(QuotaLimit, code="L-2") == QuotaLimit(code="L-2", value=2)
-    assert faults.find(QuotaLimit, code="L-2") is None
-    assert faults.find(QuotaLimit, code="L-1") == QuotaLimit(code="L-1", value=1)
