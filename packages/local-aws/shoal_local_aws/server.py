@@ -12,7 +12,7 @@ from pathlib import Path
 from shoal_local_aws import origin_check
 from shoal_local_aws.cloudformation import dependencies, registry, resources, stacks
 from shoal_local_aws.emr import api, metrics
-from shoal_local_aws.faults import account, quotas, requests, zones
+from shoal_local_aws.faults import quotas, requests, zones
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.nodes import filters, guardduty, metadata, run_command, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
@@ -33,7 +33,6 @@ def main() -> None:
     checks.install(folder)
     faults = Faults(folder)
     requests.install(faults)
-    account.install(faults)
     quotas.install(faults)
     zones.install(faults)
     storage.install(machines)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, shown_as_creating
 from shoal_local_aws.emr.api import cluster_of
@@ -34,17 +33,7 @@ def _job_flow(properties: Record) -> Record:
     ]
     groups += [{**nodes, "InstanceRole": "TASK"} for nodes in instances.pop("TaskInstanceGroups", [])]
     instances = {"KeepJobFlowAliveWhenNoSteps": True, **instances, "InstanceGroups": groups}
-    return dict(_renamed({**properties, "Instances": instances}))
-
-
-def _renamed(value: Any) -> Any:
-    """Return `value` with the two fields renamed that have different names in CloudFormation and EMR."""
-    if isinstance(value, list):
-        return [_renamed(inner) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    names = {"ConfigurationProperties": "Properties", "StepProperties": "Properties"}
-    return {names.get(name, name): _renamed(inner) for name, inner in value.items()}
+    return {**properties, "Instances": instances}
 
 
 def _delete_cluster(identifier: str, properties: Record) -> None:

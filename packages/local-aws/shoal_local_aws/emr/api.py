@@ -9,9 +9,9 @@ from typing import Any
 
 from shoal_local_aws.emr.cluster import TERMINATED, EmulatedCluster
 from shoal_local_aws.emr.traffic import refusal_of_groups
-from shoal_local_aws.faults import capacity, zones
+from shoal_local_aws.faults import zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity
+from shoal_local_aws.faults.kinds import AttemptFaults
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import ec2, emr, requests
 from shoal_local_aws.service import Record, RefusedError, answering, json_operation
@@ -101,18 +101,9 @@ def _start_error(record: Record, faults: Faults) -> str:
         return refused
     zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
     for group in record["InstanceGroups"]:
-        kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND
-        unsupported = zone not in zones.offering(kind, faults)
-        if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
-            continue
         # Rule: A zone without the type ends the cluster. Source: "VALIDATION_ERROR_INSTANCE_TYPE_NOT_SUPPORTED".
-        if unsupported:
+        if zone not in zones.offering(kind := group["InstanceType"], faults):
             return f"The requested instance type {kind} is not supported in the requested Availability Zone."
-        # Rule: Without capacity, the cluster ends. Source: "Amazon EMR cluster error: EC2 is out of capacity".
-        if group["InstanceGroupType"] != "TASK":
-            return f"EC2 is out of capacity for {kind}."
-        # Belief: A cluster starts without its task group. No check: it takes a type without capacity.
-        group["RunningInstanceCount"] = 0
     return ""
 
 

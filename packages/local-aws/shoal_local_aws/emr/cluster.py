@@ -283,7 +283,6 @@ class EmulatedCluster:
         """Run a command on the cluster, upload its output to the log bucket, and return its exit code."""
         folder = self.machine.root / "mnt" / "var" / "log" / "hadoop" / place
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "controller").write_text(f"{time.strftime('%FT%TZ', time.gmtime())} INFO {' '.join(command)}\n")
         with ExitStack() as files:
             stdout, stderr = (files.enter_context((folder / name).open("wb")) for name in ("stdout", "stderr"))
             try:
@@ -295,9 +294,7 @@ class EmulatedCluster:
                 code = 127
             else:
                 code = self._watch(process, mark, step)
-        with (folder / "controller").open("a") as controller:
-            controller.write(f"{time.strftime('%FT%TZ', time.gmtime())} INFO exit code {code}\n")
-        for name in ("controller", "stdout", "stderr"):
+        for name in ("stdout", "stderr"):
             self._keep_log(folder / name, f"{place}/{name}")
         return code
 

@@ -32,16 +32,11 @@ class FaultFile:
         self._faults: dict[str, Fault] = {}
 
     def add(self, fault: Fault) -> str:
-        """Activate a fault, and return its name for `lift`."""
+        """Activate a fault, and return its name."""
         name = uuid.uuid4().hex
         self._faults[name] = fault
         self._write()
         return name
-
-    def lift(self, name: str) -> None:
-        """Remove a fault, unless it was already removed."""
-        self._faults.pop(name, None)
-        self._write()
 
     @contextmanager
     def during(self, *faults: Fault) -> Iterator[None]:
@@ -51,7 +46,8 @@ class FaultFile:
             yield
         finally:
             for name in names:
-                self.lift(name)
+                del self._faults[name]
+            self._write()
 
     def _write(self) -> None:
         entries = [
@@ -92,10 +88,6 @@ class Faults:
                 return None
             self._happened[found[0]] += 1
             return found[1]
-
-    def has_any(self, kind: type[_F]) -> bool:
-        with self._lock:
-            return self._matching(kind, {}) is not None
 
     def _matching(self, kind: type[_F], what: dict[str, str]) -> tuple[str, _F] | None:
         self._read()

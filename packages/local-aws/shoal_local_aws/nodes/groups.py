@@ -43,7 +43,7 @@ class AutoScalingGroups:
             members = group["Instances"]
             # Belief: A smaller group ends its newest instances. No check: AWS's choice depends on zones and templates.
             while len(members) > group["DesiredCapacity"]:
-                self._end(group, members[-1]["InstanceId"], "shrinking the capacity")
+                self._end(group, members[-1]["InstanceId"])
             while len(members) < group["DesiredCapacity"] and self._grow(group):
                 pass
             # Rule: A replacement starts before the termination. Source: botocore autoscaling UpdateAutoScalingGroup.
@@ -63,22 +63,13 @@ class AutoScalingGroups:
             if group is None:
                 self.nodes.terminate(identifier)
                 return
-            self._end(group, identifier, "taking out of service an instance that was terminated from outside")
+            self._end(group, identifier)
             self.reconcile(group)
 
-    def _end(self, group: Record, identifier: str, why: str) -> None:
-        member = next(member for member in group["Instances"] if member["InstanceId"] == identifier)
-        subnet = ec2.instances.get(identifier, {}).get("SubnetId", "")
-        activity = activities.begin(
-            group,
-            f"Terminating EC2 instance: {identifier}",
-            f"an instance was taken out of service, {why}.",
-            zone=member["AvailabilityZone"],
-            subnet=subnet,
-        )
-        group["Instances"].remove(member)
+    def _end(self, group: Record, identifier: str) -> None:
+        group["Instances"][:] = [member for member in group["Instances"] if member["InstanceId"] != identifier]
         self.nodes.terminate(identifier)
-        activities.finish(activity, "Successful")
+        activities.note(group, f"Terminating EC2 instance: {identifier}")
 
     def _leave_other_subnets(self, group: Record) -> None:
         """Replace instances in subnets that the group no longer has. Start a replacement before the termination."""
@@ -88,7 +79,7 @@ class AutoScalingGroups:
             if record is not None and subnets and record["SubnetId"] not in subnets:
                 if not self._grow(group):
                     return
-                self._end(group, member["InstanceId"], "rebalancing the zones")
+                self._end(group, member["InstanceId"])
 
     def _grow(self, group: Record) -> bool:
         """Start one more instance in the first subnet with capacity. Return whether an instance started."""
@@ -103,28 +94,16 @@ class AutoScalingGroups:
             except (NoCapacityError, RefusedError) as error:
                 failure = failure or error
                 continue
-            self._join(group, record)
+            group["Instances"].append(_member(record))
+            self.nodes.start(record)
+            activities.note(group, f"Launching a new EC2 instance: {record['InstanceId']}")
             return True
-        _note_failure(group, subnets[0], str(failure))
+        activities.note(group, "Launching a new EC2 instance", str(failure))
         if isinstance(failure, NoCapacityError):
             self._wait(group)
         else:
             _logger.warning("group %s cannot start an instance: %s", group["AutoScalingGroupName"], failure)
         return False
-
-    def _join(self, group: Record, record: Record) -> None:
-        identifier, members = record["InstanceId"], group["Instances"]
-        activities.begin(
-            group,
-            f"Launching a new EC2 instance: {identifier}",
-            "an instance was started in response to a difference between desired and actual capacity, increasing the "
-            f"capacity from {len(members)} to {len(members) + 1}.",
-            zone=record["Placement"]["AvailabilityZone"],
-            subnet=record["SubnetId"],
-            instance=identifier,
-        )
-        members.append(_member(group, record))
-        self.nodes.start(record)
 
     def _wait(self, group: Record) -> None:
         """Retry the launch in the background after a few seconds."""
@@ -149,13 +128,10 @@ def group_of(instance: str) -> Record | None:
 
 def put_in_service(instance: str) -> None:
     """Mark a running instance as `InService` in its group, if it belongs to one."""
-    group = group_of(instance)
-    if group is None:
-        return
-    for member in group["Instances"]:
-        if member["InstanceId"] == instance:
-            member["LifecycleState"] = "InService"
-    activities.launched(group, instance)
+    for group in autoscaling.groups.values():
+        for member in group["Instances"]:
+            if member["InstanceId"] == instance:
+                member["LifecycleState"] = "InService"
 
 
 def zone_of(subnet: str) -> str:
@@ -165,17 +141,6 @@ def zone_of(subnet: str) -> str:
 def subnets_of(group: Record) -> list[str]:
     """Return the ids of a group's subnets in the order of its record."""
     return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
-
-
-def _note_failure(group: Record, subnet: str, message: str) -> None:
-    activity = activities.begin(
-        group,
-        "Launching a new EC2 instance",
-        "an instance was started in response to a difference between desired and actual capacity.",
-        zone=zone_of(subnet),
-        subnet=subnet,
-    )
-    activities.finish(activity, "Failed", message)
 
 
 def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[str, str]:
@@ -244,15 +209,13 @@ def _launch(group: Record, subnet: str, faults: Faults) -> Record:
     return record
 
 
-def _member(group: Record, record: Record) -> Record:
+def _member(record: Record) -> Record:
     return {
         "InstanceId": record["InstanceId"],
         "InstanceType": record["InstanceType"],
         "LifecycleState": "Pending",
         "HealthStatus": "Healthy",
         "AvailabilityZone": record["Placement"]["AvailabilityZone"],
-        "ProtectedFromScaleIn": group["NewInstancesProtectedFromScaleIn"],
-        "LaunchTemplate": group["LaunchTemplate"],
     }
 
 

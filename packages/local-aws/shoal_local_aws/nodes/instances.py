@@ -90,8 +90,7 @@ class InstanceRunner:
         self._machines.give_interpreter(machine.root / "opt" / "pytorch" / "bin" / "python")
         console = self.console(identifier)
         (machine.root / "var" / "log" / "cloud-init-output.log").symlink_to(console)
-        kind = record["InstanceType"]
-        while record["State"]["Name"] == "pending" and self._faults.find(StaysPending, instance_type=kind):
+        while record["State"]["Name"] == "pending" and self._faults.find(StaysPending):
             time.sleep(_LOOK_SECONDS)
         with self._lock:
             if record["State"]["Name"] != "pending":  # the instance was terminated before it ran
@@ -102,9 +101,8 @@ class InstanceRunner:
             script = machine.root / "var" / "lib" / "cloud" / "user-data"
             script.parent.mkdir(parents=True)
             script.write_bytes(_decoded(record.get("UserData", "")))
-            silent = self._faults.find(SilentBoot, instance_type=kind) is not None
             with console.open("ab") as log:
-                runs = script.stat().st_size and not silent
+                runs = script.stat().st_size and not self._faults.find(SilentBoot)
                 boot = machine.start(["bash", str(script)], stdout=log) if runs else None
         if boot is not None:
             code = boot.wait()
@@ -199,15 +197,11 @@ def _check_launch(parameters: Record) -> None:
 
 
 def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:
-    """Make `render` add an instance's market and placement group to the XML, because ministack omits them."""
+    """Make `render` add an instance's market to the XML, because ministack omits it."""
 
     def rendered(record: Record) -> str:
-        text = render(record)
-        place, market = record["Placement"].get("GroupName"), record.get("InstanceLifecycle")
-        if place:
-            text = text.replace("<placement>", f"<placement><groupName>{place}</groupName>", 1)
-        if market:
-            text = text.replace("<hypervisor>", f"<instanceLifecycle>{market}</instanceLifecycle><hypervisor>", 1)
-        return text
+        text, market = render(record), record.get("InstanceLifecycle")
+        lifecycle = f"<instanceLifecycle>{market}</instanceLifecycle>" if market else ""
+        return text.replace("<hypervisor>", f"{lifecycle}<hypervisor>", 1)
 
     return rendered

@@ -18,16 +18,12 @@ _IMAGE_ID = "/ami-id"
 
 def install() -> None:
     """Make launch templates store their placement group, and make AWS's public image parameters readable."""
-    read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
+    read, public = ec2.read_template.now, ssm.public_parameter.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
         data = read(parameters, prefix)
         name = parameter(parameters, f"{prefix}.Placement.GroupName")
         return {**data, "Placement": {"GroupName": name}} if name else data
-
-    def rendered(data: Record) -> str:
-        name = _placement_group_name(data)
-        return describe(data) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
 
     def of_aws(name: str) -> Record | None:
         found = public(name)
@@ -38,7 +34,6 @@ def install() -> None:
         return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
 
     ec2.read_template.put(parsed)
-    ec2.template_xml.put(rendered)
     ssm.public_parameter.put(of_aws)
 
 
@@ -107,13 +102,8 @@ def require_permissions(reference: Mapping[str, Any], subnets: Sequence[str]) ->
 
 def placement_group(data: Mapping[str, Any]) -> str:
     """Return the placement group of a launch template, or an empty string. Raises RefusedError for a missing group."""
-    name = _placement_group_name(data)
+    name = str((data.get("Placement") or {}).get("GroupName") or "")
     # Belief: Auto Scaling gives EC2's code for an unknown placement group. Check: unknown-placement-group.
     if name and name not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     return name
-
-
-def _placement_group_name(data: Mapping[str, Any]) -> str:
-    """Return the name of the placement group, even if the group does not exist; or an empty string."""
-    return str((data.get("Placement") or {}).get("GroupName") or "")

@@ -99,14 +99,11 @@ def _of_role(machine: str, asked: str) -> tuple[int, bytes]:
     role = _roles[machine]
     if asked != role:
         return (404, b"") if asked else (200, role.encode())
-    now, made = datetime.now(UTC), _sessions.get(machine)
-    if made is None or made.expires is None or made.expires - now < _RENEWED:
+    made = _sessions.get(machine)
+    if made is None or made.expires is None or made.expires - datetime.now(UTC) < _RENEWED:
         made = _sessions[machine] = identities.session_of(role, machine, _SESSION)
     assert made.expires is not None
     answer = {
-        "Code": "Success",
-        "Type": "AWS-HMAC",
-        "LastUpdated": f"{now:%Y-%m-%dT%H:%M:%SZ}",
         "AccessKeyId": made.key,
         "SecretAccessKey": made.secret,
         "Token": made.token,

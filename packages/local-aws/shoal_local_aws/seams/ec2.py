@@ -99,6 +99,3 @@ same_rule: PatchPoint[Callable[[Record, Record], bool]] = PatchPoint("_rules_mat
 
 read_template: PatchPoint[Callable[..., Record]] = PatchPoint("_parse_lt_data", _ec2)
 """Returns the launch template data in a request, from the parameters with a prefix (default: `LaunchTemplateData`)."""
-
-template_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_lt_data_xml", _ec2)
-"""Returns the XML of a launch template's data in DescribeLaunchTemplateVersions."""
