@@ -14,7 +14,6 @@ import urllib.error
 import urllib.request
 import warnings
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from shoal_local_aws.emulator_error import EmulatorError
@@ -100,9 +99,7 @@ class EmbeddedAws:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def ended(self, within: float) -> bool:

@@ -52,10 +52,8 @@ def acting() -> Credentials | None:
 
 
 def client(service: str) -> Any:
-    """Return the boto3 client of a service in the region of the current request.
-
-    It uses the credentials of the current `acting_as` block, so call it only inside of such a block.
-    """
+    """Return the boto3 client of a service in the region of the current request. It uses the credentials of the current
+    `acting_as` block, so call it only inside of such a block."""
     return _client(service, _acting.get(), requests.region())
 
 

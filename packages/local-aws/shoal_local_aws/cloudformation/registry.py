@@ -46,7 +46,7 @@ TYPES: Mapping[str, ResourceType] = {
 def install() -> None:
     """Add the resource types to ministack's tables."""
     for name, kind in TYPES.items():
-        cloudformation.add_type(name, _handlers(kind))
+        cloudformation.types[name] = _handlers(kind)
         if kind.tagged:
             cloudformation.tag_type(name, TAGS)
     blocks, replacing = cloudformation.runs_on_thread.now, cloudformation.replaces.now

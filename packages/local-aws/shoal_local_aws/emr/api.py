@@ -18,18 +18,11 @@ from shoal_local_aws.service import Record, RefusedError, answering, json_operat
 
 # Rule: The idle time is between a minute and a week. Source: botocore emr PutAutoTerminationPolicy.
 _IDLE_SECONDS = range(60, 604_801)
-_PATCHED = {"emr-6.1": 1, "emr-6.2": 1, "emr-6.3": 1, "emr-6.4": 0, "emr-6.10": 1, "emr-6.11": 1, "emr-5.36": 2}
-_MINOR = [("emr-7", 13), ("emr-6", 15), ("emr-5", 36)]
-# Belief: These are the releases of EMR. No check: the acceptance run needs only the release that it deploys.
-_RELEASES = tuple(
-    f"{major}.{minor}.{patch}"
-    for major, newest in _MINOR
-    for minor in range(newest, -1, -1)
-    for patch in range(_PATCHED.get(f"{major}.{minor}", 0), -1, -1)
-)
-
-_HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
-"""Hadoop version in the newest EMR release of each series."""
+# Belief: EMR 7 has these releases. No check: the acceptance run needs only the release that it deploys.
+_RELEASES = ("emr-6.0.0", *(f"emr-7.{minor}.0" for minor in range(14)))
+"""Emulated releases: EMR 7, and the default of mrjob."""
+_HADOOP = {"emr-7": "3.4.1", "emr-6": "3.2.1"}
+"""Hadoop version by series of EMR releases."""
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 _clusters: dict[str, EmulatedCluster] = {}
 
@@ -206,7 +199,7 @@ def _list_instances(request: Record) -> Record:
     }
 
 
-def _check(request: Record) -> Record:
+def _check(request: Record) -> None:
     """Raise RefusedError for a RunJobFlow request that EMR would refuse."""
     # Belief: An unknown release label is refused. Check: unknown-release.
     if (label := request.get("ReleaseLabel", "")) not in _RELEASES:
@@ -223,7 +216,6 @@ def _check(request: Record) -> Record:
     # Belief: A task group needs a core group. Check: task-without-core.
     if "TASK" in roles and "CORE" not in roles:
         raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
-    return {}
 
 
 _configurations = requests.regional_table()
@@ -239,16 +231,12 @@ def _create_configuration(request: Record) -> Record:
         "SecurityConfiguration": request["SecurityConfiguration"],
         "CreationDateTime": requests.now(),
     }
-    return {name: value for name, value in _configurations[name].items() if name != "SecurityConfiguration"}
+    return _configurations[name]
 
 
 def _list_configurations(request: Record) -> Record:
     del request
-    return {
-        "SecurityConfigurations": [
-            {"Name": entry["Name"], "CreationDateTime": entry["CreationDateTime"]} for entry in _configurations.values()
-        ]
-    }
+    return {"SecurityConfigurations": list(_configurations.values())}
 
 
 def _delete_configuration(request: Record) -> Record:

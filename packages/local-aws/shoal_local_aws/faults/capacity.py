@@ -23,11 +23,8 @@ class NoCapacityError(Exception):
 
 
 def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, on_demand: int) -> str:
-    """Return the market of a group's next instance, `spot` or `on-demand`.
-
-    `policy` is the group's MixedInstancesPolicy, or empty. `data` is the data of its launch template. `on_demand` is
-    the number of on-demand instances in the group.
-    """
+    """Return the market of a group's next instance, `spot` or `on-demand`. `data` is the data of its launch template,
+    and `on_demand` is its number of on-demand instances."""
     if not policy:
         return SPOT if (data.get("InstanceMarketOptions") or {}).get("MarketType") == SPOT else ON_DEMAND
     distribution = policy.get("InstancesDistribution") or {}
@@ -43,9 +40,8 @@ def instance_types(
 ) -> list[str]:
     """Return the instance types that a group may start, the preferred type first.
 
-    On-demand types are in the order of the policy. On AWS, spot instances come from the pools with the most spare
-    capacity. Here, spot types are sorted by their number of `running` instances in the group, the fewest first, because
-    each instance reduces the capacity of its pool.
+    On-demand types are in the order of the policy. AWS takes spot instances from the pools with the most spare
+    capacity. Here, the types with the fewest `running` instances in the group come first.
     """
     overrides = (policy.get("LaunchTemplate") or {}).get("Overrides") or []
     chosen = [override["InstanceType"] for override in overrides if "InstanceType" in override]

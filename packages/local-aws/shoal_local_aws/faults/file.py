@@ -78,10 +78,8 @@ class Faults:
         return found[1] if found else None
 
     def trigger(self, kind: type[_F], **what: str) -> _F | None:
-        """Return a matching fault as `find` does, and count that it has happened.
-
-        After a fault has happened `times` times, it is no longer found. A fault with a `share` is found at random.
-        """
+        """Return a matching fault as `find` does, and count that it has happened. After `times` times it is not found
+        again. A fault with a `share` is found at random."""
         with self._lock:
             found = self._matching(kind, what)
             if found is None or self._chance.random() >= getattr(found[1], "share", 1.0):

@@ -86,17 +86,14 @@ def install(faults: Faults) -> None:
 
 
 def require_vcpus(faults: Faults, running: Iterable[Record], *, instance_type: str, market: str) -> None:
-    """Raise NoCapacityError if the quota does not allow an instance in addition to the `running` instances.
-
-    The messages are those of AWS, see github.com/ITISFoundation/osparc-simcore/pull/5408 (VcpuLimitExceeded) and
-    github.com/Coalfire-Research/npk/issues/107 (MaxSpotInstanceCountExceeded), read on 2026-11-30.
-    """
+    """Raise NoCapacityError if the quota does not allow an instance in addition to the `running` instances."""
     if (code := quota_of(instance_type, market)) is None:
         return
     others = [(each["InstanceType"], each.get("InstanceLifecycle", "on-demand")) for each in running]
     used = sum(vcpus(kind) for kind, bought in others if quota_of(kind, bought) == code)
     limit = _value(faults, code)
     # Rule: Quotas limit the vCPUs of running instances. Source: ITISFoundation/osparc-simcore#5408.
+    # Rule: Quotas limit the vCPUs of spot instances. Source: Coalfire-Research/npk#107.
     if used + vcpus(instance_type) > limit:
         raise NoCapacityError(
             f"Max spot instance count exceeded. {FAILED}"
@@ -108,10 +105,7 @@ def require_vcpus(faults: Faults, running: Iterable[Record], *, instance_type: s
 
 
 def require_jobs(faults: Faults, running: Iterable[Record], request: Record) -> None:
-    """Raise RefusedError if the quota does not allow a training job in addition to the jobs `running`.
-
-    Source of the message: github.com/aws/amazon-sagemaker-examples/issues/307, read on 2026-11-30.
-    """
+    """Raise RefusedError if the quota does not allow a training job in addition to the jobs `running`."""
     name, needed = _job_quota(request)
     code = next((code for code, (known, _) in _SAGEMAKER.items() if known == name), None)
     limit = _value(faults, code) if code else 0.0

@@ -66,8 +66,7 @@ class HadoopTask:
     """Definition of a task, which is the same for all of its attempts.
 
     name: `task_<job>_<m or r>_<number>`.
-    command: Program and arguments. A relative path of the program may refer to the task's folder.
-    shipped: Files to put into the task's folder, by their names in this folder.
+    shipped: Files to put into the task's folder, by their names in this folder. `command` may name them.
     """
 
     name: str
@@ -190,8 +189,7 @@ def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
 def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
     """Yield the records of all parts in blocks, sorted by the bytes of their keys, in constant memory.
 
-    Hadoop does not define the order of records with equal keys, so `chance` decides it. Raises TaskError for a full
-    disk.
+    Hadoop does not define the order of equal keys, so `chance` decides it. Raises TaskError for a full disk.
     """
     shuffled = chance.sample(parts, len(parts))
     ties = chance.choice((["-s"], []))  # equal keys: in the order of the parts, or sorted by the whole record
@@ -233,11 +231,9 @@ class Attempts:
             control.kill()
 
     def run_until_success(self, task: HadoopTask, kind: str, once: Callable[[str, AttemptControl], None]) -> str:
-        """Run a task of a kind (`map` or `reduce`), and return the name of the successful attempt.
-
-        `once` runs one attempt, given its name and a control that can kill it. Raises TaskError if the task has failed
-        in as many attempts as the job allows.
-        """
+        """Run a task of a kind (`map` or `reduce`), and return the name of the successful attempt. `once` runs one
+        attempt, given its name and a control that can kill it. Raises TaskError if the task has failed in as many
+        attempts as the job allows."""
         limit = whole_number(self._properties, f"mapreduce.{kind}.maxattempts", 4)
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
         chance = self.chance(task.name)

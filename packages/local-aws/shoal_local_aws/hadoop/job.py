@@ -97,10 +97,8 @@ def _shipped(value: str) -> dict[str, str]:
 
 
 def input_files(files: Files, path: str) -> list[str]:
-    """Return the paths of the files of an input path, which is a file or a folder. Hidden files are left out.
-
-    Raises EmulatorError if the path does not exist, or has a folder or a compressed file.
-    """
+    """Return the paths of the files of an input path, which is a file or a folder, without hidden files. Raises
+    EmulatorError if the path does not exist, or has a folder or a compressed file."""
     if (entry := files.find(path)) is None:
         raise EmulatorError(f"Input path does not exist: {path}")
     inside = files.children(path) if entry.folder else [entry]
@@ -114,10 +112,8 @@ def input_files(files: Files, path: str) -> list[str]:
 
 
 def read_lines(files: Files, path: str) -> Iterator[bytes]:
-    """Yield the lines of a file in blocks of bytes.
-
-    A line ends at a newline, a carriage return, or both, and then ends at a newline. So does the last line.
-    """
+    """Yield the lines of a file in blocks of bytes. A line that ends at a newline, a carriage return or both then ends
+    at a newline. So does the last line."""
     last = b"\n"
     with files.open(path) as stream, io.TextIOWrapper(stream, "latin-1", newline=None) as lines:
         while block := lines.read(_CHUNK).encode("latin-1"):

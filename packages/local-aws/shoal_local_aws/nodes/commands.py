@@ -22,11 +22,8 @@ def write_program(path: Path, body: str) -> None:
 
 
 def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
-    """Write all commands to a folder.
-
-    `file_systems` contains one folder for each EFS file system. `hosts` contains, for the address of each running
-    machine, a link to the machine's root folder.
-    """
+    """Write all commands to a folder. `file_systems` has one folder for each EFS file system. `hosts` has, for the
+    address of each running machine, a link to the machine's root folder."""
     folder.mkdir(parents=True, exist_ok=True)
     hosts.mkdir(parents=True, exist_ok=True)
     python = shlex.quote(sys.executable)

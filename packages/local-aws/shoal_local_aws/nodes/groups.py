@@ -146,9 +146,7 @@ def subnets_of(group: Record) -> list[str]:
 def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[str, str]:
     """Return the market and the instance type of a group's next instance in a subnet.
 
-    Raises:
-        NoCapacityError: No type of the group has capacity.
-        RefusedError: The placement group of the launch template no longer exists.
+    Raises NoCapacityError if no type has capacity, and RefusedError if the placement group no longer exists.
     """
     policy = group.get("MixedInstancesPolicy") or {}
     on_demand = sum(

@@ -142,10 +142,7 @@ def _decoded(user_data: str) -> bytes:
 
 
 def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
-    """Make ministack's instances run on emulated machines.
-
-    `terminate_instance` terminates the instance with a given id, and lets its group replace it.
-    """
+    """Make ministack's instances run on emulated machines. `terminate_instance` lets a group replace an instance."""
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:

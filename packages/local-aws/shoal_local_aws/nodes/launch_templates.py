@@ -39,9 +39,7 @@ def install() -> None:
 
 def data_of(reference: Mapping[str, Any]) -> Record:
     """Return the data of the launch template that `reference` names, with a version: a number, `$Latest` or `$Default`.
-
-    Raises RefusedError if the launch template or its version does not exist.
-    """
+    Raises RefusedError if the launch template or its version does not exist."""
     _, template = _template_of(reference)
     version = str(reference.get("Version", "$Default"))
     numbers = {"$Latest": template["LatestVersionNumber"], "$Default": template["DefaultVersionNumber"]}
@@ -78,10 +76,8 @@ def require_image_id(image: str) -> None:
 
 
 def _public_image(name: str) -> str:
-    """Return the id of AWS's image for a public parameter. From then on, DescribeImages describes the image.
-
-    The values of AWS's parameters are not emulated. The id is computed from the parameter's name.
-    """
+    """Return the id of AWS's image for a public parameter, which is computed from the parameter's name. From then on,
+    DescribeImages describes the image."""
     identifier = "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
     if all(known[0] != identifier for known in ec2.public_images):
         ec2.public_images.append((identifier, name, name, "", "/dev/xvda", "898082745236", "amazon"))

@@ -42,10 +42,8 @@ class Machine:
         stderr: int | IO[bytes] = subprocess.STDOUT,
         extra: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start a process on this machine, in a new session. `extra` are additional environment variables.
-
-        Raises OSError if the program is not on the machine's PATH or not executable.
-        """
+        """Start a process on this machine, in a new session. `extra` are additional environment variables. Raises
+        OSError if the program is not on the machine's PATH or not executable."""
         environment = {**self.environment, **(extra or {})}
         program = shutil.which(command[0], path=environment["PATH"])
         if program is None:
@@ -78,10 +76,8 @@ class Machines:
         write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
     def make(self, kind: str, name: str, extra: Mapping[str, str], *, profile: str, core: int | None = None) -> Machine:
-        """Create a machine at `<folder>/<kind>/<name>` in the region of the current request.
-
-        `extra` are additional environment variables. `profile` is the name or ARN of an instance profile, or empty.
-        """
+        """Create a machine at `<folder>/<kind>/<name>` in the region of the current request. `extra` are environment
+        variables. `profile` is the name or ARN of an instance profile, or empty."""
         root = self.folder / kind / name
         own = root / "usr" / "local" / "bin"
         for part in (own, root / "root", root / "tmp", root / "var" / "log"):

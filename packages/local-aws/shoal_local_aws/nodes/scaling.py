@@ -253,11 +253,8 @@ def _policy(properties: Record) -> Record:
 
 
 def _ministack_properties(properties: Record) -> Record:
-    """Return the properties of a group in ministack's format.
-
-    The launch template of a mixed-instances policy becomes the launch template of the group. Tags of the stack are
-    propagated to instances.
-    """
+    """Return the properties of a group in ministack's format. The launch template of a mixed-instances policy becomes
+    that of the group. Tags of the stack are propagated to instances."""
     plain = {"LaunchTemplate": template} if (template := template_of_policy(_policy(properties))) else {}
     tags = [{"PropagateAtLaunch": True, **tag} for tag in properties.get("Tags") or []]
     return {**properties, **plain, "Tags": tags}

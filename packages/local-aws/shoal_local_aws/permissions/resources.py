@@ -137,9 +137,8 @@ def _named(service: str, asked: Record, region: str, account: str) -> list[str]:
 def _commanded(asked: Record, region: str, account: str) -> Iterator[str]:
     """Yield the document and the instances of SendCommand, which needs permission for each of them.
 
-    Sources: AWS Systems Manager User Guide, "Setting up Run Command" (its policies have one statement for documents and
-    one for instances with a tag); msaad00/agent-bom pull request 3952 (the ARN of an instance is EC2's, and AWS's
-    documents have no account), both read 2026-11-30.
+    Sources: AWS Systems Manager User Guide, "Setting up Run Command"; for the ARNs, msaad00/agent-bom pull request
+    3952, both read 2026-11-30.
     """
     document = str(asked.get("DocumentName", ""))
     owner = "" if document.startswith("AWS-") else account

@@ -210,10 +210,8 @@ class EmulatedJob:
             )
 
     def _follow(self, containers: Sequence[Container]) -> bool:
-        """Upload checkpoints and output until all containers have exited or one has failed.
-
-        Return True if the job was interrupted, so that it must start again.
-        """
+        """Upload checkpoints and output until all containers have exited or one has failed. Return whether the job was
+        interrupted, so that it must start again."""
         asked, synced = None, 0.0
         limit = time.monotonic() + self.record["StoppingCondition"].get("MaxRuntimeInSeconds", 24 * 3600)
         while any(_status(each) is None for each in containers):

@@ -78,9 +78,8 @@ def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any
 
 def _with_variables_in_resources(match: Callable[..., Any]) -> Callable[..., Any]:
     def matched(asked: Any, statements: list[Any], effect: str) -> Any:
-        with_variables = [each for each in statements if any("${" in name for name in each.resources)]
-        filled = {id(each): replace(each, resources=_filled(each.resources, asked)) for each in with_variables}
-        return match(asked, [filled.get(id(each), each) for each in statements], effect)
+        filled = (replace(each, resources=_filled(each.resources, asked)) for each in statements)
+        return match(asked, filled, effect)
 
     return matched
 

@@ -33,10 +33,7 @@ def install() -> None:
 
 
 def _refusal(alarm: Record, topic: str) -> str:
-    """Return the reason why a topic refuses an alarm, or an empty string if it permits the alarm.
-
-    Encryption keys of topics are not checked.
-    """
+    """Return why a topic refuses an alarm, or an empty string. Encryption keys of topics are not checked."""
     arn = alarm["AlarmArn"]
     if cloudwatch.topic(topic) is None:
         return ""
