@@ -24,14 +24,8 @@ _ROLES = {"EMR_DefaultRole": "elasticmapreduce", "EMR_EC2_DefaultRole": "ec2"}
 def local_aws(folder: Path | str) -> Iterator[EmbeddedAws]:
     """Emulate AWS until the end of a `with` block, for the AWS clients of this process and of its child processes.
 
-    Args:
-        folder: Folder for the log of the emulator and the files of emulated nodes.
-
-    Yields:
-        The running emulator. Its `environment` contains the environment variables for other processes.
-
-    Raises:
-        EmulatorError: The emulator does not start.
+    `folder` gets the log of the emulator and the files of emulated nodes. The `environment` of the running emulator
+    contains the environment variables for other processes. Raises EmulatorError if the emulator does not start.
     """
     with EmbeddedAws(Path(folder)) as running, use_emulator(running):
         _make_roles()
@@ -56,25 +50,18 @@ def use_emulator(running: EmbeddedAws) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def raise_quotas(*regions: str) -> None:
-    """Raise all quotas of the emulated account.
+def raise_quotas() -> None:
+    """Raise all quotas of the emulated account in the region of this process's AWS clients.
 
     The account is new. Without higher quotas, it starts no instance with a GPU and no training job.
-
-    Args:
-        regions: Names of regions. Default: the region of this process's AWS clients.
-
-    Raises:
-        botocore.exceptions.BotoCoreError: No emulator runs.
     """
-    for region in regions or (None,):
-        quotas = boto3.client("service-quotas", region_name=region)
-        for service in ("ec2", "sagemaker"):
-            for each in quotas.list_service_quotas(ServiceCode=service)["Quotas"]:
-                if each["Value"] < _ENOUGH:
-                    quotas.request_service_quota_increase(
-                        ServiceCode=service, QuotaCode=each["QuotaCode"], DesiredValue=_ENOUGH
-                    )
+    quotas = boto3.client("service-quotas")
+    for service in ("ec2", "sagemaker"):
+        for each in quotas.list_service_quotas(ServiceCode=service)["Quotas"]:
+            if each["Value"] < _ENOUGH:
+                quotas.request_service_quota_increase(
+                    ServiceCode=service, QuotaCode=each["QuotaCode"], DesiredValue=_ENOUGH
+                )
 
 
 def _make_roles() -> None:

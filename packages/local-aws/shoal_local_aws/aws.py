@@ -14,7 +14,6 @@ import urllib.error
 import urllib.request
 import warnings
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from shoal_local_aws.emulator_error import EmulatorError
@@ -42,13 +41,11 @@ class EmbeddedAws:
     """The emulator as a child process that runs during a `with` block.
 
     Args:
-        folder: Folder for the log, the nodes and the file systems. It is created if missing, and kept afterwards.
+        folder: Folder for the log, the nodes and the file systems. It is kept afterwards.
         port: Port on the loopback interface (default: a free port).
-        wheels: Folder of wheels from which pip installs on the nodes (default: pip uses only the package index). The
-            nodes use this Python interpreter.
+        wheels: Folder of wheels from which pip installs on the nodes (default: pip uses only the package index).
 
-    Raises (on entering):
-        EmulatorError: The port is in use, or the emulator does not start.
+    Raises EmulatorError on entering if the port is in use, or the emulator does not start.
     """
 
     def __init__(self, folder: Path, port: int | None = None, *, wheels: Path | None = None) -> None:
@@ -102,9 +99,7 @@ class EmbeddedAws:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def ended(self, within: float) -> bool:

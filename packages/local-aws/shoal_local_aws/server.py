@@ -12,9 +12,9 @@ from pathlib import Path
 from shoal_local_aws import origin_check
 from shoal_local_aws.cloudformation import dependencies, registry, resources, stacks
 from shoal_local_aws.emr import api, metrics
-from shoal_local_aws.faults import account, quotas, requests, zones
+from shoal_local_aws.faults import quotas, requests, zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.nodes import filters, guardduty, metadata, run_command, scaling, service_roles, vpc
+from shoal_local_aws.nodes import filters, guardduty, metadata, run_command, scaling, vpc
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.permissions import checks, identities
 from shoal_local_aws.permissions.credentials import USER_FILE
@@ -30,11 +30,9 @@ def main() -> None:
     machines = Machines(folder)
     identities.add_user(folder / USER_FILE)
     identities.add_managed_policies()
-    service_roles.install()
     checks.install(folder)
     faults = Faults(folder)
     requests.install(faults)
-    account.install(faults)
     quotas.install(faults)
     zones.install(faults)
     storage.install(machines)

@@ -5,7 +5,6 @@ only on background threads and in CloudFormation handlers, which have their own 
 """
 
 import json
-import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,29 +14,13 @@ from typing import Any
 
 import boto3
 import botocore.session
-from botocore.exceptions import ClientError
 
 from shoal_local_aws.permissions.credentials import Credentials
 from shoal_local_aws.seams import requests
-from shoal_local_aws.seams.lookup import Answer, Record
+from shoal_local_aws.seams.lookup import Answer as Answer
+from shoal_local_aws.seams.lookup import Record as Record
 
 Operation = Callable[[Record], Answer]
-__all__ = [
-    "Answer",
-    "Operation",
-    "Record",
-    "RefusedError",
-    "acting",
-    "acting_as",
-    "answering",
-    "client",
-    "json_operation",
-    "json_service",
-    "parameter",
-    "target_operation",
-    "upload_log",
-]
-_logger = logging.getLogger(__name__)
 OWN = "x-embedded-aws"
 """Header that marks requests from the emulator to itself."""
 _acting: ContextVar[Credentials] = ContextVar("acting")
@@ -69,17 +52,14 @@ def acting() -> Credentials | None:
 
 
 def client(service: str) -> Any:
-    """Return the boto3 client of a service in the region of the current request.
-
-    It uses the credentials of the current `acting_as` block, so call it only inside of such a block.
-    """
+    """Return the boto3 client of a service in the region of the current request. It uses the credentials of the current
+    `acting_as` block, so call it only inside of such a block."""
     return _client(service, _acting.get(), requests.region())
 
 
 @lru_cache(_CLIENTS)
 def _client(service: str, own: Credentials, region: str) -> Any:
-    """Create a client. The result is cached, because each boto3 session loads the service models again. EC2's model
-    alone has a megabyte."""
+    """Create a client. The result is cached, because each boto3 session loads the service models again."""
     with _making:  # clients are thread-safe, but creating them is not
         core = botocore.session.get_session()
         core.register_component("data_loader", _loader())
@@ -111,19 +91,6 @@ def parameter(parameters: Record, name: str) -> str:
     return str(value[0] if isinstance(value, list) else value)
 
 
-def target_operation(headers: Record) -> str:
-    """Return the operation in the headers of a request to a JSON service, or an empty string."""
-    return str(headers.get("x-amz-target", "")).rpartition(".")[2]
-
-
-def upload_log(bucket: str, key: str, body: bytes) -> None:
-    """Upload a log to a bucket. As on AWS, a failed upload does not fail the caller. It only causes a warning."""
-    try:
-        client("s3").put_object(Bucket=bucket, Key=key, Body=body)
-    except ClientError as error:
-        _logger.warning("log %s of bucket %s is lost: %s", key, bucket, error)
-
-
 def answering(refuse: Callable[[str, str], Answer], operation: Callable[[Record], Any]) -> Callable[[Record], Any]:
     """Return an operation that answers a RefusedError of `operation` with `refuse(code, message)`."""
 
@@ -144,7 +111,7 @@ def json_operation(function: Callable[[Record], Record]) -> Operation:
 def json_service(operations: Mapping[str, Operation]) -> Any:
     async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
         del method, path, query
-        asked = target_operation(headers)
+        asked = str(headers.get("x-amz-target", "")).rpartition(".")[2]
         if asked not in operations:
             return requests.json_error("UnknownOperationException", f"The embedded AWS does not support {asked}.")
         try:

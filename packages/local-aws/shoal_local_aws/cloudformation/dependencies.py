@@ -81,10 +81,7 @@ def _clusters() -> Iterator[tuple[str, Record]]:
 
 
 def _user_of_security_group(identifier: str) -> str | None:
-    """Return the id of a resource that uses a security group, or None.
-
-    The resource is another group with a rule that refers to this group, or is a member of this group.
-    """
+    """Return the id of another group with a rule that refers to this group, or of a member of this group, or None."""
     for other, group in ec2.security_groups.items():
         for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
             pairs = permission.get("UserIdGroupPairs") or []

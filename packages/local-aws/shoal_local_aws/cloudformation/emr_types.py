@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, shown_as_creating
 from shoal_local_aws.emr.api import cluster_of
@@ -10,7 +9,7 @@ from shoal_local_aws.emr.cluster import TERMINATED
 from shoal_local_aws.seams.cloudformation import generated_name
 from shoal_local_aws.service import Record, client
 
-# Belief: Only new tags, policies and sizes keep a cluster. No check: it takes a stack with a cluster.
+# Belief: New tags, policies and sizes keep a cluster. No check: it takes a stack with a cluster.
 _IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "Instances")
 
 
@@ -34,18 +33,7 @@ def _job_flow(properties: Record) -> Record:
     ]
     groups += [{**nodes, "InstanceRole": "TASK"} for nodes in instances.pop("TaskInstanceGroups", [])]
     instances = {"KeepJobFlowAliveWhenNoSteps": True, **instances, "InstanceGroups": groups}
-    request: Record = _renamed({**properties, "Instances": instances})
-    return request
-
-
-def _renamed(value: Any) -> Any:
-    """Return `value` with the two fields renamed that have different names in CloudFormation and EMR."""
-    if isinstance(value, list):
-        return [_renamed(inner) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    names = {"ConfigurationProperties": "Properties", "StepProperties": "Properties"}
-    return {names.get(name, name): _renamed(inner) for name, inner in value.items()}
+    return {**properties, "Instances": instances}
 
 
 def _delete_cluster(identifier: str, properties: Record) -> None:
@@ -56,24 +44,7 @@ def _delete_cluster(identifier: str, properties: Record) -> None:
 
 def _refuse_change(identifier: str, old: Record, new: Record) -> None:
     del old, new
-    raise ValueError(f"The embedded AWS does not change tags, sizes and policies of a cluster ({identifier}).")
-
-
-def _replaces(old: Record, new: Record) -> bool:
-    """Return whether any property of the nodes changes except the number of core and task nodes."""
-    return _without_counts(old["Instances"]) != _without_counts(new["Instances"])
-
-
-def _without_counts(instances: Record) -> Record:
-    def unnumbered(group: Record) -> Record:
-        return {name: value for name, value in group.items() if name != "InstanceCount"}
-
-    core, tasks = instances.get("CoreInstanceGroup"), instances.get("TaskInstanceGroups") or []
-    return {
-        **instances,
-        "CoreInstanceGroup": core and unnumbered(core),
-        "TaskInstanceGroups": [unnumbered(group) for group in tasks],
-    }
+    raise ValueError(f"The embedded AWS does not change tags, nodes and policies of a cluster ({identifier}).")
 
 
 def _create_security_configuration(logical: str, properties: Record, stack: str) -> Created:
@@ -86,7 +57,7 @@ def _create_security_configuration(logical: str, properties: Record, stack: str)
 
 TYPES: Mapping[str, ResourceType] = {
     "AWS::EMR::Cluster": ResourceType(
-        create=_create_cluster, delete=_delete_cluster, change=_refuse_change, changeable=_IN_PLACE, replaces=_replaces
+        create=_create_cluster, delete=_delete_cluster, change=_refuse_change, changeable=_IN_PLACE
     ),
     "AWS::EMR::SecurityConfiguration": ResourceType(
         create=_create_security_configuration,

@@ -46,7 +46,7 @@ TYPES: Mapping[str, ResourceType] = {
 def install() -> None:
     """Add the resource types to ministack's tables."""
     for name, kind in TYPES.items():
-        cloudformation.add_type(name, _handlers(kind))
+        cloudformation.types[name] = _handlers(kind)
         if kind.tagged:
             cloudformation.tag_type(name, TAGS)
     blocks, replacing = cloudformation.runs_on_thread.now, cloudformation.replaces.now
@@ -55,8 +55,7 @@ def install() -> None:
     def replaces(name: str, old: Record, new: Record) -> bool:
         if (kind := TYPES.get(name)) is None:
             return replacing(name, old, new)
-        changed = {each for each in {*old, *new} if old.get(each) != new.get(each)}
-        return not changed <= {*kind.changeable} or (kind.replaces is not None and kind.replaces(old, new))
+        return not {each for each in {*old, *new} if old.get(each) != new.get(each)} <= {*kind.changeable}
 
     cloudformation.replaces.put(replaces)
     cloudformation.check_template.wrap(_naming_itself)

@@ -21,13 +21,10 @@ Created = tuple[str, dict[str, str]]
 class ResourceType:
     """Handlers of a CloudFormation resource type.
 
-    create: Function that creates a resource from logical id, properties and stack name. It returns the physical id and
-        the attributes.
-    delete: Function that deletes a resource, given its physical id and properties.
-    change: Function that updates a resource, given its physical id, old properties and new properties.
+    create: Creates a resource from logical id, properties and stack name. Returns the physical id and the attributes.
+    delete: Deletes a resource, given its physical id and properties.
+    change: Updates a resource, given its physical id, old properties and new properties.
     changeable: Properties that `change` updates in place. A change of any other property replaces the resource.
-    replaces: Function that returns, for old and new properties, whether a change of `changeable` properties replaces
-        the resource nevertheless.
     tagged: Whether resources get the stack's tags, in the property `Tags`.
     gone: Error codes by which the service reports a missing resource. They do not make the deletion fail.
     """
@@ -36,7 +33,6 @@ class ResourceType:
     delete: Callable[[str, Record], None]
     change: Callable[[str, Record, Record], None] | None = None
     changeable: tuple[str, ...] = ()
-    replaces: Callable[[Record, Record], bool] | None = None
     tagged: bool = True
     gone: tuple[str, ...] = ()
 

@@ -9,27 +9,20 @@ from typing import Any
 
 from shoal_local_aws.emr.cluster import TERMINATED, EmulatedCluster
 from shoal_local_aws.emr.traffic import refusal_of_groups
-from shoal_local_aws.faults import capacity, zones
+from shoal_local_aws.faults import zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import AttemptFaults, NoCapacity
+from shoal_local_aws.faults.kinds import AttemptFaults
 from shoal_local_aws.nodes.machine import Machines
 from shoal_local_aws.seams import ec2, emr, requests
 from shoal_local_aws.service import Record, RefusedError, answering, json_operation
 
 # Rule: The idle time is between a minute and a week. Source: botocore emr PutAutoTerminationPolicy.
 _IDLE_SECONDS = range(60, 604_801)
-_PATCHED = {"emr-6.1": 1, "emr-6.2": 1, "emr-6.3": 1, "emr-6.4": 0, "emr-6.10": 1, "emr-6.11": 1, "emr-5.36": 2}
-_MINOR = [("emr-7", 13), ("emr-6", 15), ("emr-5", 36)]
-# Belief: These are the releases of EMR. No check: the acceptance run needs only the release that it deploys.
-_RELEASES = tuple(
-    f"{major}.{minor}.{patch}"
-    for major, newest in _MINOR
-    for minor in range(newest, -1, -1)
-    for patch in range(_PATCHED.get(f"{major}.{minor}", 0), -1, -1)
-)
-
-_HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
-"""Hadoop version in the newest EMR release of each series."""
+# Belief: EMR 7 has these releases. No check: the acceptance run needs only the release that it deploys.
+_RELEASES = ("emr-6.0.0", *(f"emr-7.{minor}.0" for minor in range(14)))
+"""Emulated releases: EMR 7, and the default of mrjob."""
+_HADOOP = {"emr-7": "3.4.1", "emr-6": "3.2.1"}
+"""Hadoop version by series of EMR releases."""
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 _clusters: dict[str, EmulatedCluster] = {}
 
@@ -88,10 +81,9 @@ def install(machines: Machines, faults: Faults) -> None:
         return answer
 
     emr.make_step.put(pending)
-    operations = {**_OPERATIONS, **_ON_SECURITY_CONFIGURATIONS}
     emr.operations.put(
         RunJobFlow=answering(requests.json_error, run),
-        **{name: json_operation(operation) for name, operation in operations.items()},
+        **{name: json_operation(operation) for name, operation in _OPERATIONS.items()},
     )
 
 
@@ -102,18 +94,9 @@ def _start_error(record: Record, faults: Faults) -> str:
         return refused
     zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
     for group in record["InstanceGroups"]:
-        kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND
-        unsupported = zone not in zones.offering(kind, faults)
-        if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
-            continue
         # Rule: A zone without the type ends the cluster. Source: "VALIDATION_ERROR_INSTANCE_TYPE_NOT_SUPPORTED".
-        if unsupported:
+        if zone not in zones.offering(kind := group["InstanceType"], faults):
             return f"The requested instance type {kind} is not supported in the requested Availability Zone."
-        # Rule: Without capacity, the cluster ends. Source: "Amazon EMR cluster error: EC2 is out of capacity".
-        if group["InstanceGroupType"] != "TASK":
-            return f"EC2 is out of capacity for {kind}."
-        # Belief: A cluster starts without its task group. No check: it takes a type without capacity.
-        group["RunningInstanceCount"] = 0
     return ""
 
 
@@ -144,9 +127,6 @@ def _keep_attributes(record: Record, request: Record) -> None:
     version = _HADOOP.get(request.get("ReleaseLabel", "").partition(".")[0], "")
     others = [each for each in request.get("Applications") or [] if each.get("Name") != "Hadoop"]
     record["Applications"] = [{"Name": "Hadoop", "Version": version}, *others]
-    for name in ("SecurityConfiguration", "CustomAmiId", "EbsRootVolumeSize", "OSReleaseLabel", "Configurations"):
-        if name in request:
-            record[name] = request[name]
 
 
 def _add_steps(request: Record) -> Record:
@@ -219,7 +199,7 @@ def _list_instances(request: Record) -> Record:
     }
 
 
-def _check(request: Record) -> Record:
+def _check(request: Record) -> None:
     """Raise RefusedError for a RunJobFlow request that EMR would refuse."""
     # Belief: An unknown release label is refused. Check: unknown-release.
     if (label := request.get("ReleaseLabel", "")) not in _RELEASES:
@@ -236,16 +216,6 @@ def _check(request: Record) -> Record:
     # Belief: A task group needs a core group. Check: task-without-core.
     if "TASK" in roles and "CORE" not in roles:
         raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
-    return {}
-
-
-_OPERATIONS = {
-    "AddJobFlowSteps": _add_steps,
-    "CancelSteps": _cancel_steps,
-    "ListSteps": _list_steps,
-    "TerminateJobFlows": _terminate,
-    "ListInstances": _list_instances,
-}
 
 
 _configurations = requests.regional_table()
@@ -261,16 +231,12 @@ def _create_configuration(request: Record) -> Record:
         "SecurityConfiguration": request["SecurityConfiguration"],
         "CreationDateTime": requests.now(),
     }
-    return {name: value for name, value in _configurations[name].items() if name != "SecurityConfiguration"}
+    return _configurations[name]
 
 
 def _list_configurations(request: Record) -> Record:
     del request
-    return {
-        "SecurityConfigurations": [
-            {"Name": entry["Name"], "CreationDateTime": entry["CreationDateTime"]} for entry in _configurations.values()
-        ]
-    }
+    return {"SecurityConfigurations": list(_configurations.values())}
 
 
 def _delete_configuration(request: Record) -> Record:
@@ -280,7 +246,12 @@ def _delete_configuration(request: Record) -> Record:
     return {}
 
 
-_ON_SECURITY_CONFIGURATIONS: Mapping[str, Callable[[Record], Record]] = {
+_OPERATIONS: Mapping[str, Callable[[Record], Record]] = {
+    "AddJobFlowSteps": _add_steps,
+    "CancelSteps": _cancel_steps,
+    "ListSteps": _list_steps,
+    "TerminateJobFlows": _terminate,
+    "ListInstances": _list_instances,
     "CreateSecurityConfiguration": _create_configuration,
     "ListSecurityConfigurations": _list_configurations,
     "DeleteSecurityConfiguration": _delete_configuration,

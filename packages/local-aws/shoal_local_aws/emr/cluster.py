@@ -7,6 +7,7 @@ failure finds the reason.
 """
 
 import gzip
+import logging
 import shutil
 import subprocess
 import threading
@@ -15,6 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError
 
 from shoal_local_aws.emr.traffic import allow_traffic_of_cluster
 from shoal_local_aws.faults.kinds import AttemptFaults
@@ -27,9 +30,10 @@ from shoal_local_aws.permissions import identities
 from shoal_local_aws.permissions.checks import is_allowed
 from shoal_local_aws.processes import kill_marked
 from shoal_local_aws.seams import requests
-from shoal_local_aws.service import Record, acting_as, client, upload_log
+from shoal_local_aws.service import Record, acting_as, client
 
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
+_logger = logging.getLogger(__name__)
 _MARK = "EMR_STEP_ID"
 # Belief: A cancelled step has 30 seconds, and a transient cluster waits for a step. No check: it costs a cluster.
 _GRACE_SECONDS = 30.0
@@ -44,17 +48,10 @@ _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination polic
 class EmulatedCluster:
     """A cluster that runs on its own thread, from `start` until its termination.
 
-    Args:
-        record: Record that DescribeCluster returns.
-        steps: Records that ListSteps returns, in the order of submission.
-        machine: Primary node.
-        attempt_faults: Function that returns the faults for Hadoop's task attempts. It is called before each job.
-        idle_seconds: Idle time after which the cluster terminates, or None. A cluster with a YARN application is not
-            idle. A step without YARN application counts as idle unless it touches EMR's file `isbusy` on the primary
-            node.
-        start_error: Reason why EMR does not start the cluster; empty if it starts.
-
-    `history` contains the cluster's states so far, each with its start time in Unix seconds.
+    After `idle_seconds`, an idle cluster terminates. A cluster with a YARN application is not idle. A step without YARN
+    application counts as idle unless it touches EMR's file `isbusy` on the primary node. `start_error` is the reason
+    why EMR does not start the cluster. `attempt_faults` is called before each job. `history` contains the cluster's
+    states so far, each with its start time in Unix seconds.
     """
 
     def __init__(
@@ -95,8 +92,7 @@ class EmulatedCluster:
         return [step["Id"] for step in steps]
 
     def cancel(self, identifier: str, *, forced: bool) -> Record:
-        """Cancel a pending or running step, and return EMR's response for it. If `forced`, kill its processes at
-        once."""
+        """Cancel a pending or running step. If `forced`, kill its processes at once. Return EMR's response."""
         with self._changed:
             step = next((step for step in self._steps if step["Id"] == identifier), None)
             state = step["Status"]["State"] if step else None
@@ -287,7 +283,6 @@ class EmulatedCluster:
         """Run a command on the cluster, upload its output to the log bucket, and return its exit code."""
         folder = self.machine.root / "mnt" / "var" / "log" / "hadoop" / place
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "controller").write_text(f"{time.strftime('%FT%TZ', time.gmtime())} INFO {' '.join(command)}\n")
         with ExitStack() as files:
             stdout, stderr = (files.enter_context((folder / name).open("wb")) for name in ("stdout", "stderr"))
             try:
@@ -299,9 +294,7 @@ class EmulatedCluster:
                 code = 127
             else:
                 code = self._watch(process, mark, step)
-        with (folder / "controller").open("a") as controller:
-            controller.write(f"{time.strftime('%FT%TZ', time.gmtime())} INFO exit code {code}\n")
-        for name in ("controller", "stdout", "stderr"):
+        for name in ("stdout", "stderr"):
             self._keep_log(folder / name, f"{place}/{name}")
         return code
 
@@ -317,7 +310,10 @@ class EmulatedCluster:
         if self.record["LogUri"]:
             parts = urlsplit(self.record["LogUri"])
             key = "/".join(part for part in (parts.path.strip("/"), self.record["Id"], f"{place}.gz") if part)
-            upload_log(parts.netloc, key, gzip.compress(log.read_bytes()))
+            try:
+                client("s3").put_object(Bucket=parts.netloc, Key=key, Body=gzip.compress(log.read_bytes()))
+            except ClientError as error:  # as on AWS, a lost log does not fail the cluster
+                _logger.warning("log %s of bucket %s is lost: %s", key, parts.netloc, error)
 
     def _watch(self, process: "subprocess.Popen[bytes]", mark: str, step: Record | None) -> int:
         began = time.time()

@@ -43,9 +43,7 @@ def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:
 def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[float, float]]:
     """Yield the points that a cluster publishes until `end`: the time in Unix seconds, and 1 if idle or else 0.
 
-    Args:
-        history: Start time in Unix seconds and name of each state of the cluster, in ascending order.
-        end: End of the requested period in Unix seconds.
+    `history` has the start time in Unix seconds and the name of each state of the cluster, in ascending order.
     """
     ready = next((since for since, state in history if state in ("WAITING", "RUNNING")), end)
     last = min([end, *(since for since, state in history if state in TERMINATED)])

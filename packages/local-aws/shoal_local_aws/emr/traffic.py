@@ -11,11 +11,7 @@ from shoal_local_aws.service import Record, client
 
 
 def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
-    """Return the reason why EMR does not start a cluster with these security groups; empty if it starts.
-
-    Args:
-        attributes: The cluster's Ec2InstanceAttributes.
-    """
+    """Return why EMR does not start a cluster with these Ec2InstanceAttributes, or an empty string if it starts."""
     primary, core = attributes.get("EmrManagedMasterSecurityGroup"), attributes.get("EmrManagedSlaveSecurityGroup")
     service = attributes.get("ServiceAccessSecurityGroup")
     if not primary or not core:
@@ -62,11 +58,7 @@ def _is_private(subnet: str | None) -> bool:
 
 
 def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
-    """Add the ingress rules that EMR adds to the security groups of a cluster's nodes.
-
-    Args:
-        attributes: The cluster's Ec2InstanceAttributes.
-    """
+    """Add the ingress rules that EMR adds to the security groups of a cluster's nodes."""
     primary, core = attributes["EmrManagedMasterSecurityGroup"], attributes["EmrManagedSlaveSecurityGroup"]
     service = attributes.get("ServiceAccessSecurityGroup")
     if not primary or not core:

@@ -23,14 +23,8 @@ class NoCapacityError(Exception):
 
 
 def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, on_demand: int) -> str:
-    """Return the market of a group's next instance, `spot` or `on-demand`.
-
-    Args:
-        policy: The group's MixedInstancesPolicy, or empty.
-        data: Data of the group's launch template.
-        desired: Desired capacity of the group.
-        on_demand: Number of on-demand instances in the group.
-    """
+    """Return the market of a group's next instance, `spot` or `on-demand`. `data` is the data of its launch template,
+    and `on_demand` is its number of on-demand instances."""
     if not policy:
         return SPOT if (data.get("InstanceMarketOptions") or {}).get("MarketType") == SPOT else ON_DEMAND
     distribution = policy.get("InstancesDistribution") or {}
@@ -46,9 +40,8 @@ def instance_types(
 ) -> list[str]:
     """Return the instance types that a group may start, the preferred type first.
 
-    On-demand types are in the order of the policy. On AWS, spot instances come from the pools with the most spare
-    capacity. Here, spot types are sorted by their number of `running` instances in the group, the fewest first, because
-    each instance reduces the capacity of its pool.
+    On-demand types are in the order of the policy. AWS takes spot instances from the pools with the most spare
+    capacity. Here, the types with the fewest `running` instances in the group come first.
     """
     overrides = (policy.get("LaunchTemplate") or {}).get("Overrides") or []
     chosen = [override["InstanceType"] for override in overrides if "InstanceType" in override]
@@ -59,18 +52,8 @@ def instance_types(
 
 
 def require(faults: Faults, *, zone: str, instance_type: str, market: str) -> None:
-    """Check that an instance is available.
-
-    Args:
-        faults: Injected faults.
-        zone: Requested zone.
-        instance_type: Requested type.
-        market: Requested market.
-
-    Raises:
-        NoCapacityError: The zone does not offer the type, the plan of the account excludes it, or a fault takes the
-            capacity away.
-    """
+    """Raise NoCapacityError if the zone does not offer the type, the plan of the account excludes it, or a fault takes
+    the capacity away."""
     # Rule: A launch fails if the zone lacks the type. Source: compiler-explorer/infra#601.
     if refusal := zones.refusal(faults, [zone], [instance_type]):
         raise NoCapacityError(f"{refusal} {FAILED}")
@@ -95,16 +78,8 @@ def require(faults: Faults, *, zone: str, instance_type: str, market: str) -> No
 
 
 def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractSet[str]) -> None:
-    """Check that an instance would not spread a cluster placement group over two zones.
-
-    Args:
-        group: The placement group.
-        zone: Zone of the new instance.
-        occupied: Zones in which the group's instances run.
-
-    Raises:
-        NoCapacityError: The group's strategy is `cluster`, and its instances run in a different zone.
-    """
+    """Raise NoCapacityError if a new instance in `zone` would spread a cluster placement group over two zones.
+    `occupied` are the zones in which the group's instances run."""
     others = occupied - {zone}
     # Rule: A cluster placement group is in one zone. Source: botocore ec2 CreatePlacementGroup.
     if group["Strategy"] == "cluster" and others:

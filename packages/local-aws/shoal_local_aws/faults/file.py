@@ -25,27 +25,18 @@ _F = TypeVar("_F", bound=Fault)
 
 
 class FaultFile:
-    """File with the active faults of an emulator.
-
-    Args:
-        folder: Folder of the emulator.
-    """
+    """File with the active faults of the emulator in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
         self._faults: dict[str, Fault] = {}
 
     def add(self, fault: Fault) -> str:
-        """Activate a fault, and return its name for `lift`."""
+        """Activate a fault, and return its name."""
         name = uuid.uuid4().hex
         self._faults[name] = fault
         self._write()
         return name
-
-    def lift(self, name: str) -> None:
-        """Remove a fault, unless it was already removed."""
-        self._faults.pop(name, None)
-        self._write()
 
     @contextmanager
     def during(self, *faults: Fault) -> Iterator[None]:
@@ -55,7 +46,8 @@ class FaultFile:
             yield
         finally:
             for name in names:
-                self.lift(name)
+                del self._faults[name]
+            self._write()
 
     def _write(self) -> None:
         entries = [
@@ -68,11 +60,7 @@ class FaultFile:
 
 
 class Faults:
-    """Active faults of an emulator, as the server reads them from the file.
-
-    Args:
-        folder: Folder of the emulator.
-    """
+    """Active faults of an emulator, as the server reads them from the file."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
@@ -90,20 +78,14 @@ class Faults:
         return found[1] if found else None
 
     def trigger(self, kind: type[_F], **what: str) -> _F | None:
-        """Return a matching fault as `find` does, and count that it has happened.
-
-        After a fault has happened `times` times, it is no longer found. A fault with a `share` is found at random.
-        """
+        """Return a matching fault as `find` does, and count that it has happened. After `times` times it is not found
+        again. A fault with a `share` is found at random."""
         with self._lock:
             found = self._matching(kind, what)
             if found is None or self._chance.random() >= getattr(found[1], "share", 1.0):
                 return None
             self._happened[found[0]] += 1
             return found[1]
-
-    def has_any(self, kind: type[_F]) -> bool:
-        with self._lock:
-            return self._matching(kind, {}) is not None
 
     def _matching(self, kind: type[_F], what: dict[str, str]) -> tuple[str, _F] | None:
         self._read()

@@ -27,16 +27,12 @@ class NotOffered(Fault):
 
 @dataclass(frozen=True, kw_only=True)
 class SilentBoot(Fault):
-    """Instances of a type run, but their user data is not executed, so they never report."""
-
-    instance_type: str = "*"
+    """Instances run, but their user data is not executed, so they never report."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StaysPending(Fault):
-    """Instances of a type remain in the state `pending` and never run."""
-
-    instance_type: str = "*"
+    """Instances remain in the state `pending` and never run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +46,7 @@ class SpotInterruption(Fault):
 class JobInterrupted(Fault):
     """SageMaker interrupts a spot training job after its first checkpoint, and starts it again."""
 
-    job: str = "*"
-    times: int | None = 1
+    times: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +122,6 @@ class CutConnection(_RequestFault):
 class LateUpload(Fault):
     """An object arrives in a bucket just before the bucket is deleted, like the last log of a cluster."""
 
-    bucket: str = "*"
     key: str = "late.gz"
     times: int | None = 1
 

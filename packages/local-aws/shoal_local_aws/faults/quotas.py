@@ -1,8 +1,9 @@
-"""Emulates Service Quotas: vCPUs of instances, and instances of training jobs.
+"""Emulates settings of the account: quotas, the plan, and the default key for encrypted volumes.
 
 The account is new, so its quotas have AWS's default values, with which no GPU instance and no training job starts. AWS
 decides within minutes or days on a request for a higher quota. The emulator approves such a request at once. Faults of
-the kind `QuotaLimit` also change quotas. Quotas do not limit EMR clusters, although AWS counts their instances.
+the kind `QuotaLimit` also change quotas. Quotas do not limit EMR clusters, although AWS counts their instances. By
+default, the plan is Paid, and AWS's own key encrypts volumes.
 """
 
 import itertools
@@ -14,9 +15,9 @@ from hashlib import sha256
 
 from shoal_local_aws.faults.capacity import FAILED, SPOT, NoCapacityError
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import QuotaLimit
-from shoal_local_aws.seams import requests, routing
-from shoal_local_aws.service import Record, RefusedError, json_operation, json_service
+from shoal_local_aws.faults.kinds import FreePlan, QuotaLimit, VolumeKey
+from shoal_local_aws.seams import ec2, requests, routing
+from shoal_local_aws.service import Answer, Record, RefusedError, json_operation, json_service
 
 # Codes, names and defaults of EC2's quotas: "Amazon EC2 endpoints and quotas" in the AWS General Reference, and the
 # examples of `aws service-quotas` in the guide of the AWS CLI (L-1216C47A: 5), read on 2026-11-30.
@@ -38,23 +39,20 @@ _SAGEMAKER = {
     for name in (f"ml.{kind} for training job usage", f"ml.{kind} for spot training job usage")
 }
 """SageMaker quotas by quota code. These codes are not AWS's."""
-_SERVICES = {  # code of the service: name, quotas
-    "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", _EC2),
-    "sagemaker": ("Amazon SageMaker", _SAGEMAKER),
-}
+_SERVICES = {"ec2": _EC2, "sagemaker": _SAGEMAKER}
 _approved: dict[tuple[str, str, str], float] = {}
 """Approved values by account, region and quota code. As on AWS, each region has its own quotas."""
 
 
 def install(faults: Faults) -> None:
-    """Add the service for quotas."""
+    """Add the services for quotas and plans, and the operation that returns the default key for encrypted volumes."""
 
     def get(request: Record) -> Record:
         return {"Quota": _described(*_named(request), faults)}
 
     def list_all(request: Record) -> Record:
         service = request["ServiceCode"]
-        return {"Quotas": [_described(service, code, faults) for code in _SERVICES.get(service, ("", {}))[1]]}
+        return {"Quotas": [_described(service, code, faults) for code in _SERVICES.get(service, {})]}
 
     def raise_quota(request: Record) -> Record:
         service, code = _named(request)
@@ -73,22 +71,30 @@ def install(faults: Faults) -> None:
     }
     routing.add_service("servicequotas", "ServiceQuotasV20190624", json_service(operations))
 
+    def plan(_: Record) -> Record:
+        return {"accountId": requests.account(), "accountPlanType": "FREE" if faults.find(FreePlan) else "PAID"}
 
-def require_vcpus(
-    faults: Faults, running: Iterable[Record], *, instance_type: str, market: str, count: int = 1
-) -> None:
-    """Raise NoCapacityError if the quota does not allow `count` more instances in addition to the `running` instances.
+    # Belief: The default key of volumes is AWS's own. No check: an account may have chosen another key.
+    def key(_: Record) -> Answer:
+        chosen = faults.find(VolumeKey)
+        body = f"<kmsKeyId>{chosen.key if chosen else 'alias/aws/ebs'}</kmsKeyId>"
+        return ec2.answer(200, "GetEbsDefaultKmsKeyIdResponse", body)
 
-    The messages are those of AWS, see github.com/ITISFoundation/osparc-simcore/pull/5408 (VcpuLimitExceeded) and
-    github.com/Coalfire-Research/npk/issues/107 (MaxSpotInstanceCountExceeded), read on 2026-11-30.
-    """
+    plans = {"GetAccountPlanState": json_operation(plan)}
+    routing.add_service("freetier", "AWSFreeTierService", json_service(plans))
+    ec2.operations.put(GetEbsDefaultKmsKeyId=key)
+
+
+def require_vcpus(faults: Faults, running: Iterable[Record], *, instance_type: str, market: str) -> None:
+    """Raise NoCapacityError if the quota does not allow an instance in addition to the `running` instances."""
     if (code := quota_of(instance_type, market)) is None:
         return
     others = [(each["InstanceType"], each.get("InstanceLifecycle", "on-demand")) for each in running]
     used = sum(vcpus(kind) for kind, bought in others if quota_of(kind, bought) == code)
     limit = _value(faults, code)
     # Rule: Quotas limit the vCPUs of running instances. Source: ITISFoundation/osparc-simcore#5408.
-    if used + count * vcpus(instance_type) > limit:
+    # Rule: Quotas limit the vCPUs of spot instances. Source: Coalfire-Research/npk#107.
+    if used + vcpus(instance_type) > limit:
         raise NoCapacityError(
             f"Max spot instance count exceeded. {FAILED}"
             if market == SPOT
@@ -99,10 +105,7 @@ def require_vcpus(
 
 
 def require_jobs(faults: Faults, running: Iterable[Record], request: Record) -> None:
-    """Raise RefusedError if the quota does not allow a training job in addition to the jobs `running`.
-
-    Source of the message: github.com/aws/amazon-sagemaker-examples/issues/307, read on 2026-11-30.
-    """
+    """Raise RefusedError if the quota does not allow a training job in addition to the jobs `running`."""
     name, needed = _job_quota(request)
     code = next((code for code, (known, _) in _SAGEMAKER.items() if known == name), None)
     limit = _value(faults, code) if code else 0.0
@@ -145,7 +148,7 @@ def _named(request: Record) -> tuple[str, str]:
     """Return the codes of the service and the quota in a request. Raises RefusedError for an unknown quota."""
     service, code = request["ServiceCode"], request["QuotaCode"]
     # Rule: An unknown quota is refused. Source: botocore service-quotas GetServiceQuota.
-    if code not in _SERVICES.get(service, ("", {}))[1]:
+    if code not in _SERVICES.get(service, {}):
         raise RefusedError("NoSuchResourceException", "The request failed because the specified quota does not exist.")
     return service, code
 
@@ -161,16 +164,9 @@ def _value(faults: Faults, code: str) -> float:
 
 
 def _described(service: str, code: str, faults: Faults) -> Record:
-    """Return a quota as AWS describes it."""
-    title, codes = _SERVICES[service]
     return {
         "ServiceCode": service,
-        "ServiceName": title,
-        "QuotaArn": f"arn:aws:servicequotas:{requests.region()}:{requests.account()}:{service}/{code}",
         "QuotaCode": code,
-        "QuotaName": codes[code][0],
+        "QuotaName": _SERVICES[service][code][0],
         "Value": _value(faults, code),
-        "Unit": "None",
-        "Adjustable": True,
-        "GlobalQuota": False,
     }

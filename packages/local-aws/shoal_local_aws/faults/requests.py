@@ -49,7 +49,7 @@ def install(faults: Faults) -> None:
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
     ) -> Any:
-        if OWN not in headers and any(map(faults.has_any, _KINDS)):
+        if OWN not in headers and any(map(faults.find, _KINDS)):
             service, operation = routing.service_and_operation(method, path, headers, body, query)
             refuse = partial(routing.refusal, service, operation, headers)
             if faults.find(ExpiredCredentials, key=routing.access_key(headers, query)):
@@ -96,7 +96,7 @@ def _perhaps_cut(answer: Any, faults: Faults) -> Any:
 
 def _after_late_upload(faults: Faults, delete: Callable[[str], Answer]) -> Callable[[str], Answer]:
     def deleting(bucket: str) -> Answer:
-        if fault := faults.trigger(LateUpload, bucket=bucket):
+        if fault := faults.trigger(LateUpload):
             storage.put_object(bucket, fault.key, b"late", {})
         return delete(bucket)
 
@@ -119,7 +119,7 @@ def _perhaps_stale(faults: Faults, dispatch: routing.Dispatch) -> routing.Dispat
     first: dict[str, tuple[float, Any]] = {}
 
     async def answered(method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str) -> Any:
-        if not faults.has_any(StaleAnswer):
+        if not faults.find(StaleAnswer):
             return await dispatch(method, path, headers, body, query, request_id)
         service, operation = routing.service_and_operation(method, path, headers, body, query)
         fault = faults.find(StaleAnswer, service=service, operation=operation)

@@ -120,25 +120,18 @@ def _describe_zones() -> Answer:
 
 
 def _describe_offerings(parameters: Record, faults: Faults) -> Answer:
-    """Return the places that offer the instance types of the filter `instance-type`, which the emulator requires."""
-    filters, kind = ec2.filters(parameters), parameter(parameters, "LocationType") or "region"
+    """Return the zones that offer the instance types of the filter `instance-type`, which the emulator requires."""
+    filters, kind = ec2.filters(parameters), parameter(parameters, "LocationType")
     types = filters.pop("instance-type", [])
-    if not types or filters:
-        message = "The embedded AWS describes the offerings only of instance types in the filter instance-type."
+    if not types or filters or kind not in ("availability-zone", "availability-zone-id"):
+        message = "The embedded AWS describes the zones only of instance types in the filter instance-type."
         return ec2.error("UnsupportedOperation", message)
-    items = ""
-    for each in types:
-        names = offering(each, faults)
-        places = {
-            "region": [requests.region()] if names else [],
-            "availability-zone": names,
-            "availability-zone-id": [ids()[name] for name in names],
-        }
-        items += "".join(
-            f"<item><instanceType>{each}</instanceType><locationType>{kind}</locationType>"
-            f"<location>{place}</location></item>"
-            for place in places[kind]
-        )
+    items = "".join(
+        f"<item><instanceType>{each}</instanceType><locationType>{kind}</locationType>"
+        f"<location>{name if kind == 'availability-zone' else ids()[name]}</location></item>"
+        for each in types
+        for name in offering(each, faults)
+    )
     body = f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
     return ec2.answer(200, "DescribeInstanceTypeOfferingsResponse", body)
 

@@ -66,9 +66,7 @@ class HadoopTask:
     """Definition of a task, which is the same for all of its attempts.
 
     name: `task_<job>_<m or r>_<number>`.
-    command: Program and arguments. A relative path of the program may refer to the task's folder.
-    environment: Environment variables of the process.
-    shipped: Files to put into the task's folder, by their names in this folder.
+    shipped: Files to put into the task's folder, by their names in this folder. `command` may name them.
     """
 
     name: str
@@ -102,13 +100,7 @@ def run_attempt(
 ) -> None:
     """Run a task's process once. Write each record to the file in `targets` for the partition of the record's key.
 
-    Args:
-        task: The task.
-        folder: Working folder of the process. It is emptied first.
-        log: File for the standard error of the process.
-        source: Input of the process, in blocks.
-        targets: Output files, one for each partition.
-        control: Control that can kill the attempt.
+    `folder` is the working folder of the process, and is emptied first. `log` gets its standard error.
 
     Raises:
         TaskError: The process did not start, failed, or left input unread, or the input is unreadable.
@@ -195,10 +187,9 @@ def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
 
 
 def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
-    """Yield the records of all parts in blocks, sorted by the bytes of their keys. The memory use is constant.
+    """Yield the records of all parts in blocks, sorted by the bytes of their keys, in constant memory.
 
-    Hadoop does not define the order of records with equal keys, so `chance` decides it. Raises TaskError if the disk is
-    full.
+    Hadoop does not define the order of equal keys, so `chance` decides it. Raises TaskError for a full disk.
     """
     shuffled = chance.sample(parts, len(parts))
     ties = chance.choice((["-s"], []))  # equal keys: in the order of the parts, or sorted by the whole record
@@ -220,13 +211,7 @@ def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) ->
 
 
 class Attempts:
-    """Runs the tasks of one job, each in as many attempts as it needs.
-
-    Args:
-        properties: Configuration of the job.
-        faults: Injected faults for attempts.
-        report: Function that is called with a message for each attempt that did not succeed.
-    """
+    """Runs the tasks of one job, each in as many attempts as it needs, and reports attempts without success."""
 
     def __init__(self, properties: Mapping[str, str], faults: AttemptFaults, report: Callable[[str], None]) -> None:
         self._properties = properties
@@ -246,11 +231,9 @@ class Attempts:
             control.kill()
 
     def run_until_success(self, task: HadoopTask, kind: str, once: Callable[[str, AttemptControl], None]) -> str:
-        """Run a task of a kind (`map` or `reduce`), and return the name of the successful attempt.
-
-        `once` runs one attempt, given its name and a control that can kill it. Raises TaskError if the task has failed
-        in as many attempts as the job allows.
-        """
+        """Run a task of a kind (`map` or `reduce`), and return the name of the successful attempt. `once` runs one
+        attempt, given its name and a control that can kill it. Raises TaskError if the task has failed in as many
+        attempts as the job allows."""
         limit = whole_number(self._properties, f"mapreduce.{kind}.maxattempts", 4)
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
         chance = self.chance(task.name)

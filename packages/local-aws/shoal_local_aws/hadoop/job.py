@@ -27,12 +27,8 @@ _UNSUPPORTED = (
 
 @dataclass(kw_only=True)
 class StreamingJob:
-    """A streaming job as its command line defines it.
-
-    properties: Configuration properties of the job, by name.
-    environment: Additional environment variables of the tasks.
-    shipped: URI of each file that Hadoop copies to the folder of each task, by its name in this folder.
-    """
+    """A streaming job as its command line defines it. `shipped` has the URI of each file that Hadoop copies to the
+    folder of each task, by its name in this folder."""
 
     properties: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -57,11 +53,7 @@ def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def parse_options(arguments: Sequence[str]) -> StreamingJob:
-    """Parse the options of `hadoop-streaming`.
-
-    Raises:
-        EmulatorError: An option is unknown or not emulated, or its value is missing or invalid.
-    """
+    """Parse the options of `hadoop-streaming`. Raises EmulatorError for an unknown or wrong option."""
     job, rest = StreamingJob(), iter(arguments)
     for option in rest:
         if (value := next(rest, None)) is None:
@@ -105,10 +97,8 @@ def _shipped(value: str) -> dict[str, str]:
 
 
 def input_files(files: Files, path: str) -> list[str]:
-    """Return the paths of the files of an input path, which is a file or a folder. Hidden files are left out.
-
-    Raises EmulatorError if the path does not exist, or has a folder or a compressed file.
-    """
+    """Return the paths of the files of an input path, which is a file or a folder, without hidden files. Raises
+    EmulatorError if the path does not exist, or has a folder or a compressed file."""
     if (entry := files.find(path)) is None:
         raise EmulatorError(f"Input path does not exist: {path}")
     inside = files.children(path) if entry.folder else [entry]
@@ -122,10 +112,8 @@ def input_files(files: Files, path: str) -> list[str]:
 
 
 def read_lines(files: Files, path: str) -> Iterator[bytes]:
-    """Yield the lines of a file in blocks of bytes.
-
-    A line ends at a newline, a carriage return, or both, and then ends at a newline. So does the last line.
-    """
+    """Yield the lines of a file in blocks of bytes. A line that ends at a newline, a carriage return or both then ends
+    at a newline. So does the last line."""
     last = b"\n"
     with files.open(path) as stream, io.TextIOWrapper(stream, "latin-1", newline=None) as lines:
         while block := lines.read(_CHUNK).encode("latin-1"):

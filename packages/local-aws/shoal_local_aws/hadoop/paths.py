@@ -36,7 +36,6 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Last component of the path."""
         return self.path.rstrip("/").rpartition("/")[2]
 
 

@@ -41,14 +41,8 @@ _FAULTS_VARIABLE = "HADOOP_ATTEMPT_FAULTS"
 
 
 class StreamingRun:
-    """One run of a job.
-
-    Args:
-        job: The job.
-        scratch: Empty folder for intermediate files.
-        logs: Folder for logs. The standard error of a task attempt is written to `<logs>/<job>/<attempt>/stderr`.
-        faults: Injected faults that kill or duplicate attempts.
-    """
+    """One run of a job. The standard error of a task attempt is written to `<logs>/<job>/<attempt>/stderr`. `scratch`
+    is an empty folder for intermediate files."""
 
     def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:
         self._job = job
@@ -62,10 +56,8 @@ class StreamingRun:
         self._map_outputs: list[list[Path]] = []
 
     def execute(self) -> None:
-        """Run the job and commit its output.
-
-        Raises EmulatorError if the input is missing, the output exists, or a task failed in all of its attempts.
-        """
+        """Run the job and commit its output. Raises EmulatorError if the input is missing, the output exists, or a task
+        failed in all of its attempts."""
         job = self._job
         if self._files.find(self._output) is not None:
             raise EmulatorError(f"Output directory {self._output} already exists")

@@ -22,13 +22,8 @@ def write_program(path: Path, body: str) -> None:
 
 
 def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
-    """Write all commands to a folder.
-
-    Args:
-        folder: Folder for the commands.
-        file_systems: Folder that contains one folder for each EFS file system.
-        hosts: Folder that contains, for the address of each running machine, a link to the machine's root folder.
-    """
+    """Write all commands to a folder. `file_systems` has one folder for each EFS file system. `hosts` has, for the
+    address of each running machine, a link to the machine's root folder."""
     folder.mkdir(parents=True, exist_ok=True)
     hosts.mkdir(parents=True, exist_ok=True)
     python = shlex.quote(sys.executable)
@@ -159,13 +154,9 @@ unit="$NODE_ROOT/etc/systemd/system/$name.service"
 if [ "$name" != nfs-server ] && [ ! -e "$unit" ]; then echo "Failed to $verb $1: Unit $1 not found." >&2; exit 5; fi
 mkdir -p "$NODE_ROOT/run"
 if [ "$verb" = enable ]; then [ -n "$now" ] || exit 0; verb=start; fi
-if [ "$name" != nfs-server ]; then exec {python} -m shoal_local_aws.nodes.service_manager "$verb" "$unit"; fi
-case $verb in
-start | restart) touch "$NODE_ROOT/run/nfs-server" "$NODE_ROOT/run/exports" ;;
-stop) rm -f "$NODE_ROOT/run/nfs-server" ;;
-is-active) [ -e "$NODE_ROOT/run/nfs-server" ] && echo active || {{ echo inactive; exit 3; }} ;;
-*) echo "systemctl: the embedded AWS does not support $verb" >&2; exit 1 ;;
-esac"""
+if [ "$verb" != start ]; then echo "systemctl: the embedded AWS does not support $verb" >&2; exit 1; fi
+if [ "$name" != nfs-server ]; then exec {python} -m shoal_local_aws.nodes.service_manager start "$unit"; fi
+touch "$NODE_ROOT/run/nfs-server" "$NODE_ROOT/run/exports\""""
 
 # `systemd-run --scope [OPTIONS] -- PROGRAM...` with the version of Amazon Linux 2023
 _SYSTEMD_RUN = """\

@@ -37,11 +37,8 @@ _KNOWN: Mapping[str, str] = {
 
 
 def install() -> None:
-    """Wrap ministack's describe calls.
-
-    These calls also no longer delete the records of terminated instances. Otherwise a record could disappear after this
-    module has selected it and before ministack describes it.
-    """
+    """Wrap ministack's describe calls. They then do not delete the records of terminated instances, because a record
+    could disappear after this module has selected it and before ministack describes it."""
     forget = ec2.forget_ended.now
     ec2.forget_ended.put(lambda: None)
     for operation in _DESCRIBED:

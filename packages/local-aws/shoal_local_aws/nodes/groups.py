@@ -26,12 +26,7 @@ _AGAIN_SECONDS = 5.0
 
 
 class AutoScalingGroups:
-    """Keeps auto scaling groups at their desired capacity.
-
-    Args:
-        nodes: Runner that starts and terminates the instances.
-        faults: Injected faults that limit capacity.
-    """
+    """Keeps auto scaling groups at their desired capacity."""
 
     def __init__(self, nodes: InstanceRunner, faults: Faults) -> None:
         self.nodes = nodes
@@ -42,13 +37,13 @@ class AutoScalingGroups:
     def reconcile(self, group: Record) -> None:
         """Start or terminate instances until a group has its desired capacity in its subnets.
 
-        The group does not change if its launch template or image no longer exists. On AWS the launch would fail.
+        The group does not change if its launch template no longer exists. On AWS the launch would fail.
         """
         with self._lock:
             members = group["Instances"]
             # Belief: A smaller group ends its newest instances. No check: AWS's choice depends on zones and templates.
             while len(members) > group["DesiredCapacity"]:
-                self._end(group, members[-1]["InstanceId"], "shrinking the capacity")
+                self._end(group, members[-1]["InstanceId"])
             while len(members) < group["DesiredCapacity"] and self._grow(group):
                 pass
             # Rule: A replacement starts before the termination. Source: botocore autoscaling UpdateAutoScalingGroup.
@@ -68,22 +63,13 @@ class AutoScalingGroups:
             if group is None:
                 self.nodes.terminate(identifier)
                 return
-            self._end(group, identifier, "taking out of service an instance that was terminated from outside")
+            self._end(group, identifier)
             self.reconcile(group)
 
-    def _end(self, group: Record, identifier: str, why: str) -> None:
-        member = next(member for member in group["Instances"] if member["InstanceId"] == identifier)
-        subnet = ec2.instances.get(identifier, {}).get("SubnetId", "")
-        activity = activities.begin(
-            group,
-            f"Terminating EC2 instance: {identifier}",
-            f"an instance was taken out of service, {why}.",
-            zone=member["AvailabilityZone"],
-            subnet=subnet,
-        )
-        group["Instances"].remove(member)
+    def _end(self, group: Record, identifier: str) -> None:
+        group["Instances"][:] = [member for member in group["Instances"] if member["InstanceId"] != identifier]
         self.nodes.terminate(identifier)
-        activities.finish(activity, "Successful")
+        activities.note(group, f"Terminating EC2 instance: {identifier}")
 
     def _leave_other_subnets(self, group: Record) -> None:
         """Replace instances in subnets that the group no longer has. Start a replacement before the termination."""
@@ -93,7 +79,7 @@ class AutoScalingGroups:
             if record is not None and subnets and record["SubnetId"] not in subnets:
                 if not self._grow(group):
                     return
-                self._end(group, member["InstanceId"], "rebalancing the zones")
+                self._end(group, member["InstanceId"])
 
     def _grow(self, group: Record) -> bool:
         """Start one more instance in the first subnet with capacity. Return whether an instance started."""
@@ -108,28 +94,16 @@ class AutoScalingGroups:
             except (NoCapacityError, RefusedError) as error:
                 failure = failure or error
                 continue
-            self._join(group, record)
+            group["Instances"].append(_member(record))
+            self.nodes.start(record)
+            activities.note(group, f"Launching a new EC2 instance: {record['InstanceId']}")
             return True
-        _note_failure(group, subnets[0], str(failure))
+        activities.note(group, "Launching a new EC2 instance", str(failure))
         if isinstance(failure, NoCapacityError):
             self._wait(group)
         else:
             _logger.warning("group %s cannot start an instance: %s", group["AutoScalingGroupName"], failure)
         return False
-
-    def _join(self, group: Record, record: Record) -> None:
-        identifier, members = record["InstanceId"], group["Instances"]
-        activities.begin(
-            group,
-            f"Launching a new EC2 instance: {identifier}",
-            "an instance was started in response to a difference between desired and actual capacity, increasing the "
-            f"capacity from {len(members)} to {len(members) + 1}.",
-            zone=record["Placement"]["AvailabilityZone"],
-            subnet=record["SubnetId"],
-            instance=identifier,
-        )
-        members.append(_member(group, record))
-        self.nodes.start(record)
 
     def _wait(self, group: Record) -> None:
         """Retry the launch in the background after a few seconds."""
@@ -154,13 +128,10 @@ def group_of(instance: str) -> Record | None:
 
 def put_in_service(instance: str) -> None:
     """Mark a running instance as `InService` in its group, if it belongs to one."""
-    group = group_of(instance)
-    if group is None:
-        return
-    for member in group["Instances"]:
-        if member["InstanceId"] == instance:
-            member["LifecycleState"] = "InService"
-    activities.launched(group, instance)
+    for group in autoscaling.groups.values():
+        for member in group["Instances"]:
+            if member["InstanceId"] == instance:
+                member["LifecycleState"] = "InService"
 
 
 def zone_of(subnet: str) -> str:
@@ -168,28 +139,14 @@ def zone_of(subnet: str) -> str:
 
 
 def subnets_of(group: Record) -> list[str]:
-    """Return the ids of a group's subnets in the order of its record. The list is empty if the group names no
-    subnet."""
+    """Return the ids of a group's subnets in the order of its record."""
     return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
-
-
-def _note_failure(group: Record, subnet: str, message: str) -> None:
-    activity = activities.begin(
-        group,
-        "Launching a new EC2 instance",
-        "an instance was started in response to a difference between desired and actual capacity.",
-        zone=zone_of(subnet),
-        subnet=subnet,
-    )
-    activities.finish(activity, "Failed", message)
 
 
 def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[str, str]:
     """Return the market and the instance type of a group's next instance in a subnet.
 
-    Raises:
-        NoCapacityError: No type of the group has capacity.
-        RefusedError: The placement group of the launch template no longer exists.
+    Raises NoCapacityError if no type has capacity, and RefusedError if the placement group no longer exists.
     """
     policy = group.get("MixedInstancesPolicy") or {}
     on_demand = sum(
@@ -219,7 +176,6 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
 def _launch(group: Record, subnet: str, faults: Faults) -> Record:
     """Create and return the record of a new instance, from the group's launch template."""
     data = launch_templates.data_of(group["LaunchTemplate"])
-    image = launch_templates.image(data.get("ImageId", ""))
     zone = zone_of(subnet)
     place = launch_templates.placement_group(data)
     market, instance_type = _choose(group, data, subnet, faults)
@@ -229,7 +185,7 @@ def _launch(group: Record, subnet: str, faults: Faults) -> Record:
         iam_arn=profile.get("Arn", ""), iam_name=profile.get("Name", ""), allow_missing=True
     )
     record: Record = ec2.make_instances(
-        image_id=image,
+        image_id=data.get("ImageId", ""),
         instance_type=instance_type,
         subnet_id=subnet,
         count=1,
@@ -251,15 +207,13 @@ def _launch(group: Record, subnet: str, faults: Faults) -> Record:
     return record
 
 
-def _member(group: Record, record: Record) -> Record:
+def _member(record: Record) -> Record:
     return {
         "InstanceId": record["InstanceId"],
         "InstanceType": record["InstanceType"],
         "LifecycleState": "Pending",
         "HealthStatus": "Healthy",
         "AvailabilityZone": record["Placement"]["AvailabilityZone"],
-        "ProtectedFromScaleIn": group["NewInstancesProtectedFromScaleIn"],
-        "LaunchTemplate": group["LaunchTemplate"],
     }
 
 

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shoal_local_aws.faults import quotas, zones
-from shoal_local_aws.faults.capacity import FAILED, ON_DEMAND, NoCapacityError
 from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import SilentBoot, StaysPending
 from shoal_local_aws.nodes import guardduty, launch_templates
@@ -48,13 +46,7 @@ def at_work() -> list[Record]:
 
 
 class InstanceRunner:
-    """Starts and terminates instances.
-
-    Args:
-        machines: Factory for the machines of instances.
-        running: Function that is called with the id of each instance that starts to run.
-        faults: Injected faults that affect booting.
-    """
+    """Starts and terminates instances. `running` is called with the id of each instance that starts to run."""
 
     def __init__(self, machines: Machines, running: Callable[[str], None], faults: Faults) -> None:
         self._machines = machines
@@ -87,15 +79,6 @@ class InstanceRunner:
         )
         requests.spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
 
-    def require_quota(self, parameters: Record) -> None:
-        """Raise RefusedError if a quota does not allow the instances of a RunInstances request."""
-        kind, count = parameter(parameters, "InstanceType") or "m1.small", int(parameter(parameters, "MinCount") or 1)
-        try:
-            quotas.require_vcpus(self._faults, at_work(), instance_type=kind, market=ON_DEMAND, count=count)
-        except NoCapacityError as error:
-            # Rule: The code is VcpuLimitExceeded. Source: ITISFoundation/osparc-simcore#5408.
-            raise RefusedError("VcpuLimitExceeded", str(error).removesuffix(f" {FAILED}")) from None
-
     def _next_address(self) -> str:
         with self._lock:
             self._started += 1
@@ -107,8 +90,7 @@ class InstanceRunner:
         self._machines.give_interpreter(machine.root / "opt" / "pytorch" / "bin" / "python")
         console = self.console(identifier)
         (machine.root / "var" / "log" / "cloud-init-output.log").symlink_to(console)
-        kind = record["InstanceType"]
-        while record["State"]["Name"] == "pending" and self._faults.find(StaysPending, instance_type=kind):
+        while record["State"]["Name"] == "pending" and self._faults.find(StaysPending):
             time.sleep(_LOOK_SECONDS)
         with self._lock:
             if record["State"]["Name"] != "pending":  # the instance was terminated before it ran
@@ -119,9 +101,8 @@ class InstanceRunner:
             script = machine.root / "var" / "lib" / "cloud" / "user-data"
             script.parent.mkdir(parents=True)
             script.write_bytes(_decoded(record.get("UserData", "")))
-            silent = self._faults.find(SilentBoot, instance_type=kind) is not None
             with console.open("ab") as log:
-                runs = script.stat().st_size and not silent
+                runs = script.stat().st_size and not self._faults.find(SilentBoot)
                 boot = machine.start(["bash", str(script)], stdout=log) if runs else None
         if boot is not None:
             code = boot.wait()
@@ -160,18 +141,14 @@ def _decoded(user_data: str) -> bytes:
         return user_data.encode()
 
 
-def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], faults: Faults) -> None:
-    """Make ministack's instances run on emulated machines.
-
-    `terminate_instance` terminates the instance with a given id, and lets its group replace it.
-    """
+def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
+    """Make ministack's instances run on emulated machines. `terminate_instance` lets a group replace an instance."""
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
-        image = _checked_image(parameters, faults)
-        nodes.require_quota(parameters)
+        _check_launch(parameters)
         before = set(ec2.instances)
-        answer = run({**parameters, "ImageId": [image]})
+        answer = run(parameters)
         for identifier in set(ec2.instances) - before:
             nodes.start(ec2.instances[identifier])
         return answer
@@ -204,46 +181,24 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None], fa
     )
 
 
-def _checked_image(parameters: Record, faults: Faults) -> str:
-    """Return the image that a RunInstances request names.
-
-    Raises RefusedError if EC2 would refuse the request, or if the request is not emulated.
-    """
-    if any(name.startswith("LaunchTemplate.") for name in parameters):
-        message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
+def _check_launch(parameters: Record) -> None:
+    """Raise RefusedError if EC2 would refuse a RunInstances request, or if the request is not emulated."""
+    if "DryRun" in parameters or any(name.startswith("LaunchTemplate.") for name in parameters):
+        message = "The embedded AWS supports neither dry runs nor launch templates in RunInstances."
         raise RefusedError("UnsupportedOperation", message)
-    try:
-        image = launch_templates.image(parameter(parameters, "ImageId"))
-    except RefusedError as refusal:  # replace the error code, which is that of Auto Scaling
-        # Belief: A missing image parameter is an invalid value, also in a dry run. Check: missing-image-parameter.
-        raise RefusedError("InvalidParameterValue", str(refusal)) from refusal
-    subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
+    launch_templates.require_image_id(parameter(parameters, "ImageId"))
+    subnet = parameter(parameters, "SubnetId")
     # Rule: An unknown subnet is refused. Source: "Error codes for the Amazon EC2 API".
     if subnet and subnet not in ec2.subnets:
         raise RefusedError("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
-    # Rule: An unknown placement group has the code Unknown. Source: "Error codes for the Amazon EC2 API".
-    if place and place not in ec2.placement_groups:
-        raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.")
-    zone, kind = ec2.subnets[subnet]["AvailabilityZone"] if subnet else "", parameter(parameters, "InstanceType")
-    # Rule: A launch needs a zone that offers the type. Source: ned1313/Getting-Started-Terraform#44.
-    if zone and kind and (message := zones.refusal(faults, [zone], [kind])):
-        raise RefusedError("Unsupported", message)
-    # Rule: A dry run that would succeed ends with an error. Source: "Error codes for the Amazon EC2 API".
-    if parameter(parameters, "DryRun") == "true":
-        raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
-    return image
 
 
 def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:
-    """Make `render` add an instance's market and placement group to the XML, because ministack omits them."""
+    """Make `render` add an instance's market to the XML, because ministack omits it."""
 
     def rendered(record: Record) -> str:
-        text = render(record)
-        place, market = record["Placement"].get("GroupName"), record.get("InstanceLifecycle")
-        if place:
-            text = text.replace("<placement>", f"<placement><groupName>{place}</groupName>", 1)
-        if market:
-            text = text.replace("<hypervisor>", f"<instanceLifecycle>{market}</instanceLifecycle><hypervisor>", 1)
-        return text
+        text, market = render(record), record.get("InstanceLifecycle")
+        lifecycle = f"<instanceLifecycle>{market}</instanceLifecycle>" if market else ""
+        return text.replace("<hypervisor>", f"{lifecycle}<hypervisor>", 1)
 
     return rendered

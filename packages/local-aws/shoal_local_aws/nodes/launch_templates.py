@@ -1,4 +1,4 @@
-"""Finds the launch template of an auto scaling group, its version and its image.
+"""Finds the launch template of an auto scaling group, and its version.
 
 AWS refuses a group that could never start an instance. ministack does not check these.
 """
@@ -12,48 +12,34 @@ from shoal_local_aws.permissions.checks import refusal
 from shoal_local_aws.seams import ec2, identity, requests, ssm
 from shoal_local_aws.service import Record, RefusedError, parameter
 
-_PARAMETER = "resolve:ssm:"
 _OF_AWS = "/aws/service/"
 _IMAGE_ID = "/ami-id"
-INVALID = "You must use a valid fully-formed launch template."
-"""Beginning of Auto Scaling's messages about launch templates."""
 
 
 def install() -> None:
     """Make launch templates store their placement group, and make AWS's public image parameters readable."""
-    read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
+    read, public = ec2.read_template.now, ssm.public_parameter.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
         data = read(parameters, prefix)
         name = parameter(parameters, f"{prefix}.Placement.GroupName")
         return {**data, "Placement": {"GroupName": name}} if name else data
 
-    def rendered(data: Record) -> str:
-        name = _placement_group_name(data)
-        return describe(data) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
-
     def of_aws(name: str) -> Record | None:
         found = public(name)
         if found or not (name.startswith(_OF_AWS) and name.endswith(_IMAGE_ID)):
             return found
         arn = f"arn:aws:ssm:{requests.region()}::parameter{name}"
-        value = image(f"{_PARAMETER}{name}")
+        value = _public_image(name)
         return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
 
     ec2.read_template.put(parsed)
-    ec2.template_xml.put(rendered)
     ssm.public_parameter.put(of_aws)
 
 
 def data_of(reference: Mapping[str, Any]) -> Record:
-    """Return the data of a group's launch template.
-
-    Args:
-        reference: Id or name of the launch template, and a version: a number, `$Latest` or `$Default`.
-
-    Raises:
-        RefusedError: The launch template or its version does not exist.
-    """
+    """Return the data of the launch template that `reference` names, with a version: a number, `$Latest` or `$Default`.
+    Raises RefusedError if the launch template or its version does not exist."""
     _, template = _template_of(reference)
     version = str(reference.get("Version", "$Default"))
     numbers = {"$Latest": template["LatestVersionNumber"], "$Default": template["DefaultVersionNumber"]}
@@ -61,6 +47,7 @@ def data_of(reference: Mapping[str, Any]) -> Record:
     for held in template["Versions"]:
         if str(held["VersionNumber"]) == number:
             data: Record = held["LaunchTemplateData"]
+            require_image_id(data.get("ImageId", ""))
             return data
     name = template["LaunchTemplateName"]
     # Belief: Auto Scaling refuses a missing version of a launch template. Check: missing-template-version.
@@ -82,50 +69,19 @@ def _template_of(reference: Mapping[str, Any]) -> tuple[str, Record]:
     raise RefusedError("ValidationError", f"The specified launch template, {name}, does not exist.")
 
 
-def image(name: str) -> str:
-    """Return the id of the image `name`, which may refer to a parameter: `resolve:ssm:NAME[:VERSION]`.
-
-    AWS's public image parameters are not emulated. The id for such a parameter is computed from its name.
-
-    Raises RefusedError if the parameter does not exist.
-    """
-    if not name.startswith(_PARAMETER):
-        return name
-    path, _, version = name.removeprefix(_PARAMETER).partition(":")
-    if path.startswith(_OF_AWS):
-        return _public_image(name)
-    if version:
-        raise RefusedError(
-            "ValidationError", f"The embedded AWS does not support versions of parameters, as in {name}."
-        )
-    stored = ssm.parameters.get(path)
-    # Belief: Auto Scaling refuses a template with a missing image parameter. Check: missing-parameter-of-template.
-    if stored is None:
-        raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")
-    return str(stored["Value"])
+def require_image_id(image: str) -> None:
+    """Raise RefusedError for an image that is named by a parameter (`resolve:ssm:NAME`)."""
+    if image.startswith("resolve:"):
+        raise RefusedError("ValidationError", f"The embedded AWS does not read the id of an image from {image}.")
 
 
 def _public_image(name: str) -> str:
-    """Return the id of AWS's image with a name. From then on, DescribeImages describes the image."""
+    """Return the id of AWS's image for a public parameter, which is computed from the parameter's name. From then on,
+    DescribeImages describes the image."""
     identifier = "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
     if all(known[0] != identifier for known in ec2.public_images):
         ec2.public_images.append((identifier, name, name, "", "/dev/xvda", "898082745236", "amazon"))
     return identifier
-
-
-def require_room(data: Mapping[str, Any]) -> None:
-    """Raise RefusedError if a volume of a launch template is smaller than the snapshot of its image."""
-    mappings = ec2.images.get(image(data.get("ImageId", "")), {}).get("BlockDeviceMappings") or ()
-    snapshots = {each["DeviceName"]: each.get("Ebs") or {} for each in mappings}
-    for volume in data.get("BlockDeviceMappings") or ():
-        snapshot, size = snapshots.get(volume["DeviceName"]) or {}, (volume.get("Ebs") or {}).get("VolumeSize")
-        # Rule: A volume is not smaller than its snapshot. Source: zalando-incubator/kubernetes-on-aws#3817.
-        if size and int(size) < int(snapshot.get("VolumeSize") or 0):
-            raise RefusedError(
-                "ValidationError",
-                f"{INVALID} Volume of size {size}GB is smaller than snapshot '{snapshot.get('SnapshotId')}', expect "
-                f"size >= {snapshot['VolumeSize']}GB",
-            )
 
 
 def require_permissions(reference: Mapping[str, Any], subnets: Sequence[str]) -> None:
@@ -141,18 +97,9 @@ def require_permissions(reference: Mapping[str, Any], subnets: Sequence[str]) ->
 
 
 def placement_group(data: Mapping[str, Any]) -> str:
-    """Return the name of the placement group in a launch template's data, or an empty string.
-
-    Raises RefusedError if the group does not exist.
-    """
-    name = _placement_group_name(data)
+    """Return the placement group of a launch template, or an empty string. Raises RefusedError for a missing group."""
+    name = str((data.get("Placement") or {}).get("GroupName") or "")
     # Belief: Auto Scaling gives EC2's code for an unknown placement group. Check: unknown-placement-group.
     if name and name not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     return name
-
-
-def _placement_group_name(data: Mapping[str, Any]) -> str:
-    """Return the name of the placement group in a launch template's data, even if the group does not exist; or an empty
-    string."""
-    return str((data.get("Placement") or {}).get("GroupName") or "")

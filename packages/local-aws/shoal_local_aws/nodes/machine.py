@@ -28,12 +28,7 @@ _ROOT = "NODE_ROOT"
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One emulated machine.
-
-    root: Folder that stands for the machine's `/`.
-    environment: Environment variables of its processes.
-    core: The only CPU core that its processes use; None for all cores.
-    """
+    """One emulated machine. `root` stands for its `/`. Its processes use only the CPU core `core`, or all cores."""
 
     root: Path
     environment: Mapping[str, str]
@@ -47,10 +42,8 @@ class Machine:
         stderr: int | IO[bytes] = subprocess.STDOUT,
         extra: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
-        """Start a process on this machine, in a new session. `extra` are additional environment variables.
-
-        Raises OSError if the program is not on the machine's PATH or not executable.
-        """
+        """Start a process on this machine, in a new session. `extra` are additional environment variables. Raises
+        OSError if the program is not on the machine's PATH or not executable."""
         environment = {**self.environment, **(extra or {})}
         program = shutil.which(command[0], path=environment["PATH"])
         if program is None:
@@ -83,10 +76,8 @@ class Machines:
         write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
     def make(self, kind: str, name: str, extra: Mapping[str, str], *, profile: str, core: int | None = None) -> Machine:
-        """Create a machine at `<folder>/<kind>/<name>` in the region of the current request.
-
-        `extra` are additional environment variables. `profile` is the name or ARN of an instance profile, or empty.
-        """
+        """Create a machine at `<folder>/<kind>/<name>` in the region of the current request. `extra` are environment
+        variables. `profile` is the name or ARN of an instance profile, or empty."""
         root = self.folder / kind / name
         own = root / "usr" / "local" / "bin"
         for part in (own, root / "root", root / "tmp", root / "var" / "log"):

@@ -14,7 +14,6 @@ from shoal_local_aws.faults.file import Faults
 from shoal_local_aws.faults.kinds import SpotInterruption
 from shoal_local_aws.permissions import identities
 from shoal_local_aws.permissions.checks import is_allowed
-from shoal_local_aws.permissions.credentials import Credentials
 from shoal_local_aws.seams import requests, routing, storage
 
 _PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17}|j-[0-9A-Z]{8,20})/latest/(.+)")
@@ -29,13 +28,10 @@ _TOKEN = b"a-token-of-the-embedded-aws"
 # Rule: A notice precedes an interruption by two minutes. Source: "Spot Instance interruption notices".
 _NOTICE = timedelta(minutes=2)
 _SESSION = timedelta(hours=6)
-_RENEWED = timedelta(hours=1)
-"""Remaining lifetime of a session below which it is renewed."""
 
 
 _roles: dict[str, str] = {}
 """Name of the role of each machine, by machine name."""
-_sessions: dict[str, Credentials] = {}
 
 
 def begin(machine: str, profile: str) -> str:
@@ -99,14 +95,9 @@ def _of_role(machine: str, asked: str) -> tuple[int, bytes]:
     role = _roles[machine]
     if asked != role:
         return (404, b"") if asked else (200, role.encode())
-    now, made = datetime.now(UTC), _sessions.get(machine)
-    if made is None or made.expires is None or made.expires - now < _RENEWED:
-        made = _sessions[machine] = identities.session_of(role, machine, _SESSION)
+    made = identities.session_of(role, machine, _SESSION)
     assert made.expires is not None
     answer = {
-        "Code": "Success",
-        "Type": "AWS-HMAC",
-        "LastUpdated": f"{now:%Y-%m-%dT%H:%M:%SZ}",
         "AccessKeyId": made.key,
         "SecretAccessKey": made.secret,
         "Token": made.token,

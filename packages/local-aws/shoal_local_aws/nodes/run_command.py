@@ -21,7 +21,6 @@ _DOCUMENT = "AWS-RunShellScript"
 _FIELDS = ("DocumentName", "InstanceIds", "Parameters", "Comment", "TimeoutSeconds")
 _PARAMETERS = ("commands", "executionTimeout")
 _TIMEOUT, _MOST_SECONDS = "3600", 172_800
-_MOST_INSTANCES = 50
 _LISTED_CHARACTERS = 2500
 """Characters of output in an answer of ListCommandInvocations (AWS Systems Manager User Guide, "Run Command")."""
 _NEEDED = ("ssm:UpdateInstanceInformation", "ssmmessages:CreateControlChannel")
@@ -69,9 +68,6 @@ def _check(request: Record) -> None:
     # Rule: A script may run for at most 48 hours. Source: boto/boto3#2558.
     if not limit.isdecimal() or not 0 < int(limit) <= _MOST_SECONDS:
         raise RefusedError("InvalidParameters", f"executionTimeout must be from 1 to {_MOST_SECONDS} seconds.")
-    # Rule: A request names at most 50 instances. Source: botocore ssm SendCommand.
-    if len(request.get("InstanceIds") or ()) > _MOST_INSTANCES:
-        raise RefusedError("ValidationException", f"InstanceIds must have at most {_MOST_INSTANCES} items.")
 
 
 def _run(command: str, identifier: str, arguments: list[str]) -> None:
@@ -124,12 +120,11 @@ def _list(request: Record) -> Record:
 
 
 def _listed(record: Record, invocation: Record, *, details: bool) -> Record:
-    same = ("CommandId", "InstanceId", "Comment", "DocumentName", "DocumentVersion", "Status", "StatusDetails")
     output = f"{invocation['StandardOutputContent']}{invocation['StandardErrorContent']}"[:_LISTED_CHARACTERS]
     plugin = {"Name": "aws:runShellScript", "Output": output}
     plugin |= {name: invocation[name] for name in ("Status", "StatusDetails", "ResponseCode")}
     return {
-        **{name: invocation[name] for name in same},
+        **invocation,
         "RequestedDateTime": record["RequestedDateTime"],
         "CommandPlugins": [plugin] if details else [],
     }

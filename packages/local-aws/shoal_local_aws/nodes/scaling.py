@@ -8,7 +8,7 @@ from typing import Any
 
 from shoal_local_aws.faults import capacity, zones
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.nodes import activities, groups, instances, launch_templates, service_roles
+from shoal_local_aws.nodes import activities, groups, instances, launch_templates
 from shoal_local_aws.nodes.groups import AutoScalingGroups, subnets_of, zone_of
 from shoal_local_aws.nodes.instances import InstanceRunner
 from shoal_local_aws.nodes.machine import Machines
@@ -34,7 +34,7 @@ _DESCRIBED = (
 def install(machines: Machines, faults: Faults) -> None:
     """Make ministack's groups start instances, and make all instances run on emulated machines."""
     scaling = _Scaling(AutoScalingGroups(InstanceRunner(machines, groups.put_in_service, faults), faults), faults)
-    instances.install(scaling.groups.nodes, scaling.groups.terminate_instance, faults)
+    instances.install(scaling.groups.nodes, scaling.groups.terminate_instance)
     launch_templates.install()
     autoscaling.fill.put(lambda _group: None)  # every operation below reconciles the group after it has changed it
     operations = {
@@ -71,7 +71,6 @@ class _Scaling:
         launch_templates.require_permissions(template, _subnets(parameters))
         answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
-            service_roles.provide(service_roles.AUTO_SCALING)
             group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
             complete_record(group, policy)
             self.groups.reconcile(group)
@@ -103,14 +102,11 @@ class _Scaling:
     def set_desired(self, parameters: Record) -> Any:
         group = _named(parameters)
         desired = int(parameter(parameters, "DesiredCapacity"))
-        for bound, beyond, name in (("MinSize", desired < group["MinSize"], "below min"),
-                                    ("MaxSize", desired > group["MaxSize"], "above max")):  # fmt: skip
-            # Belief: The desired capacity is refused outside of the bounds. No check: it takes a group.
-            if beyond:
-                message = (
-                    f"New SetDesiredCapacity value {desired} is {name} value {group[bound]} for the AutoScalingGroup."
-                )
-                raise RefusedError("ValidationError", message)
+        bound, name = ("MinSize", "below min") if desired < group["MinSize"] else ("MaxSize", "above max")
+        # Belief: The desired capacity is refused outside of the bounds. No check: it takes a group.
+        if not group["MinSize"] <= desired <= group["MaxSize"]:
+            message = f"New SetDesiredCapacity value {desired} is {name} value {group[bound]} for the AutoScalingGroup."
+            raise RefusedError("ValidationError", message)
         group["DesiredCapacity"] = desired
         self.groups.reconcile(group)
         return autoscaling.answer(200, "SetDesiredCapacityResponse", "")
@@ -129,7 +125,6 @@ class _Scaling:
 
     def create_in_stack(self, logical: str, properties: Record, stack: str) -> Any:
         name, attributes = self._create_in_stack(logical, _checked(properties, self._faults), stack)
-        service_roles.provide(service_roles.AUTO_SCALING)
         self._complete(name, properties)
         return name, attributes
 
@@ -179,7 +174,6 @@ def check_template(
 ) -> None:
     """Raise RefusedError if a group could not start an instance from this launch template in one of its zones."""
     data = launch_templates.data_of(reference)
-    launch_templates.require_room(data)
     launch_templates.placement_group(data)
     interfaces = data.get("NetworkInterfaces") or [{}]
     security_groups = data.get("SecurityGroupIds") or interfaces[0].get("Groups") or ()
@@ -198,7 +192,7 @@ def check_template(
     types = capacity.instance_types(policy, data, market=capacity.ON_DEMAND, running=())
     # Rule: Each zone must offer each type. Source: zalando-incubator/kubernetes-on-aws#2025.
     if refusal := zones.refusal(faults, [*map(zone_of, subnets)], types):
-        raise RefusedError("ValidationError", f"{launch_templates.INVALID} {refusal}")
+        raise RefusedError("ValidationError", f"You must use a valid fully-formed launch template. {refusal}")
 
 
 def _sizes(group: Record, parameters: Record) -> Record:
@@ -231,13 +225,10 @@ def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
 
 
 def _describe(parameters: Record) -> Any:
+    if "Filters.member.1.Name" in parameters:
+        raise RefusedError("ValidationError", "The embedded AWS does not support filters of auto scaling groups.")
     names = autoscaling.list_parameter(parameters, "AutoScalingGroupNames")
-    filters = _filters(parameters)
-    found = [
-        _described(group)
-        for name, group in autoscaling.groups.items()
-        if (not names or name in names) and _matches(group, filters)
-    ]
+    found = [_described(group) for name, group in autoscaling.groups.items() if not names or name in names]
     operation = "DescribeAutoScalingGroups"
     body = f"<AutoScalingGroups>{autoscaling.to_xml(found)}</AutoScalingGroups>"
     return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
@@ -248,23 +239,6 @@ def _described(group: Record) -> Record:
     policy = group.get("MixedInstancesPolicy")
     source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
     return {name: group[name] for name in _DESCRIBED} | source
-
-
-def _filters(parameters: Record) -> dict[str, list[str]]:
-    """Return the filters of a request (tag-key, tag-value or tag:KEY), each with its values. One value must match."""
-    found = {}
-    number = 1
-    while name := parameter(parameters, f"Filters.member.{number}.Name"):
-        found[name] = autoscaling.list_parameter(parameters, f"Filters.member.{number}.Values")
-        number += 1
-    return found
-
-
-def _matches(group: Record, filters: Mapping[str, list[str]]) -> bool:
-    tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
-    held = {"tag-key": set(tags), "tag-value": set(tags.values())}
-    held |= {f"tag:{key}": {value} for key, value in tags.items()}
-    return all(held.get(name, set()) & set(values) for name, values in filters.items())
 
 
 def _checked(properties: Record, faults: Faults) -> Record:
@@ -279,11 +253,8 @@ def _policy(properties: Record) -> Record:
 
 
 def _ministack_properties(properties: Record) -> Record:
-    """Return the properties of a group in ministack's format.
-
-    The launch template of a mixed-instances policy becomes the launch template of the group. Tags of the stack are
-    propagated to instances.
-    """
+    """Return the properties of a group in ministack's format. The launch template of a mixed-instances policy becomes
+    that of the group. Tags of the stack are propagated to instances."""
     plain = {"LaunchTemplate": template} if (template := template_of_policy(_policy(properties))) else {}
     tags = [{"PropagateAtLaunch": True, **tag} for tag in properties.get("Tags") or []]
     return {**properties, **plain, "Tags": tags}

@@ -1,4 +1,4 @@
-"""Makes ministack's security groups and VPC endpoints behave as in EC2.
+"""Makes ministack's security groups behave as in EC2, and its VPC endpoints keep their security groups.
 
 Each stored rule of a group has one source, even if a request combines several sources. So clients can revoke each rule
 exactly as DescribeSecurityGroups returns it.
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shoal_local_aws.seams import ec2
-from shoal_local_aws.service import Record, parameter
+from shoal_local_aws.service import Record
 
 _SOURCES = {
     "IpRanges": "CidrIp",
@@ -19,8 +19,7 @@ _SOURCES = {
 
 
 def install() -> None:
-    """Make security groups as strict as in EC2. Store and return the endpoint settings that ministack drops."""
-    read, render = ec2.read_permissions.now, ec2.endpoint_xml.now
+    read = ec2.read_permissions.now
 
     def by_source(parameters: Record, prefix: str) -> list[Record]:
         return [single for rule in read(parameters, prefix) for single in _by_source(rule)]
@@ -29,15 +28,7 @@ def install() -> None:
     ec2.read_permissions.put(by_source)
     # Rule: Rules are revoked without their description. Source: botocore ec2 RevokeSecurityGroupIngress.
     ec2.same_rule.put(lambda one, other: _identity(one) == _identity(other))
-
-    def endpoint_xml(record: Record, tag: str = "item") -> str:
-        groups = "".join(f"<item><groupId>{group}</groupId></item>" for group in record.get("SecurityGroupIds") or ())
-        private = "true" if record.get("PrivateDnsEnabled") else "false"
-        more = f"<privateDnsEnabled>{private}</privateDnsEnabled><groupSet>{groups}</groupSet></{tag}>"
-        return render(record, tag).removesuffix(f"</{tag}>") + more
-
-    ec2.endpoint_xml.put(endpoint_xml)
-    ec2.operations.wrap("CreateVpcEndpoint", _keeping)
+    ec2.operations.wrap("CreateVpcEndpoint", _keeping_groups)
 
 
 def _by_source(rule: Record) -> list[Record]:
@@ -55,21 +46,12 @@ def _identity(rule: Record) -> tuple[Any, ...]:
     return str(rule["IpProtocol"]), rule.get("FromPort"), rule.get("ToPort"), sources
 
 
-def _keeping(create: Callable[[Record], Any]) -> Callable[[Record], Any]:
+def _keeping_groups(create: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def create_and_keep(parameters: Record) -> Any:
         known = set(ec2.vpc_endpoints.keys())
         answer = create(parameters)
         for name in set(ec2.vpc_endpoints.keys()) - known:
-            record = ec2.vpc_endpoints[name]
-            # Rule: The group of an interface endpoint is the default group. Source: botocore ec2 CreateVpcEndpoint.
-            # Belief: An interface endpoint has private DNS, unless refused. No check: it costs by the hour.
-            if record["VpcEndpointType"] == "Interface":
-                record["SecurityGroupIds"] = ec2.list_parameter(parameters, "SecurityGroupId") or [
-                    group["GroupId"]
-                    for group in ec2.security_groups.values()
-                    if group["VpcId"] == record["VpcId"] and group["GroupName"] == "default"
-                ]
-                record["PrivateDnsEnabled"] = parameter(parameters, "PrivateDnsEnabled") != "false"
+            ec2.vpc_endpoints[name]["SecurityGroupIds"] = ec2.list_parameter(parameters, "SecurityGroupId")
         return answer
 
     return create_and_keep

@@ -75,10 +75,8 @@ def refusal(key: str, action: str, resource: str, context: Record | None = None)
 
 
 def is_allowed(role: str, session: str, actions: Sequence[str], resource: str, context: Record | None = None) -> bool:
-    """Return whether a role (name or ARN) has permission for all `actions`, which a service does on its behalf.
-
-    `session` is the name of the role's session.
-    """
+    """Return whether a role (name or ARN) has permission for all `actions`, which a service does on its behalf in a
+    session with this name."""
     key = identities.session_of(role, session).key
     return not any(refusal(key, action, resource, context) for action in actions)
 
@@ -100,11 +98,7 @@ def request_of(check: Check) -> Any:
 
 def _refusal_of_endpoints(check: Check) -> Any:
     """Return a refusal if a machine's network has no path to the service, or if the policy of a VPC endpoint does not
-    permit the request, and None otherwise. The session name of the caller is the id of the machine.
-
-    On AWS, a request without a path gets no response (Amazon VPC User Guide, "Route tables": traffic without a matching
-    route is dropped).
-    """
+    permit the request, and None otherwise. The session name of the caller is the id of the machine."""
     network, service = _network_of(check.principal.rpartition("/")[2]), check.action.partition(":")[0]
     # Rule: Traffic without a matching route is dropped. Source: "Route tables", Amazon VPC User Guide.
     if network and service not in _BY_OTHER_PATHS and not _reaches(network, service):

@@ -10,24 +10,11 @@ Permission = tuple[str, str, Record]
 """A permission that a request needs: action, resource and condition keys."""
 # Rule: A launch needs these permissions. Source: "Actions, resources, and condition keys for Amazon EC2".
 _RUN = "ec2:RunInstances"
-_DATA = "LaunchTemplateData"
-
-
-def of_request(query: Record) -> Iterator[Permission]:
-    """Yield the permissions for a RunInstances request, from its parameters, which are named like a template's data."""
-    data = ec2.read_template.now({f"{_DATA}.{name}": value for name, value in query.items()}, _DATA)
-    subnets = query.get("SubnetId") or [each["SubnetId"] for each in data.get("NetworkInterfaces", ()) if each]
-    return of_launch(data, subnets or [ec2.default_subnet])
 
 
 def of_launch(data: Record, subnets: Sequence[str], template: str = "") -> Iterator[Permission]:
-    """Yield the permissions to start an instance.
-
-    Args:
-        data: Data of a launch template.
-        subnets: Ids of the subnets in which the instance may start.
-        template: Id of the launch template, if the launch names one.
-    """
+    """Yield the permissions to start an instance in one of the subnets. `template` is the launch template's id, if the
+    launch names one."""
     region, account = requests.region(), requests.account()
     place, image = f"arn:aws:ec2:{region}:{account}", str(data.get("ImageId", ""))
     owner = account if image in ec2.images else "amazon"  # the emulator has no images of other accounts
@@ -52,7 +39,6 @@ def of_launch(data: Record, subnets: Sequence[str], template: str = "") -> Itera
         yield from ((_RUN, f"{place}:{kind}/{name}", {}) for name in names if name)
     if role := identities.role_of_profile(profile):
         yield "iam:PassRole", f"arn:aws:iam::{account}:role/{role}", passed_to("ec2.amazonaws.com")
-    yield from _reading_image(image, region, account)
 
 
 def passed_to(service: str) -> Record:
@@ -69,13 +55,3 @@ def specified_tags(data: Record, kind: str) -> list[Record]:
         if specification.get("ResourceType") == kind
         for tag in specification["Tags"]
     ]
-
-
-def _reading_image(image: str, region: str, account: str) -> Iterator[Permission]:
-    """Yield the permission to read the parameter that `image` refers to, if any, which even a dry run needs."""
-    # Rule: A launch reads the image's parameter as its caller. Source: docs.aws.amazon.com/systems-manager/latest/
-    # userguide/parameter-store-ec2-aliases.html.
-    prefix, _, name = image.partition("resolve:ssm:")
-    if name and not prefix:
-        name, owner = name.partition(":")[0], "" if name.startswith("/aws/") else account
-        yield "ssm:GetParameters", f"arn:aws:ssm:{region}:{owner}:parameter/{name.lstrip('/')}", {}

@@ -16,10 +16,7 @@ ALLOWED, DENIED, UNMAPPED, ROOT = "allowed", "denied", "unmapped", "root"
 
 @dataclass(frozen=True)
 class Check:
-    """The permission check for one request.
-
-    principal: ARN of the caller. action: Name of the action in IAM. context: Condition keys of the request.
-    """
+    """The permission check for one request. `principal` is the caller's ARN, and `context` has the condition keys."""
 
     principal: str
     action: str

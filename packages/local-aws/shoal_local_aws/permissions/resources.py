@@ -1,7 +1,7 @@
 """Finds the resources of a request, their tags, and the additional permissions that the request needs.
 
 This module does what ministack does not. It reads lists of resources. It adds `iam:PassRole` for roles that are passed
-to a service, and all permissions of a launch.
+to a service.
 """
 
 import json
@@ -102,18 +102,14 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
             named = list(_commanded(asked, region, account))
         if service == "ec2" and _ENDING.match(operation):
             named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
-        others: list[Permission] = [("", each, {}) for each in named or [arn]]
-        if service == "ec2" and operation == "RunInstances":
-            others = list(launches.of_request(query))
-        (_, first, keys), *others = others
+        first, *others = named or [arn]
         found = Resource(first)
-        found.keys = keys
-        tagging: list[Permission] = (
-            [("sagemaker:AddTags", first, {})] if service == "sagemaker" and asked.get("Tags") else []
-        )
+        also: list[Permission] = [("", each, {}) for each in others]
+        if service == "sagemaker" and asked.get("Tags"):
+            also.append(("sagemaker:AddTags", first, {}))
         if namespace := asked.get("Namespace"):
             found.keys = {"cloudwatch:namespace": namespace}
-        found.also = (*others, *_passed(operation, asked, account), *tagging)
+        found.also = (*also, *_passed(operation, asked, account))
         return found
 
     return completed
@@ -141,9 +137,8 @@ def _named(service: str, asked: Record, region: str, account: str) -> list[str]:
 def _commanded(asked: Record, region: str, account: str) -> Iterator[str]:
     """Yield the document and the instances of SendCommand, which needs permission for each of them.
 
-    Sources: AWS Systems Manager User Guide, "Setting up Run Command" (its policies have one statement for documents and
-    one for instances with a tag); msaad00/agent-bom pull request 3952 (the ARN of an instance is EC2's, and AWS's
-    documents have no account), both read 2026-11-30.
+    Sources: AWS Systems Manager User Guide, "Setting up Run Command"; for the ARNs, msaad00/agent-bom pull request
+    3952, both read 2026-11-30.
     """
     document = str(asked.get("DocumentName", ""))
     owner = "" if document.startswith("AWS-") else account

@@ -61,12 +61,8 @@ def _find(name: str) -> EmulatedJob:
 
 
 def _list(request: Record) -> Record:
-    shown = (
-        *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime"),
-        *("TrainingJobStatus", "SecondaryStatus"),
-    )
     found = [
-        {name: job.record[name] for name in shown if name in job.record}
+        job.record
         for job in jobs()
         if request.get("StatusEquals") in (None, job.record["TrainingJobStatus"])
         and request.get("NameContains", "").lower() in job.record["TrainingJobName"].lower()

@@ -23,10 +23,9 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 
 from shoal_local_aws.faults.file import Faults
-from shoal_local_aws.faults.kinds import JobInterrupted, NoCapacity
+from shoal_local_aws.faults.kinds import JobInterrupted
 from shoal_local_aws.nodes.machine import Machine, Machines
 from shoal_local_aws.permissions import identities
-from shoal_local_aws.sagemaker import JobError
 from shoal_local_aws.seams import requests
 from shoal_local_aws.seams.lookup import Record
 from shoal_local_aws.service import acting_as, client
@@ -49,6 +48,10 @@ _AWS_IMAGE = re.compile(
 """Addresses of AWS's images (github.com/aws/deep-learning-containers, docs/src/data, read on 2026-11-30)."""
 _RESOLVER = Path(__file__).with_name("container")
 """Folder with the Python module that resolves host names in a container, in place of /etc/hosts."""
+
+
+class JobError(Exception):
+    """The training job failed. The message is the job's `FailureReason`."""
 
 
 @dataclass(kw_only=True)
@@ -75,9 +78,6 @@ class EmulatedJob:
         self._machines, self._faults = machines, faults
         name, place = request["TrainingJobName"], f"{requests.region()}:{requests.account()}"
         self.record: Record = {name: request[name] for name in _SHOWN if name in request}
-        defaults = {"CompressionType": "None", "RecordWrapperType": "None"}
-        if "InputDataConfig" in self.record:
-            self.record["InputDataConfig"] = [{**defaults, **each} for each in self.record["InputDataConfig"]]
         self.record |= {
             "TrainingJobArn": f"arn:aws:sagemaker:{place}:training-job/{name.lower()}",
             "CreationTime": time.time(),
@@ -98,7 +98,7 @@ class EmulatedJob:
     def _run(self) -> None:
         try:
             with acting_as(identities.session_of(self.record["RoleArn"], "SageMaker")):
-                self._require_capacity()
+                self._require_image()
                 while self._attempt():
                     self._to("InProgress", "Interrupted")
                     self._to("InProgress", "Starting")
@@ -109,13 +109,7 @@ class EmulatedJob:
             self.record["FailureReason"] = f"InternalServerError: {type(error).__name__}: {error}"[:1024]
             self._end("Failed", "Failed")
 
-    def _require_capacity(self) -> None:
-        kind = self.record["ResourceConfig"]["InstanceType"].removeprefix("ml.")
-        market = "spot" if self.record.get("EnableManagedSpotTraining") else "on-demand"
-        # Rule: Without capacity a job fails. Source: DIAGNijmegen/rse-grand-challenge#2631.
-        if self._faults.find(NoCapacity, instance_type=kind, market=market):
-            advice = "Please retry using a different ML instance type."
-            raise JobError(f"CapacityError: Unable to provision requested ML compute capacity. {advice}")
+    def _require_image(self) -> None:
         image = self.record["AlgorithmSpecification"]["TrainingImage"]
         if not _AWS_IMAGE.fullmatch(image):
             raise JobError(f"ClientError: Cannot find repository: {image}: the embedded AWS has only AWS's own image")
@@ -154,33 +148,15 @@ class EmulatedJob:
     def _prepare_folders(self, base: Path) -> None:
         for folder in ("input/config", "input/data", "model", "output/data"):
             (base / folder).mkdir(parents=True)
-        channels = self.record.get("InputDataConfig") or []
-        for channel in channels:
+        for channel in self.record.get("InputDataConfig") or []:
             source = channel["DataSource"]["S3DataSource"]
             folder = base / "input" / "data" / channel["ChannelName"]
             # Belief: A channel without objects fails the job. No check: it costs a training job.
             if not self._download(source["S3Uri"], folder):
                 raise JobError(f"ClientError: Data download failed: no objects found for {source['S3Uri']}")
-        hosts = self._hosts()
-        kind = self.record["ResourceConfig"]["InstanceType"]
-        group = {"instance_group_name": "homogeneousCluster", "instance_type": kind, "hosts": hosts}
         written: Mapping[str, Any] = {
             "hyperparameters": self.record.get("HyperParameters") or {},
-            "inputdataconfig": {
-                each["ChannelName"]: {
-                    "TrainingInputMode": "File",
-                    "S3DistributionType": "FullyReplicated",
-                    "RecordWrapperType": "None",
-                }
-                for each in channels
-            },
-            "resourceconfig": {
-                "current_instance_type": kind,
-                "current_group_name": "homogeneousCluster",
-                "hosts": hosts,
-                "instance_groups": [group],
-                "network_interface_name": "lo",
-            },
+            "resourceconfig": {"hosts": self._hosts(), "network_interface_name": "lo"},
         }
         for name, content in written.items():
             (base / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
@@ -234,10 +210,8 @@ class EmulatedJob:
             )
 
     def _follow(self, containers: Sequence[Container]) -> bool:
-        """Upload checkpoints and output until all containers have exited or one has failed.
-
-        Return True if the job was interrupted, so that it must start again.
-        """
+        """Upload checkpoints and output until all containers have exited or one has failed. Return whether the job was
+        interrupted, so that it must start again."""
         asked, synced = None, 0.0
         limit = time.monotonic() + self.record["StoppingCondition"].get("MaxRuntimeInSeconds", 24 * 3600)
         while any(_status(each) is None for each in containers):
@@ -265,8 +239,7 @@ class EmulatedJob:
         """Return whether a fault interrupts the job now. Before the first checkpoint, no fault interrupts the job."""
         spot = self.record.get("EnableManagedSpotTraining") and not self._asked_to_stop.is_set()
         has_checkpoint = any(Path(name).parent.name == "checkpoints" for name in self._uploaded)
-        name = self.record["TrainingJobName"]
-        return bool(spot and has_checkpoint and self._faults.trigger(JobInterrupted, job=name))
+        return bool(spot and has_checkpoint and self._faults.trigger(JobInterrupted))
 
     def _sync(self, containers: Sequence[Container]) -> None:
         for each in containers:

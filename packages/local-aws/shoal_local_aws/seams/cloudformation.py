@@ -79,13 +79,9 @@ template_of_group: Callable[[Record], Record] = _provisioners.take("_asg_launch_
 generated_name: Callable[[str, str], str] = _provisioners.take("_physical_name")
 """Returns the name that CloudFormation generates for a resource. Arguments: name of the stack, logical id."""
 
-_types: dict[str, Record] = _provisioners.take("_RESOURCE_HANDLERS")
+types: dict[str, Record] = _provisioners.take("_RESOURCE_HANDLERS")
+"""Handlers `create`, `update` and `delete` of each resource type."""
 _tagged: dict[str, tuple[str, str]] = _provisioners.take("_STACK_TAG_PROPERTY")
-
-
-def add_type(name: str, handlers: Record) -> None:
-    """Add a resource type with its handlers `create`, `update` and `delete`."""
-    _types[name] = handlers
 
 
 def tag_type(name: str, prop: str) -> None:
@@ -96,6 +92,6 @@ def tag_type(name: str, prop: str) -> None:
 def handlers_of(name: str) -> Record:
     """Return the handlers of one of ministack's resource types. The caller may change the dictionary to replace
     them."""
-    if name not in _types:
+    if name not in types:
         raise missing(f"{_provisioners.name}._RESOURCE_HANDLERS[{name!r}]")
-    return _types[name]
+    return types[name]

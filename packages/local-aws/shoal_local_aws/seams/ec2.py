@@ -44,8 +44,7 @@ _error: Callable[[str, str, int], Answer] = _ec2.take("_error")
 
 
 def error(code: str, message: str) -> Answer:
-    """Return an error response."""
-    return _error(code, message, 412 if code == "DryRunOperation" else 400)
+    return _error(code, message, 400)
 
 
 list_parameter: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
@@ -92,9 +91,6 @@ zone_id: PatchPoint[Callable[[str], str]] = PatchPoint("_az_id_for_zone_name", _
 zone_of_id: PatchPoint[Callable[[str], str | None]] = PatchPoint("_zone_name_for_az_id", _ec2)
 """Returns the name of the zone with an id, or None if the region does not have the zone."""
 
-endpoint_xml: PatchPoint[Callable[..., str]] = PatchPoint("_vpce_fields_xml", _ec2)
-"""Returns the XML of a VPC endpoint's record, in an element with the name `tag`."""
-
 read_permissions: PatchPoint[Callable[[Record, str], list[Record]]] = PatchPoint("_parse_ip_permissions", _ec2)
 """Returns the security group rules in a request. Arguments: the request's parameters, name of the list parameter."""
 
@@ -103,6 +99,3 @@ same_rule: PatchPoint[Callable[[Record, Record], bool]] = PatchPoint("_rules_mat
 
 read_template: PatchPoint[Callable[..., Record]] = PatchPoint("_parse_lt_data", _ec2)
 """Returns the launch template data in a request, from the parameters with a prefix (default: `LaunchTemplateData`)."""
-
-template_xml: PatchPoint[Callable[[Record], str]] = PatchPoint("_lt_data_xml", _ec2)
-"""Returns the XML of a launch template's data in DescribeLaunchTemplateVersions."""

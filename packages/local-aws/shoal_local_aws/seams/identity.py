@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from shoal_local_aws.seams.lookup import MinistackModule, Operations, PatchPoint, Record, Table
+from shoal_local_aws.seams.lookup import MinistackModule, PatchPoint, Record, Table
 
 _evaluator, _iam, _sts = (
     MinistackModule("core.iam_evaluator"),
@@ -21,8 +21,6 @@ users: Table = _iam.take("_users")
 roles: Table = _iam.take("_roles")
 access_keys: Table = _iam.take("_access_keys")
 instance_profiles: Table = _iam.take("_instance_profiles")
-
-operations = Operations(_iam, "_IAM_HANDLERS")
 
 managed_policies: dict[str, Record] = _iam.take("_aws_managed_policies")
 """AWS managed policies by ARN."""
@@ -80,9 +78,8 @@ def _with_variables(met: Callable[[Record, Any], bool]) -> Callable[[Record, Any
 
 def _with_variables_in_resources(match: Callable[..., Any]) -> Callable[..., Any]:
     def matched(asked: Any, statements: list[Any], effect: str) -> Any:
-        with_variables = [each for each in statements if any("${" in name for name in each.resources)]
-        filled = {id(each): replace(each, resources=_filled(each.resources, asked)) for each in with_variables}
-        return match(asked, [filled.get(id(each), each) for each in statements], effect)
+        filled = (replace(each, resources=_filled(each.resources, asked)) for each in statements)
+        return match(asked, filled, effect)
 
     return matched
 

@@ -30,11 +30,7 @@ def missing(name: str) -> EmulatorError:
 
 
 class MinistackModule:
-    """A module of ministack.
-
-    Raises (also its methods):
-        EmulatorError: The module or the name does not exist in ministack.
-    """
+    """A module of ministack. All methods raise EmulatorError if the module or the name does not exist in ministack."""
 
     def __init__(self, name: str) -> None:
         self.name = f"ministack.{name}"
@@ -58,12 +54,8 @@ class MinistackModule:
 
 
 class PatchPoint(Generic[_T]):
-    """A name in ministack with an object that can be replaced, because ministack looks up the name at each use.
-
-    Args:
-        name: Name in ministack.
-        modules: Modules in which to replace the object. The module that defines the name comes first.
-    """
+    """A name in ministack with an object that can be replaced, because ministack looks up the name at each use. Of the
+    modules in which to replace the object, the one that defines the name comes first."""
 
     def __init__(self, name: str, *modules: MinistackModule) -> None:
         self._name = name

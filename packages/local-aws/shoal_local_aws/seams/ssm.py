@@ -8,9 +8,6 @@ from shoal_local_aws.seams.lookup import Answer, MinistackModule, Operation, Pat
 
 _ssm = MinistackModule("services.ssm")
 
-parameters: Table = _ssm.take("_parameters")
-"""Stored parameters, by name."""
-
 value: PatchPoint[Callable[..., Any]] = PatchPoint("resolve_parameter_value", _ssm)
 """Returns the value of a parameter that a service reads for a template. Arguments: name or ARN, and more."""
 

@@ -33,16 +33,10 @@ def install() -> None:
 
 
 def _refusal(alarm: Record, topic: str) -> str:
-    """Return the reason why a topic refuses an alarm, or an empty string if it permits the alarm.
-
-    Customer managed keys are not checked.
-    """
-    found, arn = cloudwatch.topic(topic), alarm["AlarmArn"]
-    if found is None:
+    """Return why a topic refuses an alarm, or an empty string. Encryption keys of topics are not checked."""
+    arn = alarm["AlarmArn"]
+    if cloudwatch.topic(topic) is None:
         return ""
-    # Rule: AWS's SNS key excludes alarms. Source: "How do I configure a CloudWatch alarm with an encrypted SNS topic?"
-    if str(found["attributes"].get("KmsMasterKeyId", "")).endswith("alias/aws/sns"):
-        return "CloudWatch Alarms does not have authorization to access the SNS topic encryption key."
     # Rule: A topic's policy admits alarms. Source: "Why didn't I receive an SNS notification for my CloudWatch alarm
     # trigger?"
     if not cloudwatch.topic_admits(topic, "cloudwatch.amazonaws.com", arn, requests.account()):

@@ -1,6 +1,4 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from shoal_local_aws.emr.metrics import points
 
 MINUTE = 60.0
@@ -21,10 +19,3 @@ MINUTE = 60.0
 )
 def test_a_point_every_five_minutes_has_the_clusters_state_at_that_time(history, until, marks):
     assert list(points(history, until)) == marks
-
-
-@given(st.floats(0, 1e9), st.floats(0, 1e5))
-def test_points_lie_between_readiness_and_the_requests_end(ready, length):
-    found = list(points([(0.0, "STARTING"), (ready, "WAITING")], ready + length))
-    assert all(ready <= moment < ready + length and moment % 300 == 0 for moment, _ in found)
-    assert abs(len(found) - length / 300) <= 1

@@ -5,14 +5,10 @@ from shoal_local_aws.faults.capacity import market
 @pytest.mark.parametrize(
     ("distribution", "on_demand", "expected"),
     [
-        ({"OnDemandPercentageAboveBaseCapacity": 0}, 0, "spot"),
         ({"OnDemandPercentageAboveBaseCapacity": "0"}, 0, "spot"),
         ({}, 3, "on-demand"),
-        ({}, 4, "spot"),
         ({"OnDemandPercentageAboveBaseCapacity": 30}, 1, "on-demand"),
         ({"OnDemandPercentageAboveBaseCapacity": 30}, 2, "spot"),
-        ({"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0}, 0, "on-demand"),
-        ({"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0}, 1, "spot"),
         ({"OnDemandBaseCapacity": 2, "OnDemandPercentageAboveBaseCapacity": 50}, 2, "on-demand"),
         ({"OnDemandBaseCapacity": 2, "OnDemandPercentageAboveBaseCapacity": 50}, 3, "spot"),
     ],

@@ -5,42 +5,20 @@ import pytest
 from botocore.exceptions import ClientError
 from shoal_local_aws.faults.kinds import QuotaLimit
 from shoal_local_aws.faults.quotas import vcpus
-from tests.local_aws.scaling import IMAGE, Group
+from tests.local_aws.scaling import Group
 from tests.local_aws.waiting import until
 
 G_ON_DEMAND, G_SPOT = "L-DB2E81BA", "L-3819A6DF"
 
 
-def values(client, service="ec2"):
-    quotas = client("service-quotas").list_service_quotas(ServiceCode=service)["Quotas"]
+def values(client):
+    quotas = client("service-quotas").list_service_quotas(ServiceCode="ec2")["Quotas"]
     return {each["QuotaCode"]: each["Value"] for each in quotas}
 
 
 def increase(client, value, code=G_ON_DEMAND):
     named = {"ServiceCode": "ec2", "QuotaCode": code}
     return client("service-quotas").request_service_quota_increase(**named, DesiredValue=value)["RequestedQuota"]
-
-
-def run(client, kind, count=1):
-    asked = {"ImageId": IMAGE, "InstanceType": kind, "MinCount": count, "MaxCount": count}
-    return [each["InstanceId"] for each in client("ec2").run_instances(**asked)["Instances"]]
-
-
-def test_a_new_account_has_the_default_quotas(client):
-    assert set(values(client, "sagemaker").values()) == {0}
-    assert sorted(set(values(client).values())) == [0, 5]
-
-
-def test_a_new_account_starts_no_gpu_and_few_other_vcpus(client, messages):
-    with messages.raises(ClientError):
-        run(client, "g5.xlarge")
-    with messages.raises(ClientError):
-        run(client, "m5.xlarge", 2)
-    instances = run(client, "m5.xlarge")
-    with messages.raises(ClientError):
-        run(client, "c6g.large")
-    client("ec2").terminate_instances(InstanceIds=instances)
-    client("ec2").terminate_instances(InstanceIds=run(client, "c6g.large", 2))
 
 
 @pytest.mark.parametrize("spot", [None, {"OnDemandPercentageAboveBaseCapacity": 0}], ids=["on-demand", "spot"])

@@ -18,11 +18,8 @@ WHOLE = "-mapper cat -reducer cat -input s3://b/i -output s3://b/o"
         f"-D stream.num.map.output.key.fields=2 {WHOLE}",
         "-mapper cat -combiner cat",
         "-mapper",
-        f"-D mapreduce.job.reduces=many {WHOLE}",
         f"-D mapreduce.job.reduces=-1 {WHOLE}",
         f"-files s3://b/mapper.py#../mapper.py {WHOLE}",
-        f"-files s3://b/folder/ {WHOLE}",
-        "-mapper cat -output s3://b/o",
         "-mapper cat -input s3://b/i -output s3://b/o",
     ],
 )

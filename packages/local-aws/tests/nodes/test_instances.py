@@ -17,7 +17,7 @@ echo ready > $NODE_ROOT/ready
 @pytest.fixture(scope="module")
 def group(client, aws):
     named = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "workers"}]}]
-    data = {"ImageId": "resolve:ssm:/aws/service/deeplearning/ami", "IamInstanceProfile": {"Name": "nodes"}}
+    data = {"IamInstanceProfile": {"Name": "nodes"}}
     data["TagSpecifications"] = named
     tags = [
         {"Key": "shoal:group", "Value": "workers", "PropagateAtLaunch": True},

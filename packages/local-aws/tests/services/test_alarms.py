@@ -24,7 +24,6 @@ CLOUDWATCH = {"Service": "cloudwatch.amazonaws.com"}
         ("named", {"Policy": policy(CLOUDWATCH, f"{ALARM}named")}, ""),
         ("other", {"Policy": policy(CLOUDWATCH, f"{ALARM}named")}, "is not authorized to perform: SNS:Publish"),
         ("events", {"Policy": policy({"Service": "events.amazonaws.com"}, "*")}, "is not authorized"),
-        ("encrypted", {"KmsMasterKeyId": "alias/aws/sns"}, "authorization to access the SNS topic encryption key"),
     ],
 )
 def test_an_alarm_publishes_only_to_a_topic_that_permits_cloudwatch(client, name, attributes, refusal):
