@@ -74,7 +74,6 @@ class Image(_Entry):
     title: str
     parameter: str
     torch: str
-    support_ends: datetime.date = Field(description="last day on which AWS patches images with this PyTorch")
 
 
 class Catalog(_Entry):

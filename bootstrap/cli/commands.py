@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from types import FrameType
 
 import click
-from shoal_guard.errors import SweepError
 from shoal_local_aws.emulator_error import EmulatorError
 
 from bootstrap.cli.command import Commands
@@ -49,7 +48,7 @@ COMMANDS = {
     "completion": ("bootstrap.cli.completion", "print the shell code for tab completion"),
 }
 """Module and short help of each command, in the order in which the help lists them."""
-_KNOWN = (ReportedError, EmulatorError, SweepError, TopologyError)
+_KNOWN = (ReportedError, EmulatorError, TopologyError)
 _HELP = """\
 Train sentiment models on raw reviews: on this machine, or on an AWS cluster
 that shuts itself down.

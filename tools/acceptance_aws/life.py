@@ -17,7 +17,6 @@ from typing import Any
 
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.errors import SweepError
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account
@@ -293,7 +292,7 @@ class AcceptanceRun:
         try:
             yield step
             step.outcome = DONE
-        except (ShoalError, SweepError, ClientError, BotoCoreError, StepFailedError) as error:
+        except (ShoalError, ClientError, BotoCoreError, StepFailedError) as error:
             step.detail = step.detail or self._masked(str(error))
             raise StepFailedError(f"{name} failed: {error}") from error
         except KeyboardInterrupt:

@@ -19,11 +19,11 @@ from unittest.mock import Mock
 import pytest
 import yaml
 from pydantic import TypeAdapter
-from shoal_guard.sweep.kinds import KINDS
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.cdk import ROOT
 from bootstrap.cli.deployments import costs
+from bootstrap.removal.kinds import KINDS
 from infra import preflight
 from tests.bootstrap.cli.command import ACCOUNT, content_of, shoal_here
 

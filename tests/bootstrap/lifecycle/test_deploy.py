@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from unittest.mock import Mock, call
 
 import pytest
-from shoal_guard.sweep.sweeping import LEFT, UNVERIFIED, FoundResource
 from shoal_local_aws.account import raise_quotas, use_emulator
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.zones import FIRST_ZONE
@@ -22,6 +21,7 @@ from bootstrap.lifecycle import deploy, failure
 from bootstrap.lifecycle.deploy import _StackView
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
+from bootstrap.removal.sweep import LEFT, UNVERIFIED, FoundResource
 from bootstrap.removal.teardown import DestroyResult
 from common.errors import ShoalError
 from infra import topology

@@ -5,7 +5,6 @@ import secrets
 
 import boto3
 import pytest
-from shoal_guard.sweep.sweeping import DELETED
 from shoal_local_aws.aws import ACCOUNT
 from shoal_local_aws.faults.kinds import DeleteFails, Denied, GuardDutyAgent
 from tests.local_aws.accounts import session_with
@@ -15,6 +14,7 @@ from bootstrap.aws.account import Account
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
+from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
 from infra import policies, topology
 from tests import slow
