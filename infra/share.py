@@ -28,7 +28,7 @@ class Share(Construct):
     ) -> None:
         """Create the file system. No client has access to it yet.
 
-        `vpc_subnets` has one subnet per zone. The default is the private subnets of `vpc`. If `encryption_key` is None,
+        `vpc_subnets` has one subnet per zone. The default is the private subnets of `vpc`. Without `encryption_key`,
         AWS's key for EFS encrypts the files.
         """
         super().__init__(scope, construct_id)

@@ -28,7 +28,7 @@ from bootstrap.lifecycle.rules.account import is_prepared
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME
 from infra import policies
-from infra.strict_yaml import StrictLoader
+from infra.document import StrictLoader
 from tools.acceptance_aws.account import Setup
 from tools.acceptance_aws.beliefs import CONFIRMED, CONTRADICTED, NOT_CHECKED, check_all
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step

@@ -65,19 +65,6 @@ def deployed(user) -> CommandUser:
     return user
 
 
-@pytest.mark.slow
-@pytest.mark.end_to_end
-def test_a_deployment_is_refused_while_nodes_train(deployed) -> None:
-    autoscaling = deployed.client("autoscaling")
-    name = autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupName"]
-    autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
-    try:
-        errors = deployed.run("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
-        assert f"GPU nodes of 'pair' are running ({name})" in errors
-    finally:
-        autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
-
-
 @pytest.mark.soak
 @pytest.mark.end_to_end
 def test_another_owner_is_refused_by_either_command(deployed) -> None:
