@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.deletion import Deletion, announced_deletion
+from shoal_guard.deletion import AnnouncedDeletion, announced_deletion
 from shoal_guard.handlers.guard.observation import Observation
 from shoal_guard.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
 from shoal_guard.handlers.guard.parameters import read_account, read_extension
@@ -50,7 +50,7 @@ class GuardReport:
     """Dollars per hour of one SageMaker training job."""
     unpriced: str = ""
     """Names of the items without a known price. Their price counts as 0."""
-    announced: Deletion | None = None
+    announced: AnnouncedDeletion | None = None
 
     @property
     def ends(self) -> datetime:
@@ -99,7 +99,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     )
 
 
-def find_announcement(deployment: Deployment) -> Deletion | None:
+def find_announcement(deployment: Deployment) -> AnnouncedDeletion | None:
     """Return the deletion that a deployment's guard has announced, or None. Also return None if Shoal cannot read the
     guard's state."""
     account = Account(deployment.session)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from common.display import plural, size
 
 if TYPE_CHECKING:
-    from shoal_guard.deletion import Deletion
-
     from bootstrap.aws.guard import GuardReport
+    from bootstrap.lifecycle.deletion import Deletion
     from bootstrap.lifecycle.kept import KeptBucket
 
 

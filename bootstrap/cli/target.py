@@ -192,7 +192,7 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def warn_of_deletion(deployment: "Deployment") -> None:
     """Print a warning if the guard of a deployment has announced its deletion, before work on it starts."""
-    from bootstrap.aws.guard import find_announcement
+    from bootstrap.lifecycle.deletion import announced_deletion
 
-    if found := find_announcement(deployment):
+    if found := announced_deletion(deployment):
         print_warning(f"{deployment.name}: {deletion_text(found)}")

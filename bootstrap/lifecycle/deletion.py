@@ -1,23 +1,38 @@
 """Deletion of a deployment's stack: who deletes it, when, and why."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
-from shoal_guard.deletion import Deletion, DeletionState, reason_of_deletion
+from shoal_guard.deletion import AnnouncedDeletion, reason_of_deletion
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
-from bootstrap.aws.deployment import deleted_stacks, existing_names, name_of
-from bootstrap.aws.guard import GuardReport
+from bootstrap.aws.deployment import Deployment, deleted_stacks, existing_names, name_of
+from bootstrap.aws.guard import GuardReport, find_announcement
 
+DeletionState = Literal["announced", "started", "complete"]
 _RECENT = timedelta(days=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deletion:
+    """Deletion of a stack. It is announced by the guard, has started (and may have failed), or is complete."""
+
+    state: DeletionState
+    at: datetime
+    by_guard: bool
+    reason: str = ""
+    """Reason of the guard; "" if somebody else deletes the stack."""
+    remedy: str = ""
+    """How the owner can keep the deployment."""
 
 
 def find_deletion(account: Account, stack: Mapping[str, Any], guard: GuardReport | None = None) -> Deletion | None:
     """Return the announced, started or complete deletion of a stack, or None."""
     if not stack["StackStatus"].startswith("DELETE_"):
-        return guard.announced if guard else None
+        return _announced(guard.announced if guard else None)
     is_complete = stack["StackStatus"] == "DELETE_COMPLETE"
     status = "DELETE_COMPLETE" if is_complete else "DELETE_IN_PROGRESS"
     for event in stacks.events(account.client("cloudformation"), stack["StackId"]):
@@ -27,6 +42,17 @@ def find_deletion(account: Account, stack: Mapping[str, Any], guard: GuardReport
             state: DeletionState = "complete" if is_complete else "started"
             return Deletion(state=state, at=at, by_guard=reason is not None, reason=reason or "")
     return None
+
+
+def announced_deletion(deployment: Deployment) -> Deletion | None:
+    """Return the deletion that a deployment's guard has announced, or None."""
+    return _announced(find_announcement(deployment))
+
+
+def _announced(found: AnnouncedDeletion | None) -> Deletion | None:
+    if found is None:
+        return None
+    return Deletion(state="announced", at=found.at, by_guard=True, reason=found.reason, remedy=found.remedy)
 
 
 def last_deletion(account: Account, deployment: str) -> Deletion | None:

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
-from shoal_guard.deletion import Deletion
 
 from bootstrap.agent import documents
 from bootstrap.agent.node_documents import NodeStatus
@@ -19,7 +18,7 @@ from bootstrap.aws.account import Account, reason_of
 from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.guard import GuardReport
 from bootstrap.aws.stacks import Stack
-from bootstrap.lifecycle.deletion import find_deletion
+from bootstrap.lifecycle.deletion import Deletion, find_deletion
 from bootstrap.nodes import boot_report, fleet, scaling_group
 from bootstrap.training.places import managed_job
 from common.errors import DataError

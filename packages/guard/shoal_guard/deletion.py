@@ -6,7 +6,6 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from .handlers.guard.observation import Observation
 from .handlers.guard.rules import SHORTEST_NOTICE, STOPPING, GuardSettings, GuardState, limits
@@ -15,28 +14,20 @@ _TOKEN = re.compile(r"guard-(?:end|budget-(\d+)-(\d\d))-[0-9a-f]{8}")
 """Token of a deletion by the guard: the limit's token, then random digits. Everybody who may delete can set a token."""
 
 
-DeletionState = Literal["announced", "started", "complete"]
-
-
 @dataclass(frozen=True, kw_only=True)
-class Deletion:
-    """Deletion of a stack. It is announced by the guard, has started (and may have failed), or is complete."""
+class AnnouncedDeletion:
+    """Deletion about which the guard sent a warning. `at` is its earliest time."""
 
-    state: DeletionState
     at: datetime
-    """Its time; the earliest one of an announced deletion."""
-    by_guard: bool
-    reason: str = ""
-    """Reason of the guard; "" if somebody else deletes the stack."""
-    remedy: str = ""
-    """How the owner can keep the deployment."""
+    reason: str
+    remedy: str
     stops_runs: bool = False
     """True if the guard has asked the active runs to stop."""
 
 
 def announced_deletion(
     settings: GuardSettings, now: datetime, account: GuardState, observed: Observation
-) -> Deletion | None:
+) -> AnnouncedDeletion | None:
     """Return the earliest deletion that the guard announced, or None. Of `observed`, only the creation time and the
     extension count."""
     announced = []
@@ -46,14 +37,7 @@ def announced_deletion(
             stopped = [stop.at + STOPPING] if stop and stop.value == limit.value else []
             at = max(limit.due, sent.at + SHORTEST_NOTICE, *stopped)
             announced.append(
-                Deletion(
-                    state="announced",
-                    at=at,
-                    by_guard=True,
-                    reason=limit.reason,
-                    remedy=limit.remedy,
-                    stops_runs=bool(stopped),
-                )
+                AnnouncedDeletion(at=at, reason=limit.reason, remedy=limit.remedy, stops_runs=bool(stopped))
             )
     return min(announced, key=lambda each: each.at, default=None)
 

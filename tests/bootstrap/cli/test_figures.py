@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 from unittest.mock import Mock
 
 import pytest
-from shoal_guard.deletion import Deletion
+from shoal_guard.deletion import AnnouncedDeletion
 
-from bootstrap.aws import guard
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.guard import GuardReport
 from bootstrap.cli.figures import dollars, duration, kept_text, percent, spent
 from bootstrap.cli.target import warn_of_deletion
+from bootstrap.lifecycle import deletion
 from bootstrap.lifecycle.kept import KeptBucket
 from common.display import size
 
@@ -53,10 +53,8 @@ def test_zero_is_not_shown_as_unknown():
 
 
 def test_work_on_a_deployment_begins_with_a_warning_of_its_announced_deletion(monkeypatch, capsys):
-    found = Deletion(
-        state="announced", by_guard=True, at=NOON, reason="its budget of $0.50 is spent", remedy="To keep it, do this."
-    )
-    monkeypatch.setattr(guard, "find_announcement", Mock(side_effect=[found, None]))
+    found = AnnouncedDeletion(at=NOON, reason="its budget of $0.50 is spent", remedy="To keep it, do this.")
+    monkeypatch.setattr(deletion, "find_announcement", Mock(side_effect=[found, None]))
     deployment = Deployment(name="mine", topology="starter", session=Mock(), outputs={})
     for _ in range(2):
         warn_of_deletion(deployment)

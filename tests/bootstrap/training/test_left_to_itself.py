@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from shoal_guard.deletion import Deletion
+from shoal_guard.deletion import AnnouncedDeletion
 
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
@@ -78,13 +78,8 @@ def test_a_run_that_the_guard_stopped_says_why_and_what_to_do(stops_runs, monkey
     run = DeploymentRun(
         launch, PreparedDataset(DATASET), TrainConfig(model="lstm", data=Path("dataset"), output=Path("output"))
     )
-    found = Deletion(
-        state="announced",
-        by_guard=True,
-        at=datetime.now(UTC),
-        reason="REASON",
-        remedy="To keep it, do this.",
-        stops_runs=stops_runs,
+    found = AnnouncedDeletion(
+        at=datetime.now(UTC), reason="REASON", remedy="To keep it, do this.", stops_runs=stops_runs
     )
     monkeypatch.setattr(followed, "find_announcement", lambda _: found)
     messages.check(run.why_stopped({"rows_seen": 0}))
