@@ -9,7 +9,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field
 
 BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MOST = 10
@@ -48,7 +48,6 @@ InputAddress = Annotated[
     Field(pattern=rf"^{_SCHEME}{BUCKET.pattern}(/[{_CHARACTERS}]*)?$", max_length=LONGEST),
     AfterValidator(_valid_address),
 ]
-_ADDRESS: TypeAdapter[str] = TypeAdapter(InputAddress)
 
 
 def split(address: str) -> tuple[str, str]:
@@ -72,15 +71,6 @@ def contains(named: str, address: str) -> bool:
 
 
 def narrowest(address: str) -> str:
-    """Return the narrowest valid input that contains `address`: the address itself, its nearest parent folder, or its
-    bucket."""
-    above = [address[: slash.end()] for slash in re.finditer("/", address)]
-    return next(filter(_is_valid, (address, *reversed(above))), address)
-
-
-def _is_valid(address: str) -> bool:
-    try:
-        _ADDRESS.validate_python(address)
-    except ValidationError:
-        return False
-    return True
+    """Return the address itself or, for a pattern, its nearest parent folder without a wildcard."""
+    literal = re.split(r"[*?[]", address)[0]
+    return address if literal == address else literal[: literal.rindex("/") + 1]

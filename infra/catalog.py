@@ -66,22 +66,12 @@ class InstanceType(_Entry):
     retired: Retired | None = None
 
 
-class Image(_Entry):
-    """AWS machine image for GPU nodes. The Systems Manager parameter `parameter` contains the ID of its newest build.
-    The name of a build is `title` and a date."""
-
-    name: str
-    title: str
-    parameter: str
-    torch: str
-    support_ends: datetime.date = Field(description="last day on which AWS patches images with this PyTorch")
-
-
 class Catalog(_Entry):
-    """Catalogue: instance types and machine images by name."""
+    """Catalogue: instance types by name, and machine images for GPU nodes by name. An image is the Systems Manager
+    parameter that contains the ID of its newest build."""
 
     types: Mapping[str, InstanceType]
-    images: Mapping[str, Image]
+    images: Mapping[str, str]
 
 
 class Prices(_Entry):
@@ -169,8 +159,7 @@ def catalog() -> Catalog:
     """Return the catalogue that Shoal ships. It is read once."""
     raw = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     types = [each for name, family in raw.pop("families").items() for each in _members(name, family)]
-    images = {name: {"name": name, **row} for name, row in raw["images"].items()}
-    return Catalog.model_validate({**raw, "images": images, "types": {each["name"]: each for each in types}})
+    return Catalog.model_validate({**raw, "types": {each["name"]: each for each in types}})
 
 
 def find(name: str) -> InstanceType:
@@ -194,8 +183,8 @@ def similar(name: str, usable: Sequence[str]) -> str:
     return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
 
 
-def image_of(name: str) -> Image:
-    """Return the machine image for training on an instance type.
+def image_of(name: str) -> str:
+    """Return the machine image for training on an instance type, as its Systems Manager parameter.
 
     For a type without an image, return the first image of the catalogue. Such a type has no GPU and is used for
     readers, or it is retired and only the emulator starts it.

@@ -1,6 +1,5 @@
 """Model of the topology field `managed`: SageMaker training jobs."""
 
-import datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -21,10 +20,10 @@ REGIONS = frozenset(
 """Regions in which AWS publishes its images from the account REGISTRY. In other regions, AWS uses other accounts."""
 REGISTRY = "763104351884"
 REPOSITORY = "pytorch"
-TAG, TAG_SUPPORT_ENDS = "2.13.0-cu133-amzn2023-sagemaker", datetime.date(2027, 7, 20)
-"""Tag of AWS's image for PyTorch training, and the last day on which AWS patches it. The tests run with the same
-PyTorch. AWS's images up to PyTorch 2.10 are in the repository `pytorch-training`. (github.com/aws/
-deep-learning-containers, docs/src/data/pytorch/2.13-cuda-sagemaker.yml, read on 2026-11-30)"""
+TAG = "2.13.0-cu133-amzn2023-sagemaker"
+"""Tag of AWS's image for PyTorch training. The tests run with the same PyTorch. AWS's images up to PyTorch 2.10 are in
+the repository `pytorch-training`. (github.com/aws/deep-learning-containers, docs/src/data/pytorch/
+2.13-cuda-sagemaker.yml, read on 2026-11-30)"""
 
 
 def aws_image(region: str) -> str:

@@ -5,29 +5,17 @@ same topologies. The findings apply only to AWS. They do not stop a deployment t
 instance types.
 """
 
-import datetime
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from infra import catalog, cost, managed_spec
+from infra import catalog, cost
 from infra.topology import Topology
 
 Level = Literal["error", "warning"]
 
-_ENDING_SOON = datetime.timedelta(days=60)
 _SHORTEST_RUN_MINUTES = 10
-
-# Source: "supported lifecycle" of each release in the Amazon EMR release guide. AWS still starts releases after the end
-# of their support.
-_SUPPORT_ENDS = {
-    "emr-7.10.0": datetime.date(2027, 8, 16),
-    "emr-7.13.0": datetime.date(2028, 4, 22),
-    "emr-7.14.0": datetime.date(2028, 9, 9),
-}
-"""Days of "End of support" by release, from the pages "Amazon EMR release 7.x.0", read on 2026-11-29. Support for
-earlier releases ends earlier: for 7.3 on 2026-10-16, and for 7.4 on 2026-11-13."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,48 +39,6 @@ def retired_type(topology: Topology) -> Iterator[str]:
                 f"{field}: AWS retired {name} ({retired.since}) and no longer starts it; in "
                 f"{topology.name}.yaml use {retired.successor}, its current equivalent."
             )
-
-
-def support_ending(topology: Topology) -> Iterator[str]:
-    """Yield a problem for each release or image of AWS if its support has ended or ends within 60 days. AWS still
-    starts it."""
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    for supported, end, advice in supported_by_aws(topology):
-        if end <= today + _ENDING_SOON:
-            yield f"{supported} {'ended' if end <= today else 'ends'} on {end}; {advice}."
-
-
-def supported_by_aws(topology: Topology) -> Iterator[tuple[str, datetime.date, str]]:
-    """Yield the EMR release and AWS's images that the topology uses, each with the end of its support and advice."""
-    release = topology.preprocessing.release if topology.preprocessing else None
-    if release and (end := support_ends(release)):
-        yield f"preprocessing, release: AWS's support for {release}", end, f"{newest_release()} is newer"
-    advice = "install a newer version of Shoal, or name another image in `image`"
-    with_image = (catalog.find(name) for each in topology.training if not each.image for name in each.types)
-    images = {kind.image for kind in with_image if kind.image}
-    for image in (catalog.catalog().images[name] for name in sorted(images)):
-        yield f"training: AWS's support for its machine image with PyTorch {image.torch}", image.support_ends, advice
-    if topology.managed and not topology.managed.image:
-        yield f"managed: AWS's support for its image {managed_spec.TAG}", managed_spec.TAG_SUPPORT_ENDS, advice
-
-
-def newest_release() -> str:
-    return max(_SUPPORT_ENDS, key=_version)
-
-
-def support_ends(release: str) -> datetime.date | None:
-    """Return the day on which AWS's support for an EMR release ends, or None if the release is newer than the known
-    releases.
-
-    For a release that is not listed, return the day of the next listed release, because the support ends no later.
-    """
-    later = [each for each in _SUPPORT_ENDS if _version(each) >= _version(release)]
-    return _SUPPORT_ENDS[min(later, key=_version)] if later else None
-
-
-def _version(release: str) -> tuple[int, ...]:
-    """Return a sort key that places 7.10.0 after 7.9.0."""
-    return tuple(map(int, release.removeprefix("emr-").split(".")))
 
 
 def limit_without_prices(topology: Topology) -> Iterator[str]:
@@ -127,19 +73,16 @@ def run_below_its_start(topology: Topology) -> Iterator[str]:
         )
 
 
-_RULES: Sequence[tuple[Level, Callable[[Topology], Iterator[str]]]] = (
-    ("error", retired_type),
-    ("error", limit_without_prices),
-    ("error", budget_below_an_hour),
-    ("error", run_below_its_start),
-    ("warning", support_ending),
+_RULES: Sequence[Callable[[Topology], Iterator[str]]] = (
+    retired_type,
+    limit_without_prices,
+    budget_below_an_hour,
+    run_below_its_start,
 )
 
 
 def offline(topology: Topology) -> list[Finding]:
-    """Return the findings that need only the topology and no AWS account, errors first."""
+    """Return the findings that need only the topology and no AWS account. All of them are errors."""
     return [
-        Finding(level=level, rule=rule.__name__, sentence=sentence)
-        for level, rule in _RULES
-        for sentence in rule(topology)
+        Finding(level="error", rule=rule.__name__, sentence=sentence) for rule in _RULES for sentence in rule(topology)
     ]

@@ -28,12 +28,8 @@ class Share(Construct):
     ) -> None:
         """Create the file system. No client has access to it yet.
 
-        Args:
-            scope: A construct of a stack.
-            construct_id: The construct's id.
-            vpc: The network of the machines.
-            vpc_subnets: The subnets of the machines, one per zone. If None, the private subnets of `vpc`.
-            encryption_key: A KMS key of the account. If None, AWS's key for EFS.
+        `vpc_subnets` has one subnet per zone. The default is the private subnets of `vpc`. Without `encryption_key`,
+        AWS's key for EFS encrypts the files.
         """
         super().__init__(scope, construct_id)
         self._security_group = ec2.SecurityGroup(

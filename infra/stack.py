@@ -81,9 +81,9 @@ class ShoalStack(Stack):
         self._order(deployment, claim, [part for part in (network, self._share) if part])
         self._output(spec)
         if not emulated:
-            for finding in preflight.offline(spec):  # `shoal plan` also reports warnings
+            for finding in preflight.offline(spec):
                 of_retired = finding.rule == preflight.retired_type.__name__
-                if finding.level == "error" and not (of_retired and retired):
+                if not (of_retired and retired):
                     show = " To see the topology's template, add `-c retired=yes`." if of_retired else ""
                     Annotations.of(self).add_error(f"{finding.sentence}{show}")
 

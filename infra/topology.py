@@ -90,11 +90,6 @@ def stack_name(deployment: str) -> str:
     return STACK_PREFIX + check_deployment(deployment)
 
 
-def budget_name(deployment: str, region: str) -> str:
-    """Return the name of a deployment's budget in AWS Budgets. It contains the region, because budgets are global."""
-    return f"{stack_name(deployment)}.{region}"
-
-
 def check_deployment(name: str) -> str:
     """Return `name`. Raises TopologyError if AWS does not accept it as part of the names of stacks and parameters."""
     if len(name) > parts.NAME_LENGTH or not parts.NAME.fullmatch(name):

@@ -216,7 +216,7 @@ class _Image:
         self._spec = spec
 
     def get_image(self, _scope: Construct) -> ec2.MachineImageConfig:
-        parameter = catalog.image_of(self._spec.instance_type).parameter
+        parameter = catalog.image_of(self._spec.instance_type)
         reference = CfnDynamicReference(CfnDynamicReferenceService.SSM, parameter).to_string()
         return ec2.MachineImageConfig(
             image_id=self._spec.image or reference,

@@ -156,7 +156,8 @@ class Node:
 
     def _world(self) -> str:
         """Return a script that mounts the folders and configures the network of the namespaces."""
-        prefixes = {prefix for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
+        # The first line of the virtual environment's programs has its real path, even if a link leads to it.
+        prefixes = {sys.prefix, os.path.realpath(sys.prefix), sys.base_prefix} - {"/usr"}
         bound = [folder for folder in ("/usr/lib", "/usr/lib64", *sorted(prefixes)) if Path(folder).exists()]
         for folder in bound:
             (self.root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)

@@ -68,7 +68,7 @@ def test_destroy_removes_a_failed_create_that_could_not_be_removed(user: Command
     refused = Denied(service="cloudformation", operation="DeleteStack")
     with user.aws.faults.during(CreateFails(resource_type=GROUP), refused):
         stderr = deploys(user, status=1)
-    assert "The created resources still exist (CREATE_FAILED); delete them: shoal destroy whole" in stderr
+    assert "The created resources still exist (CREATE_FAILED); to delete them: shoal destroy whole" in stderr
     assert "not authorized to perform: cloudformation:DeleteStack" in stderr
     assert "nothing that costs money is left" in destroys(user)
 

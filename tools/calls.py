@@ -14,7 +14,8 @@ from pathlib import Path
 
 import botocore.session
 from botocore import xform_name
-from shoal_guard.sweep.kinds import TABLE
+
+from bootstrap.removal.kinds import TABLE
 
 ROOT = Path(__file__).parents[1]
 ROOMS = (*("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"), "packages/guard/shoal_guard")
@@ -23,8 +24,7 @@ Calls = Mapping[tuple[str, str], set[str]]
 """Folders of code (rooms) that call an operation, by pair of service and operation. The service has its name in boto3,
 and the operation has its name in the API.
 
-The sweep counts as a separate room, because it calls AWS as the user. The rest of `shoal_guard` runs as Lambda
-functions in the account.
+`shoal_guard` runs as Lambda functions in the account.
 """
 _TRANSFERS = {
     "download_file": ("HeadObject", "GetObject"),
@@ -57,11 +57,11 @@ def find_calls() -> Calls:
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             for call in calls_in(path.read_text("utf-8")):
-                found[call].add(f"{Path(room).name}.sweep" if path.parent.name == "sweep" else Path(room).name)
+                found[call].add(Path(room).name)
     for field in (each for row in TABLE.values() for each in row.values()):
         if isinstance(field, list):  # the field is a call: service, operation, and parameters
             service, operation, *_ = field
-            found[service, operations(service)[operation]].add("shoal_guard.sweep")
+            found[service, operations(service)[operation]].add("bootstrap")
     return found
 
 

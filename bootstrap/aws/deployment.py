@@ -11,11 +11,9 @@ from typing import Any, Literal
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.sweep.account import read_tags, reason_of
-from shoal_guard.sweep.owner import ask_other_regions
 
 from bootstrap.aws import stacks
-from bootstrap.aws.account import Account
+from bootstrap.aws.account import Account, ask_other_regions, read_tags, reason_of
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, place_of
 from infra import addresses, parts, topology

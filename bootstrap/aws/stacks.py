@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.account import describe_stack, read_tags
 
+from bootstrap.aws.account import read_tags
 from bootstrap.aws.retry import retrying
 from bootstrap.progress import Bars
 from common.errors import ShoalError
@@ -23,10 +23,20 @@ StackAction = Literal["deploy", "wait", "delete", "roll back"]
 _MIN_PAUSE, _MAX_PAUSE = 0.5, 5.0
 _STARTING_SECONDS = 2.0
 """Seconds until a stack's status reflects an operation that was just started."""
-describe = describe_stack
 _EMPTY = "REVIEW_IN_PROGRESS"
 """Status of a stack that has only a change set. Such a stack has no resources and no tags."""
 _INCOMPLETE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
+
+
+def describe(cloudformation: Any, name: str) -> Stack | None:
+    """Return the stack with this name or ARN, or None if it does not exist."""
+    try:
+        found: Stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return found
 
 
 def watch(cloudformation: Any, name: str) -> Stack | None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 import click
-from shoal_guard.errors import SweepError
 from shoal_local_aws.emulator_error import EmulatorError
 
 from bootstrap.cli.command import Commands
@@ -46,7 +45,7 @@ COMMANDS = {
     "embedded": ("bootstrap.cli.deployments.embedded", "run an AWS emulator on this machine"),
 }
 """Module and short help of each command, in the order in which the help lists them."""
-_KNOWN = (ReportedError, EmulatorError, SweepError, TopologyError)
+_KNOWN = (ReportedError, EmulatorError, TopologyError)
 _HELP = """\
 Train sentiment models on raw reviews: on this machine, or on an AWS cluster
 that shuts itself down.

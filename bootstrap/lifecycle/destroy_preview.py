@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.sweep.account import reason_of
-from shoal_guard.sweep.sweeping import KEPT, UNVERIFIED, FoundResource
 
 from bootstrap.aws import fetched, stacks
-from bootstrap.aws.account import Account
+from bootstrap.aws.account import Account, reason_of
 from bootstrap.aws.deployment import Deployment, deleted_stacks
 from bootstrap.aws.guard import GuardReport
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.kept import KeptBucket, kept_bucket, measure_kept
 from bootstrap.removal.ownership import Ownership
-from bootstrap.removal.sweep import find_resources
+from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
 from bootstrap.training.attaching import listed_trainings
 from common.errors import ShoalError
 from infra import topology

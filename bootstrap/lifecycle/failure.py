@@ -13,11 +13,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.errors import SweepError
-from shoal_guard.sweep.account import reason_of
 
 from bootstrap.aws import clusters, objects
-from bootstrap.aws.account import Account
+from bootstrap.aws.account import Account, reason_of
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
@@ -63,7 +61,7 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
         destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
     except (BotoCoreError, ClientError) as error:
         return _remaining(deployment, stack, reason_of(error))
-    except (ShoalError, SweepError) as error:
+    except ShoalError as error:
         return _remaining(deployment, stack, str(error))
     if destroyed.proven:
         return "Shoal deleted all created resources; correct the cause and deploy again"

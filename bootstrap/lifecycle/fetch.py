@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.sweeping import KEPT, UNVERIFIED
 
 from bootstrap.agent.store import Bucket, StoredFile
 from bootstrap.aws import fetched, names, objects, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.progress import Bars
-from bootstrap.removal.sweep import find_buckets
+from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_buckets
 from bootstrap.training.places.followed import Copied, copy_results
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path

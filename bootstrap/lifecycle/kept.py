@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.sweep.account import reason_of
-from shoal_guard.sweep.sweeping import ALL, KEPT, UNVERIFIED, FoundResource
 
-from bootstrap.aws.account import Account
-from bootstrap.removal.sweep import find_buckets
+from bootstrap.aws.account import Account, reason_of
+from bootstrap.removal.sweep import ALL, KEPT, UNVERIFIED, FoundResource, find_buckets
 from infra import catalog
 
 _GIB = 1 << 30

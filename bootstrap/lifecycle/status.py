@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.account import reason_of
 
 from bootstrap.agent import documents
 from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.aws import clusters, guard, stacks
-from bootstrap.aws.account import Account
+from bootstrap.aws.account import Account, reason_of
 from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.guard import GuardReport
 from bootstrap.aws.stacks import Stack

@@ -7,9 +7,8 @@ Validate every report, because anyone who controls a node can write any text to 
 import json
 
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.account import reason_of
 
-from bootstrap.aws.account import Account
+from bootstrap.aws.account import Account, reason_of
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
 

@@ -17,9 +17,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.sweep.account import read_tags
 
 from bootstrap.aws import names
+from bootstrap.aws.account import read_tags
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import ENDING_SIGNALS

@@ -7,9 +7,9 @@ some resource types.
 from collections.abc import Mapping
 
 import boto3
-from shoal_guard.sweep.kinds import KINDS
 
 from bootstrap.aws.account import Account
+from bootstrap.removal.kinds import KINDS
 
 
 def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:

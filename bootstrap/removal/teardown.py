@@ -10,16 +10,15 @@ from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.deletion import empty_bucket
-from shoal_guard.sweep.listing import suppress_error
-from shoal_guard.sweep.sweeping import STUCK_SECONDS, UNVERIFIED, FoundResource
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.retry import retrying
 from bootstrap.aws.stacks import Stack
 from bootstrap.progress import Bars
-from bootstrap.removal.sweep import sweep
+from bootstrap.removal.deletion import empty_bucket
+from bootstrap.removal.listing import suppress_error
+from bootstrap.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sweep
 from common.errors import ShoalError
 from infra import topology
 

@@ -12,7 +12,7 @@ Resources = dict[str, dict[str, Any]]
 
 # CloudFormation gives these no tags.
 _UNTAGGED = {
-    *("AWS::Budgets::Budget", "AWS::EC2::Route", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress"),
+    *("AWS::EC2::Route", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress"),
     *("AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPCGatewayAttachment", "AWS::EFS::MountTarget"),
     *("AWS::EMR::SecurityConfiguration", "AWS::IAM::InstanceProfile", "AWS::IAM::Policy", "AWS::Lambda::Permission"),
     *("AWS::S3::BucketPolicy", "AWS::SNS::Subscription", "AWS::SNS::TopicPolicy", "Custom::Cleanup"),

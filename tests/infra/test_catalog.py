@@ -1,5 +1,4 @@
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
@@ -13,20 +12,8 @@ CURRENT = [row for row in TYPES.values() if not row.retired]
 RETIRED = [row for row in TYPES.values() if row.retired]
 
 
-GPU_TYPES = yaml.safe_load(Path(__file__).with_name("gpu_types.yaml").read_text())
-
-
 def gpu(name):
     return catalog.find(name).gpu
-
-
-@pytest.mark.parametrize(
-    ("name", "vcpu", "memory", "gpus", "kind", "dollars"), GPU_TYPES, ids=[row[0] for row in GPU_TYPES]
-)
-def test_gpu_types_are_those_of_aws(name, vcpu, memory, gpus, kind, dollars):
-    found = catalog.find(name)
-    assert (found.vcpu, found.memory, gpu(name).count, gpu(name).name) == (vcpu, memory, gpus, kind)
-    assert catalog.prices("us-east-1").hourly(name) == dollars
 
 
 @pytest.mark.parametrize(
@@ -119,5 +106,5 @@ def test_a_broken_list_is_named(tmp_path, text):
 def test_the_catalogue_describes_the_machine_images_that_are_used():
     folder = SHIPPED.parent / "tests" / "images"
     gpu, emr = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("gpu", "emr"))
-    assert [gpu["image"]] == [image.parameter for image in catalog.catalog().images.values()]
+    assert [gpu["image"]] == list(catalog.catalog().images.values())
     assert emr["image"] == parts.PreprocessingSpec.model_fields["release"].default

@@ -282,6 +282,23 @@ def test_a_service_that_refuses_does_not_prevent_other_savings(service, operatio
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
 
 
+def test_a_guard_that_fails_or_does_not_run_is_reported_by_email(deploy):
+    small = deploy(kind="Guarded")
+    alarms = small.client("cloudwatch")
+    mine = [
+        each for each in alarms.describe_alarms()["MetricAlarms"] if each["Dimensions"][0]["Value"] == small.function
+    ]
+    watched = {(each["MetricName"], each["ComparisonOperator"], each["TreatMissingData"]) for each in mine}
+    assert watched == {
+        ("Errors", "GreaterThanOrEqualToThreshold", "notBreaching"),
+        ("Invocations", "LessThanThreshold", "breaching"),
+    }
+    assert {each["Period"] * each["EvaluationPeriods"] for each in mine} == {15 * 60}
+    for each in mine:
+        alarms.set_alarm_state(AlarmName=each["AlarmName"], StateValue="ALARM", StateReason="a test")
+    assert sorted(small.mails()) == sorted(f'ALARM: "{each["AlarmName"]}" in us-east-1' for each in mine)
+
+
 def test_a_deleted_stack_is_ignored(deploy, monkeypatch):
     gone = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-gone/0"
     settings = {

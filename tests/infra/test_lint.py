@@ -5,7 +5,6 @@ its reason (`packages/guard/shoal_guard/grants.py`).
 """
 
 import contextlib
-import datetime
 import json
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from infra import preflight
 from tests.infra.variants import SHIPPED, TOPOLOGIES
 
 pytestmark = pytest.mark.lint
@@ -46,13 +44,6 @@ def templates(assembly):
     found = sorted(assembly.glob("*.template.json"))
     assert len(found) == len(TOPOLOGIES)
     return found
-
-
-@pytest.mark.parametrize("spec", TOPOLOGIES, ids=lambda spec: spec.name)
-def test_aws_supports_the_releases_and_images_of_topologies(spec):
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    late = [f"{supported} ended on {end}" for supported, end, _ in preflight.supported_by_aws(spec) if end < today]
-    assert not late, "use a newer one: topologies/, infra/parts.py (EMR), infra/catalog.yaml, infra/managed_spec.py"
 
 
 def test_all_findings_of_aws_solutions_are_acknowledged(assembly):

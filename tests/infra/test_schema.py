@@ -6,8 +6,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from infra import topology
+from infra.document import StrictLoader
 from infra.schema import schema
-from infra.strict_yaml import StrictLoader
 from tests.infra.variants import SHIPPED
 
 WRONG = yaml.safe_load(Path(__file__).with_name("wrong_for_schema.yaml").read_text("utf-8"))

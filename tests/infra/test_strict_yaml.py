@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import document
-from infra.strict_yaml import MOST_BYTES, StrictLoader
+from infra.document import MOST_BYTES, StrictLoader
 from infra.topology_error import TopologyError
 
 

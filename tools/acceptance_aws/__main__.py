@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.errors import SweepError
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account, connect
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
-    except (ShoalError, SweepError) as error:
+    except ShoalError as error:
         print_error(str(error))
     except (BotoCoreError, ClientError) as error:
         print_error(sentence(error))

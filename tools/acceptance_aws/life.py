@@ -17,7 +17,6 @@ from typing import Any
 
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
-from shoal_guard.errors import SweepError
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account
@@ -29,7 +28,7 @@ from bootstrap.lifecycle.rules.account import is_prepared
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME
 from infra import policies
-from infra.strict_yaml import StrictLoader
+from infra.document import StrictLoader
 from tools.acceptance_aws.account import Setup
 from tools.acceptance_aws.beliefs import CONFIRMED, CONTRADICTED, NOT_CHECKED, check_all
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
@@ -280,7 +279,7 @@ class AcceptanceRun:
         try:
             yield step
             step.outcome = DONE
-        except (ShoalError, SweepError, ClientError, BotoCoreError, StepFailedError) as error:
+        except (ShoalError, ClientError, BotoCoreError, StepFailedError) as error:
             step.detail = step.detail or self._masked(str(error))
             raise StepFailedError(f"{name} failed: {error}") from error
         except KeyboardInterrupt:

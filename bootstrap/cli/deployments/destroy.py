@@ -15,10 +15,9 @@ from common.errors import ShoalError, UsageError
 from infra.policies import TOOLKIT_STACK
 
 if TYPE_CHECKING:
-    from shoal_guard.sweep.sweeping import FoundResource
-
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.destroy_preview import DestroyPreview
+    from bootstrap.removal.sweep import FoundResource
     from bootstrap.removal.teardown import DestroyResult
 
 _LEFT, _REFUSED = 1, 1
@@ -57,10 +56,9 @@ def run(
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask for confirmation; check with --dry-run, then destroy with --yes")
-    from shoal_guard.sweep.sweeping import UNVERIFIED
-
     from bootstrap.aws.deployment import no_such_deployment
     from bootstrap.removal import teardown
+    from bootstrap.removal.sweep import UNVERIFIED
 
     before = _look(name, account)
     if stop_runs and before.trains and not dry_run and _stop_runs(name, account, before.trains, ask=not yes):
@@ -173,8 +171,8 @@ def _listed(things: "Sequence[FoundResource]") -> list[Mapping[str, Any]]:
 
 
 def _result(name: str, done: "DestroyResult") -> str:
-    from shoal_guard.sweep.kinds import KINDS
-    from shoal_guard.sweep.sweeping import KEPT
+    from bootstrap.removal.kinds import KINDS
+    from bootstrap.removal.sweep import KEPT
 
     left = sum(thing.costs for thing in done.things)
     stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "

@@ -69,9 +69,8 @@ def run(target: Target) -> Result:
 def _all(target: Target) -> Result:
     """Return one row per deployment. If Shoal could not read a deployment, its row shows the error."""
     from botocore.exceptions import BotoCoreError, ClientError
-    from shoal_guard.sweep.account import reason_of
 
-    from bootstrap.aws.account import Account
+    from bootstrap.aws.account import Account, reason_of
     from bootstrap.aws.deployment import existing_names, list_stacks
     from bootstrap.cli.target import connect_account
     from bootstrap.lifecycle import deletion, status

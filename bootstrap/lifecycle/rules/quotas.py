@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.account import read_tags
 
+from bootstrap.aws.account import read_tags
 from bootstrap.lifecycle.rules import PreflightContext
 from infra import catalog
 from infra.topology import TAG_DEPLOYMENT, Topology

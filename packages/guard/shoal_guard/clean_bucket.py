@@ -60,13 +60,8 @@ class CleanBucket(s3.Bucket):
             scope: A construct in a stack.
             construct_id: The construct's id.
             encryption_key: A customer managed key (default: S3's own key).
-            options: Options of `aws_cdk.aws_s3.Bucket`, except `removal_policy` and `auto_delete_objects`.
-
-        Raises:
-            TypeError: `removal_policy` or `auto_delete_objects` is given.
+            options: Options of `aws_cdk.aws_s3.Bucket`, except `removal_policy`. Leave out `auto_delete_objects`.
         """
-        if given := {"removal_policy", "auto_delete_objects"} & options.keys():
-            raise TypeError(f"a CleanBucket is deleted with its stack: leave out {', '.join(sorted(given))}")
         rules = [s3.LifecycleRule(abort_incomplete_multipart_upload_after=ABANDONED)]
         rules += options.pop("lifecycle_rules", None) or []
         super().__init__(

@@ -24,13 +24,7 @@ class Guard(StackGuard):
     All other resources of the stack depend on the guard and get the tag `shoal:guarded`. So the guard also deletes a
     stack that was created only in part.
 
-    CloudFormation does not delete:
-
-    - buckets that contain objects and do not have `auto_delete_objects`
-    - resources with the removal policy RETAIN, and the snapshots of resources with the removal policy SNAPSHOT
-    - networks to which GuardDuty's automated agent added an endpoint
-    - stacks with `termination_protection`, and stacks that were deployed without a role for CloudFormation (the CDK
-      sets one)
+    The package's README lists what CloudFormation does not delete, such as buckets that contain objects.
     """
 
     def __init__(

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import cast
 
 from aws_cdk import Duration, Stack
-from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
@@ -31,16 +30,10 @@ _MISSED = 3
 """Number of consecutive failed or missed rounds after which an alarm sends a mail."""
 _LONGEST_NAME = 100
 """Longest display name of an SNS topic, in characters."""
-_MAIL_AT = (80, 100)
-"""Percentages of the budget at which the AWS budget sends a mail."""
 
 
 class StackGuard(Construct):
-    """The guard's function, its schedule and, with a mail address, an SNS topic for warnings.
-
-    With a mail address and a budget there is also an AWS budget, which only sends mails. AWS updates the costs of the
-    budget hours late, and only if the account has activated the tag as a cost allocation tag.
-    """
+    """The guard's function, its schedule and, with a mail address, an SNS topic for warnings."""
 
     function: lambda_.Function
     role: iam.Role
@@ -56,8 +49,6 @@ class StackGuard(Construct):
         tag: str,
         groups: str,
         settings: Mapping[str, object],
-        budget: float | None = None,
-        budget_name: str = "",
     ) -> None:
         """Create the guard of the stack or deployment `name`.
 
@@ -69,8 +60,6 @@ class StackGuard(Construct):
             tag: Key of the tag that all guarded resources have. The guard may change only tagged resources.
             groups: Name pattern of the auto scaling groups that the guard may change.
             settings: All other fields of `handlers.guard.rules.GuardSettings`.
-            budget: Dollars over the stack's life, or None for no limit.
-            budget_name: Name of the AWS budget.
         """
         super().__init__(scope, construct_id)
         self._name, self._tag = name, tag
@@ -78,7 +67,6 @@ class StackGuard(Construct):
         values = {
             "deployment": name,
             "stack": Stack.of(self).stack_id,
-            **({"budget": budget} if budget else {}),
             **({"topic": self.topic.topic_arn} if self.topic else {}),
             **settings,
         }
@@ -100,8 +88,6 @@ class StackGuard(Construct):
         )
         if self.topic:
             self._alarms(self.topic)
-        if budget and mail:
-            self._budget(budget_name, budget, mail)
 
     def _topic(self, mail: str) -> sns.Topic:
         topic = sns.Topic(self, "Topic", display_name=f"Guard {self._name}"[:_LONGEST_NAME], enforce_ssl=True)
@@ -157,31 +143,6 @@ class StackGuard(Construct):
                 resources=[topic.topic_arn],
                 conditions={"ArnEquals": {"aws:SourceArn": watching}},
             )
-        )
-
-    def _budget(self, name: str, dollars: float, mail: str) -> None:
-        budgets.CfnBudget(
-            self,
-            "Budget",
-            budget=budgets.CfnBudget.BudgetDataProperty(
-                budget_name=name,
-                budget_type="COST",
-                time_unit="MONTHLY",
-                budget_limit=budgets.CfnBudget.SpendProperty(amount=dollars, unit="USD"),
-                cost_filters={"TagKeyValue": [f"user:{self._tag}${self._name}"]},
-            ),
-            notifications_with_subscribers=[
-                budgets.CfnBudget.NotificationWithSubscribersProperty(
-                    notification=budgets.CfnBudget.NotificationProperty(
-                        notification_type="ACTUAL",
-                        comparison_operator="GREATER_THAN",
-                        threshold=percent,
-                        threshold_type="PERCENTAGE",
-                    ),
-                    subscribers=[budgets.CfnBudget.SubscriberProperty(subscription_type="EMAIL", address=mail)],
-                )
-                for percent in _MAIL_AT
-            ],
         )
 
     def _allow(self, parameters: list[str], groups: str) -> None:

@@ -1,17 +1,5 @@
 """`CleanBucket` in a stack that is not a Shoal deployment."""
 
-import pytest
-
-
-@pytest.mark.parametrize("option", ["removal_policy", "auto_delete_objects"])
-def test_a_clean_bucket_refuses_options_that_would_keep_it(option, messages):
-    from aws_cdk import App, Stack
-    from shoal_guard import CleanBucket
-
-    stack = Stack(App(), "Speech")
-    with messages.raises(TypeError):
-        CleanBucket(stack, "Bucket", **{option: None})
-
 
 def test_buckets_of_one_name_in_two_parts_of_a_stack_are_emptied_after_their_own_writers():
     from aws_cdk import App, Stack

@@ -19,12 +19,11 @@ from unittest.mock import Mock
 import pytest
 import yaml
 from pydantic import TypeAdapter
-from shoal_guard.sweep.kinds import KINDS
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.cdk import ROOT
 from bootstrap.cli.deployments import costs
-from infra import preflight
+from bootstrap.removal.kinds import KINDS
 from tests.bootstrap.cli.command import ACCOUNT, content_of, shoal_here
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -139,7 +138,6 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
     here = places["here"]
     patch.chdir(here)
     patch.setattr(costs, "datetime", Mock(now=lambda _: NOW))
-    patch.setattr(preflight, "datetime", Mock(datetime=Mock(now=Mock(return_value=NOW))))
     for name, content in row["files"].items():
         path = here / name
         path.parent.mkdir(parents=True, exist_ok=True)

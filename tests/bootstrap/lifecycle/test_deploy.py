@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from unittest.mock import Mock, call
 
 import pytest
-from shoal_guard.sweep.sweeping import LEFT, UNVERIFIED, FoundResource
 from shoal_local_aws.account import raise_quotas, use_emulator
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.zones import FIRST_ZONE
@@ -22,6 +21,7 @@ from bootstrap.lifecycle import deploy, failure
 from bootstrap.lifecycle.deploy import _StackView
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
+from bootstrap.removal.sweep import LEFT, UNVERIFIED, FoundResource
 from bootstrap.removal.teardown import DestroyResult
 from common.errors import ShoalError
 from infra import topology
@@ -63,19 +63,6 @@ def deployed(user) -> CommandUser:
     assert "complete" in output
     assert "shoal train --deployment pair" in output
     return user
-
-
-@pytest.mark.slow
-@pytest.mark.end_to_end
-def test_a_deployment_is_refused_while_nodes_train(deployed) -> None:
-    autoscaling = deployed.client("autoscaling")
-    name = autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupName"]
-    autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
-    try:
-        errors = deployed.run("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
-        assert f"GPU nodes of 'pair' are running ({name})" in errors
-    finally:
-        autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 
 
 @pytest.mark.soak

@@ -6,7 +6,6 @@ from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.sweeping import DELETED, KEPT, UNVERIFIED, FoundResource
 
 from bootstrap.aws import guard, stacks
 from bootstrap.aws.guard import GuardReport
@@ -14,6 +13,7 @@ from bootstrap.lifecycle import destroy_preview, fetch
 from bootstrap.lifecycle.bill import fetch_bill
 from bootstrap.lifecycle.kept import kept_bucket
 from bootstrap.lifecycle.status import ClusterStatus, GroupStatus, Status
+from bootstrap.removal.sweep import DELETED, KEPT, UNVERIFIED, FoundResource
 from bootstrap.training.places import managed
 from bootstrap.training.places.launch import RequestedRuns
 from common.errors import ShoalError

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from bootstrap.aws import cdk
-from bootstrap.lifecycle.plan import DeploymentPlan, guard_sentences
+from bootstrap.lifecycle.plan import DeploymentPlan
 from infra import topology
 from infra.preflight import Finding
 from tests.bootstrap.cli.command import shoal_here
-from tests.bootstrap.lifecycle.preflight import GPU, TRAINING, topology_of
+from tests.bootstrap.lifecycle.preflight import GPU, topology_of
 
 
 def test_without_a_name_every_topology_has_a_line_with_price_and_gpus() -> None:
@@ -49,12 +49,6 @@ def test_on_the_emulator_only_online_errors_refuse_a_deployment() -> None:
     assert refused(emulated=False, online=[quota]) == [retired, quota]
     assert refused(emulated=True, online=[quota]) == [quota]
     assert refused(emulated=True, online=[]) == []
-
-
-def test_the_plan_names_what_the_budget_counts_by_use(messages) -> None:
-    shared = topology_of(network={"egress": "nat"}, guard={"budget": 90}, **TRAINING)
-    sentences = " ".join(guard_sentences(shared, deployment="mine"))
-    messages.check(sentences[sentences.index("The budget includes") :])
 
 
 def test_the_other_topologies_are_listed_if_one_is_invalid(tmp_path, monkeypatch, messages) -> None:

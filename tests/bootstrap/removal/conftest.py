@@ -4,8 +4,8 @@ import os
 
 import boto3
 import pytest
-from shoal_guard.sweep import account as guard
 
+from bootstrap.aws import account as guard
 from bootstrap.aws.account import Account
 
 

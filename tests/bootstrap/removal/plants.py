@@ -171,13 +171,6 @@ def tied_groups(p: Planter) -> None:
         p.client("ec2").authorize_security_group_ingress(GroupId=one, IpPermissions=[rule])
 
 
-def budget(p: Planter) -> None:
-    limit = {"BudgetLimit": {"Amount": "5", "Unit": "USD"}, "TimeUnit": "MONTHLY", "BudgetType": "COST"}
-    filters = {"TagKeyValue": [f"user:{topology.TAG_DEPLOYMENT}${p.deployment}"]}
-    named = {"BudgetName": topology.budget_name(p.deployment, "us-east-1"), "CostFilters": filters}
-    p.client("budgets").create_budget(AccountId="000000000000", Budget={**named, **limit})
-
-
 def gateway(p: Planter) -> None:
     made = p.ec2("create_internet_gateway", "internet-gateway")
     identifier = made["InternetGateway"]["InternetGatewayId"]
@@ -239,7 +232,6 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
         TopicArn=p.topic(), Protocol="email", Endpoint="me@example.org"
     ),
     "cloudwatch alarm": alarm,
-    "budget": budget,
     "iam role": Planter.role,
     "iam instance profile": profile,
 }

@@ -3,12 +3,10 @@
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from shoal_guard.sweep.account import read_tags
-from shoal_guard.sweep.kinds import KINDS
-from shoal_guard.sweep.owner import generated_by
 
-from bootstrap.aws.account import Account, connect
-from bootstrap.removal.ownership import Ownership
+from bootstrap.aws.account import Account, connect, read_tags
+from bootstrap.removal.kinds import KINDS
+from bootstrap.removal.ownership import Ownership, generated_by
 from infra import topology
 from tests.bootstrap.removal.test_sweep import ARNS
 
@@ -40,7 +38,6 @@ def account():
 RECORDS = {
     "vpc": lambda deployment: {"Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]},
     "emr security configuration": lambda deployment: {"Name": f"Shoal-{deployment}-Security12345678-ABC"},
-    "budget": lambda deployment: {"BudgetName": topology.budget_name(deployment, "us-east-1")},
     "iam instance profile": lambda deployment: {
         "InstanceProfileName": f"Shoal-{deployment}-Profile12345678-ABC",
         "Roles": [],

@@ -9,15 +9,14 @@ import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
-from shoal_guard.errors import SweepError
-from shoal_guard.sweep.kinds import KINDS
-from shoal_guard.sweep.sweeping import DELETED, KEPT, LEFT, UNVERIFIED
 from shoal_local_aws.faults.kinds import Denied
 from tests.local_aws.accounts import session_with
 
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.removal.sweep import find_resources, sweep
+from bootstrap.removal.kinds import KINDS
+from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, find_resources, sweep
+from common.errors import ShoalError
 from infra import policies, topology
 from tests.bootstrap.cli.command import shoal_here
 from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, make_bucket
@@ -135,7 +134,7 @@ def test_an_object_that_s3_does_not_delete_keeps_its_bucket_with_the_reason(acco
     (bucket,) = sweep("held", account, stuck_seconds=0)
     assert (bucket.outcome, bucket.costs) == (LEFT, True)
     assert "s3://shoal-held/key could not be deleted: Access Denied because object protected" in bucket.why
-    monkeypatch.setattr("shoal_guard.sweep.sweeping.LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr("bootstrap.removal.sweep.LONGEST_SECONDS", 0.0)
     done = shoal_here("destroy", "held", "--yes")
     assert (done.returncode, "left and billed: 1 resource" in done.stdout) == (1, True)
     s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "OFF"})
@@ -161,7 +160,7 @@ def test_a_resource_that_ec2_reports_as_not_deleted_is_a_failure(account):
     failure = {"Unsuccessful": [{"ResourceId": "vpce-1", "Error": {"Code": "InUse", "Message": "it is in use"}}]}
     events, answer = account.client("ec2").meta.events, (Mock(status_code=200), failure)
     events.register("before-call.ec2.DeleteVpcEndpoints", lambda **_: answer, "answer")
-    with pytest.raises(SweepError, match="it is in use"):
+    with pytest.raises(ShoalError, match="it is in use"):
         KINDS["vpc endpoint"].delete(account, "vpce-1", {})
     events.unregister("before-call.ec2.DeleteVpcEndpoints", unique_id="answer")
 
@@ -188,7 +187,7 @@ def subnet_in(monkeypatch):
             owned=lambda *_: True,
             delete=lambda _, identifier, __: deleted.append(identifier),
         )
-        monkeypatch.setattr("shoal_guard.sweep.sweeping.KINDS", {"subnet": kind})
+        monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {"subnet": kind})
         return deleted
 
     return make
@@ -196,7 +195,7 @@ def subnet_in(monkeypatch):
 
 def test_a_resource_that_exists_after_its_deletion_is_deleted_again(subnet_in, monkeypatch):
     deleted = subnet_in("deleting", "delete_failed", "")
-    monkeypatch.setattr("shoal_guard.sweep.sweeping.LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr("bootstrap.removal.sweep.LONGEST_SECONDS", 0.0)
     assert [thing.outcome for thing in sweep("a", Tagging(), stuck_seconds=0)] == [DELETED]
     assert deleted == ["subnet-1"]
 
@@ -204,7 +203,7 @@ def test_a_resource_that_exists_after_its_deletion_is_deleted_again(subnet_in, m
 def test_a_slow_deletion_is_polled_less_and_less_often(subnet_in, monkeypatch):
     subnet_in("available", *["deleting"] * 8, "deleted")
     pauses = []
-    monkeypatch.setattr("shoal_guard.sweep.sweeping.time.sleep", pauses.append)
+    monkeypatch.setattr("bootstrap.removal.sweep.time.sleep", pauses.append)
     shown = []
     things = sweep("a", Tagging(), progress=lambda *counts: shown.append(counts))
     assert [thing.outcome for thing in things] == [DELETED]

@@ -5,16 +5,15 @@ import secrets
 
 import boto3
 import pytest
-from shoal_guard.sweep.sweeping import DELETED
 from shoal_local_aws.aws import ACCOUNT
 from shoal_local_aws.faults.kinds import DeleteFails, Denied, GuardDutyAgent
 from tests.local_aws.accounts import session_with
 
-from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
+from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
 from infra import policies, topology
 from tests import slow
@@ -251,11 +250,3 @@ def test_a_protected_stack_stays_and_the_message_names_the_command_to_unprotect_
         destroy("protected")
     made.cloudformation.update_termination_protection(StackName=made.name, EnableTerminationProtection=False)
     assert destroy("protected")[0].stack == "deleted"
-
-
-def test_a_slow_cloudformation_is_polled_less_and_less_often(monkeypatch):
-    states, waited = iter(["UPDATE_IN_PROGRESS"] * 7 + ["DELETE_FAILED"]), []
-    monkeypatch.setattr(stacks, "watch", lambda *_: {"StackStatus": next(states)})
-    monkeypatch.setattr("bootstrap.aws.stacks.time.sleep", waited.append)
-    assert stacks.wait(None, "arn", lambda _: None) == {"StackStatus": "DELETE_FAILED"}
-    assert waited == pytest.approx([0.5, 0.75, 1.125, 1.6875, 2.53125, 3.796875, 5])

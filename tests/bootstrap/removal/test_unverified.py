@@ -8,13 +8,12 @@ import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
-from shoal_guard.sweep.kinds import KINDS
-from shoal_guard.sweep.sweeping import DELETED, UNVERIFIED
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
 from bootstrap.nodes import boot_report
+from bootstrap.removal.kinds import KINDS
 from bootstrap.removal.ownership import Ownership
-from bootstrap.removal.sweep import find_resources, sweep
+from bootstrap.removal.sweep import DELETED, UNVERIFIED, find_resources, sweep
 from infra import topology
 from tests.bootstrap.cli.command import shoal_here
 from tests.bootstrap.removal.plants import PLANTS, TOPIC, Planter, make_bucket, make_stack
@@ -25,7 +24,7 @@ OPERATIONS_BY_SERVICE = yaml.safe_load(Path(__file__).with_name("asked.yaml").re
 OPERATIONS = [
     f"{service} {operation}" for service, operations in OPERATIONS_BY_SERVICE.items() for operation in operations
 ]
-_OF_THINGS = re.compile(r".*Tag|.*(DescribeCluster|Regions|Versions|StackResources|Targets|GetResources|Identity)$")
+_OF_THINGS = re.compile(r".*Tag|.*(DescribeCluster|Regions|Versions|StackResources|Targets|GetResources)$")
 AT_ONCE = [OPERATIONS[first::8] for first in range(8)]
 """Groups of operations, with a few of each service."""
 LISTS = [operation for operation in OPERATIONS if not _OF_THINGS.match(operation)]
@@ -140,7 +139,7 @@ def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws, account):
     stack = topology.stack_name("blind")
     made = make_stack(stack, {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}})
     boto3.client("s3").put_object(Bucket=made["Bucket"], Key="x", Body=b"in its way")
-    refused = ("s3 ListBuckets", "autoscaling *", "budgets *", "ssm *", "sns *", "elasticmapreduce *", "ec2 *")
+    refused = ("s3 ListBuckets", "autoscaling *", "ssm *", "sns *", "elasticmapreduce *", "ec2 *")
     with aws.faults.during(TAGGING, *map(denied, refused)):
         done = shoal_here("destroy", "blind", "--yes")
     assert done.returncode == 1
@@ -151,12 +150,12 @@ def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws, account):
 
 def test_a_service_that_does_not_answer_is_unverified_and_the_rest_is_deleted(account):
     Planter("cut-off").topic()
-    events = account.client("budgets").meta.events
+    events = account.client("events").meta.events
     events.register("before-call", lambda params, **_: params.update(url="http://127.0.0.1:9"), "nowhere")
     things = {thing.kind: thing for thing in sweep("cut-off", account, stuck_seconds=20)}
     events.unregister("before-call", unique_id="nowhere")
-    assert (things["sns topic"].outcome, things["budget"].outcome) == (DELETED, UNVERIFIED)
-    assert "Could not connect" in things["budget"].why
+    assert (things["sns topic"].outcome, things["event rule"].outcome) == (DELETED, UNVERIFIED)
+    assert "Could not connect" in things["event rule"].why
 
 
 def test_a_role_may_belong_to_an_unchecked_region(account, aws):

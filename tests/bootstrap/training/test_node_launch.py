@@ -11,12 +11,11 @@ from unittest.mock import Mock
 
 import boto3
 import pytest
-from shoal_guard.sweep.account import read_tags
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
-from bootstrap.aws.account import Account
+from bootstrap.aws.account import Account, read_tags
 from bootstrap.cli.deployments.status import describe_outlook, describe_status
 from bootstrap.lifecycle.status import read_groups
 from bootstrap.nodes import fleet

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from shoal_guard.sweep.account import Account
+
+from bootstrap.aws.account import Account
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Functions that delete a resource with its dependents, one for each kind.
 
-A function raises AWS's error if AWS does not allow the deletion yet; `sweeping` then calls the function again later. A
+A function raises AWS's error if AWS does not allow the deletion yet; `sweep` then calls the function again later. A
 response without an error is no proof, because some EC2 calls report in their response that they did not delete a
 resource.
 """
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from botocore.exceptions import ClientError
-
-from shoal_guard.errors import SweepError
 from shoal_guard.handlers import cleanup
-from shoal_guard.sweep.account import Account, ResourceRecord
+
+from bootstrap.aws.account import Account, ResourceRecord
+from common.errors import ShoalError
 
 Delete = Callable[[Account, str, ResourceRecord], None]
 """Function that deletes a resource. Its arguments are the account, the resource's identifier and its record."""
@@ -32,7 +32,7 @@ def delete_call(service: str, operation: str, **parameters: str | list[str] | bo
         }
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
-            raise SweepError(refused["Error"]["Message"])
+            raise ShoalError(refused["Error"]["Message"])
 
     return delete
 
@@ -42,7 +42,7 @@ def empty_bucket(account: Account, bucket: str) -> None:
     try:
         cleanup.empty(account.client("s3"), bucket, lambda: math.inf)
     except cleanup.UnfinishedError as error:
-        raise SweepError(str(error)) from None
+        raise ShoalError(str(error)) from None
 
 
 def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
@@ -61,7 +61,7 @@ def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
 def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
     """Delete a security group. First remove its rules that refer to groups, and other groups' rules that refer to it.
 
-    The rules have no effect if no interface uses the group. Raises SweepError if an interface uses it.
+    The rules have no effect if no interface uses the group. Raises ShoalError if an interface uses it.
     """
     ec2 = account.client("ec2")
     interfaces = account.items("ec2", "describe_network_interfaces", "NetworkInterfaces")
@@ -71,7 +71,7 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
         if identifier in {group["GroupId"] for group in each.get("Groups", ())}
     ]
     if using:
-        raise SweepError(f"network interfaces use it: {', '.join(using)}")
+        raise ShoalError(f"network interfaces use it: {', '.join(using)}")
     for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
         for rules, revoke in (
             ("IpPermissions", ec2.revoke_security_group_ingress),
@@ -84,7 +84,7 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
 
 
 def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete a subnet. If network interfaces block the deletion, raise SweepError with their names, because AWS's own
+    """Delete a subnet. If network interfaces block the deletion, raise ShoalError with their names, because AWS's own
     error does not name them."""
     ec2 = account.client("ec2")
     try:
@@ -98,7 +98,7 @@ def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
         ]
         if error.response["Error"]["Code"] != "DependencyViolation" or not named:
             raise
-        raise SweepError(f"network interfaces in it are still in use: {', '.join(named)}") from None
+        raise ShoalError(f"network interfaces in it are still in use: {', '.join(named)}") from None
 
 
 def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:
@@ -151,7 +151,3 @@ def rule(account: Account, name: str, _record: ResourceRecord) -> None:
     if targets := [target["Id"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]:
         events.remove_targets(Rule=name, Ids=targets)
     events.delete_rule(Name=name)
-
-
-def budget(account: Account, name: str, _record: ResourceRecord) -> None:
-    account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)

@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from shoal_guard.sweep import deletion, listing
-from shoal_guard.sweep.account import Account, ResourceRecord
-from shoal_guard.sweep.deletion import Delete, delete_call
-from shoal_guard.sweep.owner import Owned, fetched_tags, in_stack, in_vpc, listed_tags, never_owned
+from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.removal import deletion, listing
+from bootstrap.removal.deletion import Delete, delete_call
+from bootstrap.removal.ownership import Owned, fetched_tags, in_stack, in_vpc, listed_tags, never_owned
 
 _DELETED = ("deleted", "terminated", "delete_complete")
 _BEING_DELETED = (

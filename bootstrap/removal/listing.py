@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from botocore.exceptions import ClientError
 
-from shoal_guard.sweep.account import Account, ResourceRecord
-from shoal_guard.sweep.owner import Owner, fetched_tags, generated_by, in_stack, in_vpc, listed_tags
+from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.removal.ownership import Ownership, fetched_tags, generated_by, in_stack, in_vpc, listed_tags
 
 _SERVICE_ROLES = "/aws-service-role/"
 _ROLE_TAGS = fetched_tags("iam", "list_role_tags", "Tags", RoleName="RoleName")
@@ -46,30 +46,25 @@ def buckets(account: Account) -> Iterator[ResourceRecord]:
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
-def budgets(account: Account) -> Iterator[ResourceRecord]:
-    return account.items("budgets", "describe_budgets", "Budgets", AccountId=account.number())
-
-
 def roles(account: Account) -> Iterator[ResourceRecord]:
     """Return the account's roles without AWS's service-linked roles."""
     roles = account.items("iam", "list_roles", "Roles")
     return (role for role in roles if not role["Path"].startswith(_SERVICE_ROLES))
 
 
-def owns_security_group(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a security group belongs to the owner. Return False for a default group, because AWS deletes it
-    with its VPC."""
+def owns_security_group(owner: Ownership, record: ResourceRecord) -> bool:
+    """Return whether a security group belongs to the deployment. AWS deletes a default group with its VPC."""
     return record["GroupName"] != "default" and in_vpc(listed_tags)(owner, record)
 
 
-def owns_unused_interface(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether an unused network interface belongs to the owner. Return False for an interface in use, because
-    AWS deletes it with the resource that uses it."""
+def owns_unused_interface(owner: Ownership, record: ResourceRecord) -> bool:
+    """Return whether an unused network interface belongs to the deployment. AWS deletes an interface in use with the
+    resource that uses it."""
     return record.get("Status") == "available" and in_vpc(listed_tags)(owner, record)
 
 
-def owns_log_group(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether a log group belongs to the owner, by its tags or by the name of its Lambda function.
+def owns_log_group(owner: Ownership, record: ResourceRecord) -> bool:
+    """Return whether a log group belongs to the deployment, by its tags or by the name of its Lambda function.
 
     A log group that Lambda created has no tags, and its name contains the name of the function.
     """
@@ -78,26 +73,20 @@ def owns_log_group(owner: Owner, record: ResourceRecord) -> bool:
     return of_function or _LOG_TAGS(owner, {**record, "arn": record["arn"].removesuffix(":*")})
 
 
-def owns_parameter(owner: Owner, record: ResourceRecord) -> bool:
-    return owner.has_name("AWS::SSM::Parameter", record["Name"]) or _PARAMETER_TAGS(owner, record)
+def owns_parameter(owner: Ownership, record: ResourceRecord) -> bool:
+    """Return whether a parameter belongs to the deployment, by its path or by its tags."""
+    return record["Name"].startswith(f"/shoal/{owner.deployment}/") or _PARAMETER_TAGS(owner, record)
 
 
-def owns_budget(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether the name of a budget belongs to the owner. Budgets have no tags, and a budget's filter by the
-    owner's tag proves nothing."""
-    return owner.has_name("AWS::Budgets::Budget", record["BudgetName"])
-
-
-def owns_subscription(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether the tags of a subscription's topic belong to the owner. Return False for a topic in a different
-    account, because its tags are unreadable."""
+def owns_subscription(owner: Ownership, record: ResourceRecord) -> bool:
+    """Return whether the tags of a subscription's topic belong to the deployment. The tags of a topic in a different
+    account are unreadable."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
     return bool(topic == subscriber) and _TOPIC_TAGS(owner, record)
 
 
-def owns_instance_profile(owner: Owner, record: ResourceRecord) -> bool:
-    """Return whether an instance profile belongs to the owner, by CloudFormation's list or by the tags of the profile's
-    roles.
+def owns_instance_profile(owner: Ownership, record: ResourceRecord) -> bool:
+    """Return whether an instance profile belongs to the deployment, by CloudFormation's list or by its roles' tags.
 
     CloudFormation does not tag instance profiles.
     """
