@@ -71,8 +71,8 @@ def prices(spec: topology.Topology) -> dict[str, object]:
     """Return the prices from which the guard computes the cost of the deployment.
 
     `gpu` and `emr`: dollars per hour of a node with its volumes, by instance type. `standing`: dollars per hour of
-    everything that runs as long as the stack exists. Spot nodes count at the on-demand price, which is the upper limit.
-    `unpriced`: the names of items without a known price, which count as 0.
+    everything that runs as long as the stack exists. `by_use`: dollars per GiB. Spot nodes count at the on-demand
+    price, which is the upper limit. `unpriced`: the names of items without a known price, which count as 0.
     """
     known = catalog.prices(spec.region)
     emr_types = {name for _, name, _, _ in spec.preprocessing.groups} if spec.preprocessing else set()
@@ -83,6 +83,11 @@ def prices(spec: topology.Topology) -> dict[str, object]:
         "gpu": {name: sum(filter(None, parts)) for name, parts in gpu.items()},
         "emr": {name: sum(filter(None, parts)) for name, parts in emr.items()},
         "standing": cost.hourly_fixed(spec),
+        "by_use": {
+            name: price
+            for name in ("nat_gib", "efs_read_gib", "efs_write_gib")
+            if (price := getattr(known.other, name)) is not None
+        },
         "unpriced": ", ".join(cost.unknown(spec)),
     }
 

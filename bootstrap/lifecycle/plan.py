@@ -119,9 +119,10 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     ]
     if guard.budget is not None and not unknown:
         after = guard.budget / most
+        counted = "; ".join(use.item for use in cost.by_use(topology) if use.unit == "GiB")
         sentences.append(
             f"It also deletes the stack when ${guard.budget:.2f} are spent, which takes {after:.1f} h with everything "
-            "running."
+            f"running.{f' The budget includes these items charged by use: {counted}.' if counted else ''}"
         )
     if guard.mail:
         sentences.append(

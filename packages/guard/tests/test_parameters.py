@@ -15,6 +15,7 @@ ACCOUNTS = st.builds(
     spent=DOLLARS,
     as_of=st.none() | TIMES,
     rate=DOLLARS,
+    by_use=DOLLARS,
     notices=st.dictionaries(
         st.sampled_from(["end", "budget", "deletion"]), st.builds(SentNotice, value=st.text(), at=TIMES)
     ),
@@ -31,7 +32,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
-BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "rate", "told"), JSON))
+BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "rate", "by_use", "told"), JSON))
 
 
 @given(st.text() | JSON.map(json.dumps) | BROKEN.map(json.dumps))
@@ -42,6 +43,7 @@ def test_any_text_is_a_valid_account_or_refused(text):
         return
     assert 0 <= account.spent < float("inf")
     assert 0 <= account.rate < float("inf")
+    assert 0 <= account.by_use < float("inf")
     times = [notice.at for notice in account.notices.values()] + ([account.as_of] if account.as_of else [])
     assert all(time - NOW <= timedelta(days=1) for time in times)
 

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from bootstrap.aws import cdk
-from bootstrap.lifecycle.plan import DeploymentPlan
+from bootstrap.lifecycle.plan import DeploymentPlan, guard_sentences
 from infra import topology
 from infra.preflight import Finding
 from tests.bootstrap.cli.command import shoal_here
-from tests.bootstrap.lifecycle.preflight import GPU, topology_of
+from tests.bootstrap.lifecycle.preflight import GPU, TRAINING, topology_of
 
 
 def test_without_a_name_every_topology_has_a_line_with_price_and_gpus() -> None:
@@ -61,3 +61,9 @@ def test_the_other_topologies_are_listed_if_one_is_invalid(tmp_path, monkeypatch
     assert "\ngood " in done.stdout
     messages.hide(tmp_path.name, "TOPOLOGIES")
     messages.check(done.stdout.splitlines()[-1])
+
+
+def test_the_plan_names_what_the_budget_counts_by_use(messages) -> None:
+    shared = topology_of(network={"egress": "nat"}, guard={"budget": 90}, **TRAINING)
+    sentences = " ".join(guard_sentences(shared, deployment="mine"))
+    messages.check(sentences[sentences.index("The budget includes") :])

@@ -18,7 +18,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from .metrics import idle_values
+from .metrics import dollars_by_use, idle_values
 from .observation import BOOT, METAL_BOOT, Observation, ObservedCluster, ObservedJob, ObservedMachine, ObservedNode
 from .parameters import read_account, read_extension, write_account
 from .rules import Action, GuardSettings, GuardState, decide
@@ -185,6 +185,9 @@ def _observe(
         nodes=guard_round.attempt(nodes, []) if settings.bucket else [],
         clusters=[cluster for cluster in observations if cluster],
         jobs=guard_round.attempt(partial(_jobs, settings), []) if settings.jobs else [],
+        by_use=guard_round.attempt(
+            lambda: dollars_by_use(_client("cloudwatch"), settings, resources, created, now), 0.0
+        ),
         complete=not guard_round.failures,
     )
 

@@ -62,6 +62,8 @@ class Observation:
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
     jobs: Sequence[ObservedJob] = ()
+    by_use: float = 0.0
+    """Dollars that AWS has billed by use since the stack's creation."""
     complete: bool = True
     """Whether all reads of the round succeeded."""
 

@@ -41,6 +41,7 @@ def read_account(text: str, now: datetime) -> GuardState:
         spent=_amount(read.get("spent", 0.0)),
         as_of=None if as_of is None else _time(as_of, now),
         rate=_amount(read.get("rate", 0.0)),
+        by_use=_amount(read.get("by_use", 0.0)),
         since=None if read.get("since") is None else _time(read["since"], now),
         notices={
             name: SentNotice(value=str(each.get("value")), at=_time(each.get("at"), now))

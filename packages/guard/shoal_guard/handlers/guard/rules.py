@@ -44,6 +44,8 @@ class GuardSettings:
     emr: Mapping[str, float] = field(default_factory=dict)
     standing: float = 0.0
     """Dollars per hour of the resources that run until the stack is deleted."""
+    by_use: Mapping[str, float] = field(default_factory=dict)
+    """Dollars per GiB: `efs_read_gib`, `efs_write_gib`, `nat_gib`. A missing price counts as 0."""
     jobs: str = ""
     """Name prefix of the deployment's SageMaker training jobs; empty without such jobs."""
     job: float = 0.0
@@ -110,6 +112,8 @@ class GuardState:
     as_of: datetime | None = None
     rate: float = 0.0
     """Dollars per hour in the last round."""
+    by_use: float = 0.0
+    """Part of `spent` that is billed by use."""
     since: datetime | None = None
     """Time of the guard's first round, for a stack that is not a Shoal deployment. Such a stack may be older than its
     guard."""
@@ -219,9 +223,11 @@ def charged(settings: GuardSettings, now: datetime, account: GuardState, observe
     spent = max(account.rate, stayed) * _hours(now - last)
     spent += sum(machine.price * max(0.0, _hours(now - machine.since)) for machine in new)
     rate = stayed + sum(machine.price for machine in new)
+    by_use = max(account.by_use, observed.by_use)
     return replace(
         account,
-        spent=account.spent + spent,
+        spent=account.spent + spent + by_use - account.by_use,
+        by_use=by_use,
         as_of=now,
         rate=rate if observed.complete else max(rate, account.rate),
     )
