@@ -8,6 +8,7 @@ import pytest
 from aws_cdk import App, DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
 from shoal_guard.handlers.guard import main
@@ -68,6 +69,13 @@ class Small(Guarded):
         )
         for each in costly:
             each.node.add_dependency(self.guard)
+
+
+class Sharing(Guarded):
+    def __init__(self, scope, deployment, spec):
+        super().__init__(scope, deployment, spec)
+        efs.CfnFileSystem(self, "Share", throughput_mode="elastic")
+        ec2.Vpc(self, "Outside", max_azs=1, nat_gateways=1, restrict_default_security_group=False)
 
 
 class Deployed:

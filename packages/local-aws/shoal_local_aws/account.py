@@ -24,8 +24,14 @@ _ROLES = {"EMR_DefaultRole": "elasticmapreduce", "EMR_EC2_DefaultRole": "ec2"}
 def local_aws(folder: Path | str) -> Iterator[EmbeddedAws]:
     """Emulate AWS until the end of a `with` block, for the AWS clients of this process and of its child processes.
 
-    `folder` gets the log of the emulator and the files of emulated nodes. The `environment` of the running emulator
-    contains the environment variables for other processes. Raises EmulatorError if the emulator does not start.
+    Args:
+        folder: Folder for the log of the emulator and the files of emulated nodes.
+
+    Yields:
+        The running emulator. Its `environment` contains the environment variables for other processes.
+
+    Raises:
+        EmulatorError: The emulator does not start.
     """
     with EmbeddedAws(Path(folder)) as running, use_emulator(running):
         _make_roles()
@@ -54,6 +60,9 @@ def raise_quotas() -> None:
     """Raise all quotas of the emulated account in the region of this process's AWS clients.
 
     The account is new. Without higher quotas, it starts no instance with a GPU and no training job.
+
+    Raises:
+        botocore.exceptions.BotoCoreError: No emulator runs.
     """
     quotas = boto3.client("service-quotas")
     for service in ("ec2", "sagemaker"):
