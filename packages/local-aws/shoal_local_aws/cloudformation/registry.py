@@ -10,37 +10,11 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from shoal_local_aws.cloudformation import ec2_types, emr_types
-from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType, call_service
-from shoal_local_aws.seams import cloudformation, ec2, identity, requests, storage
-from shoal_local_aws.service import Record, client
+from shoal_local_aws.cloudformation.resource_type import TAGS, Created, ResourceType
+from shoal_local_aws.seams import cloudformation, ec2, identity, storage
+from shoal_local_aws.service import Record
 
-
-def _create_budget(logical: str, properties: Record, stack: str) -> Created:
-    budget = {"BudgetName": cloudformation.generated_name(stack, logical), **properties["Budget"]}
-    notifications = properties.get("NotificationsWithSubscribers")
-    more = {"NotificationsWithSubscribers": notifications} if notifications else {}
-    call_service("budgets", "create_budget", {"AccountId": requests.account(), "Budget": budget, **more})
-    return budget["BudgetName"], {}
-
-
-def _change_budget(identifier: str, old: Record, new: Record) -> None:
-    del old
-    budget = {"BudgetName": identifier, **new["Budget"]}
-    call_service("budgets", "update_budget", {"AccountId": requests.account(), "NewBudget": budget})
-
-
-TYPES: Mapping[str, ResourceType] = {
-    **ec2_types.TYPES,
-    **emr_types.TYPES,
-    "AWS::Budgets::Budget": ResourceType(
-        create=_create_budget,
-        delete=lambda name, _: client("budgets").delete_budget(AccountId=requests.account(), BudgetName=name),
-        gone=("NotFoundException",),
-        change=_change_budget,
-        changeable=("Budget",),
-        tagged=False,
-    ),
-}
+TYPES: Mapping[str, ResourceType] = {**ec2_types.TYPES, **emr_types.TYPES}
 
 
 def install() -> None:

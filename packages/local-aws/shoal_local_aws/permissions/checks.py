@@ -30,7 +30,7 @@ def install(folder: Path) -> None:
         who = identity.resolve(key, requests.account())
         own = getattr(resource_arn, "keys", {})
         for also, arn, keys in [("", resource_arn, own), *getattr(resource_arn, "also", ())]:
-            asked = also or resources.action_of(action)
+            asked = also or action
             context = {**(service_context or {}), **keys, **resources.tags_of(arn, asked.partition(":")[0])}
             refusal = enforce(key, asked, service, region, resource_arn=str(arn), service_context=context)
             check = Check(getattr(who, "arn", ""), asked, str(arn), DENIED, region, context)

@@ -14,7 +14,6 @@ from shoal_local_aws.seams import autoscaling, ec2, emr, identity, requests, sto
 from shoal_local_aws.seams.lookup import Record
 
 _PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "budgets": (("BudgetName",), "budgets::{account}:budget/{name}"),
     "elasticmapreduce": (
         ("ClusterId", "JobFlowId", "JobFlowIds", "ResourceId"),
         "elasticmapreduce:{region}:{account}:cluster/{name}",
@@ -46,15 +45,6 @@ _KINDS = {
 _ENDING = re.compile("Delete|Detach|Disassociate|Release|Revoke|Terminate")
 """First words of the EC2 operations that delete, detach or terminate resources."""
 _MOUNT_TARGET = re.compile("/mount-targets/([^/]+)")
-# Belief: ListLayerVersions needs lambda:ListLayers. No check: AWS names a different action, lambda:ListLayerVersions.
-# Rule: Budgets have only two actions. Source: "Actions, resources, and condition keys for AWS Budget Service".
-_ACTIONS = {
-    "budgets:CreateBudget": "budgets:ModifyBudget",
-    "budgets:DeleteBudget": "budgets:ModifyBudget",
-    "budgets:DescribeBudgets": "budgets:ViewBudget",
-    "budgets:UpdateBudget": "budgets:ModifyBudget",
-}
-"""Names of actions in IAM that differ from the names of the operations."""
 _PASSED: Mapping[str, Mapping[str, str]] = {
     "CreateChangeSet": {"RoleARN": "cloudformation.amazonaws.com"},
     "CreateFlowLogs": {"DeliverLogsPermissionArn": ""},
@@ -203,11 +193,6 @@ def _emr_tags() -> Iterator[tuple[str, list[Record]]]:
     for name, record in emr.clusters.items():
         arn = f"arn:aws:elasticmapreduce:{requests.region()}:{requests.account()}:cluster/{name}"
         yield arn, record.get("Tags") or []
-
-
-def action_of(operation: str) -> str:
-    """Return the name in IAM for an action that ministack names after the operation."""
-    return _ACTIONS.get(operation, operation)
 
 
 def tags_of(arn: str, service: str) -> Record:
