@@ -124,12 +124,10 @@ def _nodes(summary: Mapping[str, Any]) -> str | None:
 def _text(summary: Mapping[str, Any]) -> str | None:
     if "read" not in summary:
         return None
-    from corpus.stream.progress import Status
-
-    read = Status(**summary["read"])
+    read = summary["read"]
     return (
-        f"{read.words:,} words in {plural(read.lines, 'line')}, {read.malformed:,} malformed; readers waited "
-        f"{read.waiting_seconds:,.0f} s for the sources, and {read.paused_seconds:,.0f} s for the ranks"
+        f"{read['words']:,} words in {plural(read['lines'], 'line')}, {read['malformed']:,} malformed; readers waited "
+        f"{read['waiting_seconds']:,.0f} s for the sources, and {read['paused_seconds']:,.0f} s for the ranks"
     )
 
 
