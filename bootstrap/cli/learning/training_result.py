@@ -124,7 +124,9 @@ def _nodes(summary: Mapping[str, Any]) -> str | None:
 def _text(summary: Mapping[str, Any]) -> str | None:
     if "read" not in summary:
         return None
-    read = summary["read"]
+    from corpus.stream.progress import Status
+
+    read = {**vars(Status()), **summary["read"]}
     return (
         f"{read['words']:,} words in {plural(read['lines'], 'line')}, {read['malformed']:,} malformed; readers waited "
         f"{read['waiting_seconds']:,.0f} s for the sources, and {read['paused_seconds']:,.0f} s for the ranks"
