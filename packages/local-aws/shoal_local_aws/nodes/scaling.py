@@ -225,10 +225,13 @@ def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
 
 
 def _describe(parameters: Record) -> Any:
-    if "Filters.member.1.Name" in parameters:
-        raise RefusedError("ValidationError", "The embedded AWS does not support filters of auto scaling groups.")
     names = autoscaling.list_parameter(parameters, "AutoScalingGroupNames")
-    found = [_described(group) for name, group in autoscaling.groups.items() if not names or name in names]
+    filters = _filters(parameters)
+    found = [
+        _described(group)
+        for name, group in autoscaling.groups.items()
+        if (not names or name in names) and _matches(group, filters)
+    ]
     operation = "DescribeAutoScalingGroups"
     body = f"<AutoScalingGroups>{autoscaling.to_xml(found)}</AutoScalingGroups>"
     return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
@@ -239,6 +242,23 @@ def _described(group: Record) -> Record:
     policy = group.get("MixedInstancesPolicy")
     source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
     return {name: group[name] for name in _DESCRIBED} | source
+
+
+def _filters(parameters: Record) -> dict[str, list[str]]:
+    """Return the filters of a request (tag-key, tag-value or tag:KEY), each with its values. One value must match."""
+    found = {}
+    number = 1
+    while name := parameter(parameters, f"Filters.member.{number}.Name"):
+        found[name] = autoscaling.list_parameter(parameters, f"Filters.member.{number}.Values")
+        number += 1
+    return found
+
+
+def _matches(group: Record, filters: Mapping[str, list[str]]) -> bool:
+    tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
+    held = {"tag-key": set(tags), "tag-value": set(tags.values())}
+    held |= {f"tag:{key}": {value} for key, value in tags.items()}
+    return all(held.get(name, set()) & set(values) for name, values in filters.items())
 
 
 def _checked(properties: Record, faults: Faults) -> Record:
