@@ -74,7 +74,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## check format, style, types, impor
 	lint-imports
 	mkdocs build --quiet
 	python -m tools.prose
-	shellcheck .ci/run $(wildcard bootstrap/*/*/*.sh)
+	shellcheck .ci/run $(wildcard bootstrap/*/*.sh)
 	hadolint Dockerfile
 	pytest --quiet -m lint
 
@@ -95,10 +95,10 @@ lock: .venv/.ready-dev ## resolve the versions in requirements*.txt again, into 
 	$(LOCK) requirements-dev.txt -c locks/shoal.txt -o locks/dev.txt
 	$(LOCK) requirements-bench.txt -c locks/dev.txt -o locks/bench.txt
 	$(LOCK) requirements-checkov.txt -o locks/checkov.txt
-	$(LOCK) bootstrap/preprocessing/emr/requirements.txt -c locks/shoal.txt -o locks/emr.txt
-	$(LOCK) bootstrap/preprocessing/emr/installer.txt -o locks/installer.txt
-	$(LOCK) --no-deps bootstrap/nodes/gpu/requirements.txt -c locks/shoal.txt -o locks/gpu.txt
-	$(LOCK) --no-deps bootstrap/nodes/gpu/inputs.txt -c locks/shoal.txt -o locks/gpu-inputs.txt
+	$(LOCK) bootstrap/emr/requirements.txt -c locks/shoal.txt -o locks/emr.txt
+	$(LOCK) bootstrap/emr/installer.txt -o locks/installer.txt
+	$(LOCK) --no-deps bootstrap/gpu/requirements.txt -c locks/shoal.txt -o locks/gpu.txt
+	$(LOCK) --no-deps bootstrap/gpu/inputs.txt -c locks/shoal.txt -o locks/gpu-inputs.txt
 
 bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
@@ -165,7 +165,7 @@ PACK := $(BIN)/python -c 'import pathlib, sys, zipfile; \
 
 build/wheels/emr-x86_64.zip: MACHINE := x86_64
 build/wheels/emr-arm64.zip: MACHINE := aarch64
-$(EMR): bootstrap/preprocessing/emr/requirements.txt locks/emr.txt locks/installer.txt .venv/bin/python Makefile
+$(EMR): bootstrap/emr/requirements.txt locks/emr.txt locks/installer.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of EMR's nodes, $(MACHINE)"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r locks/emr.txt -r locks/installer.txt
@@ -181,8 +181,8 @@ FOR_PYTHON := $(BIN)/python -c 'import pathlib, sys; from pip._vendor.packaging.
 	named = [(*head.partition(";")[::2], mark + hashes) for head, mark, hashes in entries]; \
 	[print(name, hashes) for name, marker, hashes in named if not marker or Marker(marker).evaluate(version)]'
 
-build/wheels/gpu.zip: bootstrap/nodes/gpu/requirements.txt locks/gpu.txt
-build/wheels/gpu-inputs.zip: bootstrap/nodes/gpu/requirements.txt bootstrap/nodes/gpu/inputs.txt locks/gpu.txt locks/gpu-inputs.txt
+build/wheels/gpu.zip: bootstrap/gpu/requirements.txt locks/gpu.txt
+build/wheels/gpu-inputs.zip: bootstrap/gpu/requirements.txt bootstrap/gpu/inputs.txt locks/gpu.txt locks/gpu-inputs.txt
 $(GPU) $(INPUTS): .venv/bin/python Makefile
 	@echo "setup: the libraries of GPU nodes, $(notdir $(basename $@))"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)

@@ -36,7 +36,7 @@ class Managed(Stage):
             deployment,
             wheels=libraries.of_gpu_nodes(deployment.spec),
             packages=deployment.trainer,
-            script="nodes/managed/start.sh",
+            script="managed/start.sh",
         )
         stack = Stack.of(self)
         self._spec = spec

@@ -76,8 +76,8 @@ class Preprocessing(Stage):
             construct_id,
             deployment,
             wheels=libraries.of_cluster(spec),
-            packages=("common", "corpus", "jobs", "bootstrap/preprocessing/emr/preprocess.sh", *AGENT),
-            script="preprocessing/emr/install.sh",
+            packages=("common", "corpus", "jobs", "bootstrap/emr/preprocess.sh", *AGENT),
+            script="emr/install.sh",
         )
         self._key = deployment.key
         self.role = node_role(self, shell=network.shell)

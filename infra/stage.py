@@ -17,7 +17,7 @@ from infra.storage import Buckets
 WRITE = ("s3:PutObject", "s3:AbortMultipartUpload")
 REPLACE = (*READ, *WRITE, "s3:DeleteObject")
 
-AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
+AGENT = ("bootstrap/__init__.py", "bootstrap/node")
 _BALANCE = ("packages/balance/shoal_balance", "shoal_balance")
 """Paths of the balancer: in a checkout, and in an installed Shoal. A node's PYTHONPATH contains the parent folders of
 both paths."""

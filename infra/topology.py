@@ -62,7 +62,7 @@ NODES_PREFIX = "nodes/"
 """Prefix in the data bucket for the documents of nodes, such as status `<instance-id>.json` and activity marker
 `.busy`."""
 REQUESTS_PREFIX = "requests/"
-"""Prefix in the data bucket for requests to the agents (bootstrap/agent/documents.py). Nodes can only read requests,
+"""Prefix in the data bucket for requests to the agents (bootstrap/node/documents.py). Nodes can only read requests,
 because whoever can write a request can start any training run."""
 RUNS_PREFIX = "runs/"
 """Prefix in the data bucket for runs. Below it, nodes can write only to names that start with their deployment's name

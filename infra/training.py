@@ -20,7 +20,7 @@ from infra.network import Network
 from infra.share import Share
 from infra.stage import AGENT, WRITE, Deployment, Stage, allow_inputs, node_role
 
-_TRAIN = "bootstrap/nodes/gpu/train.sh"
+_TRAIN = "bootstrap/gpu/train.sh"
 
 
 class Training(Stage):
@@ -46,7 +46,7 @@ class Training(Stage):
             deployment,
             wheels=libraries.of_gpu_nodes(spec),
             packages=(*deployment.trainer, *AGENT, _TRAIN, *(["jobs"] if libraries.reads_texts(spec) else [])),
-            script="nodes/gpu/boot.sh",
+            script="gpu/boot.sh",
         )
         self._key = deployment.key
         self.role = node_role(self, shell=network.shell)

@@ -33,7 +33,7 @@ def make_repository_with_empty_installs(folder: Path) -> Path:
     folder.mkdir()
     make_repository(folder, but=("build",))
     (folder / "topologies").symlink_to(ROOT / "topologies")
-    replace(folder, "bootstrap/preprocessing/emr/install.sh", "exit 0")
+    replace(folder, "bootstrap/emr/install.sh", "exit 0")
     wheels = folder / "build" / "wheels"
     wheels.mkdir(parents=True)
     (wheels / "gpu.zip").symlink_to(ROOT / "build" / "wheels" / "gpu.zip")
@@ -49,7 +49,7 @@ def install_from_this_machine(user: "CommandUser", archive: str) -> None:
     wheels = user.repository / "build" / "wheels"
     wheels.mkdir(parents=True)
     named = ("requirements.txt", "inputs.txt") if archive == "gpu-inputs" else ("requirements.txt",)
-    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in named)
+    lists = (ROOT / "bootstrap" / "gpu" / name for name in named)
     with zipfile.ZipFile(wheels / f"{archive}.zip", "w") as made:
         made.writestr("requirements.txt", "".join(path.read_text() for path in lists))
 

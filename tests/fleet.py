@@ -32,7 +32,7 @@ def boot_agent(bucket: str = BUCKET) -> str:
     """
     root = Path(__file__).parents[1]
     path = shlex.quote(f"{root}:{root / 'packages' / 'balance'}")
-    agent = "runpy.run_module('bootstrap.agent', run_name='__main__')"
+    agent = "runpy.run_module('bootstrap.node', run_name='__main__')"
     starts = f"import runpy, sys; sys.executable = sys.argv[1]; {agent}"
     return f"""\
 mkdir -p "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/etc/systemd/system" "$NODE_ROOT/mnt/share"

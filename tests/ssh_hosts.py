@@ -67,7 +67,7 @@ class SshHosts:
 
     def agents(self) -> list[int]:
         """Return the processes of these hosts' agents."""
-        return [each for each in self._processes() if b"bootstrap.agent.host" in self._words(each)]
+        return [each for each in self._processes() if b"bootstrap.node.host" in self._words(each)]
 
     def host_of(self, process: int) -> list[int]:
         """Return all processes of the host of this one, except those of its server."""

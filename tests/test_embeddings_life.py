@@ -30,7 +30,7 @@ LEARNING = (
 def user(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> CommandUser:
     """Return a user with nodes that install nothing: their agents run from this checkout."""
     made = CommandUser.prepared(aws, tmp_path_factory.mktemp("life"))
-    replace(made.repository, "bootstrap/nodes/gpu/boot.sh", boot_agent('"$DATA_BUCKET"'))
+    replace(made.repository, "bootstrap/gpu/boot.sh", boot_agent('"$DATA_BUCKET"'))
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     return made
 

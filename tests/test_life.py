@@ -19,7 +19,7 @@ from tests.infra.assemblies import deploy
 @pytest.fixture
 def deployed(aws: EmbeddedAws, tmp_path: Path) -> Iterator[str]:
     """The shipped topology of one node. Its boot installs nothing: the agent runs from this checkout."""
-    before = deploy("one-node", "life", tmp_path, {"bootstrap/nodes/gpu/boot.sh": boot_agent('"$DATA_BUCKET"')})
+    before = deploy("one-node", "life", tmp_path, {"bootstrap/gpu/boot.sh": boot_agent('"$DATA_BUCKET"')})
     yield "life"
     done = shoal_here("destroy", "life", "--yes")
     assert done.returncode == 0, done.stderr

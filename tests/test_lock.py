@@ -18,10 +18,10 @@ DIRECT = {
     "dev": ["requirements.txt", "requirements-dev.txt"],
     "bench": ["requirements.txt", "requirements-dev.txt", "requirements-bench.txt"],
     "checkov": ["requirements-checkov.txt"],
-    "emr": ["bootstrap/preprocessing/emr/requirements.txt"],
-    "gpu": ["bootstrap/nodes/gpu/requirements.txt"],
-    "gpu-inputs": ["bootstrap/nodes/gpu/inputs.txt"],
-    "installer": ["bootstrap/preprocessing/emr/installer.txt"],
+    "emr": ["bootstrap/emr/requirements.txt"],
+    "gpu": ["bootstrap/gpu/requirements.txt"],
+    "gpu-inputs": ["bootstrap/gpu/inputs.txt"],
+    "installer": ["bootstrap/emr/installer.txt"],
 }
 """Lists of requirements for each lock."""
 
@@ -58,7 +58,7 @@ def pinned(requirement: Requirement) -> str:
 
 def test_locks_and_lists_correspond() -> None:
     assert {path.name for path in LOCKS.iterdir()} == {f"{name}.txt" for name in DIRECT}
-    found = (*ROOT.glob("requirements*.txt"), *ROOT.glob("bootstrap/*/*/*.txt"))
+    found = (*ROOT.glob("requirements*.txt"), *ROOT.glob("bootstrap/*/*.txt"))
     lists = {path.relative_to(ROOT).as_posix() for path in found}
     assert {path for paths in DIRECT.values() for path in paths} == lists
     recipe = (ROOT / "Makefile").read_text()

@@ -51,7 +51,7 @@ def deployments() -> list[str]:
 def light(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A PYTHONPATH with a repository in which nodes install nothing."""
     repository = make_repository_with_empty_installs(tmp_path_factory.mktemp("light") / "repository")
-    replace(repository, "bootstrap/nodes/gpu/boot.sh", boot_agent('"$DATA_BUCKET"'))
+    replace(repository, "bootstrap/gpu/boot.sh", boot_agent('"$DATA_BUCKET"'))
     return os.pathsep.join(map(str, (repository, *repository.glob("packages/*"))))
 
 

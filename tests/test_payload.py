@@ -38,7 +38,7 @@ print(*sorted(sys.modules))
 
 
 def listed(kind: str, name: str = "requirements") -> set[str]:
-    (path,) = (ROOT / "bootstrap").glob(f"*/{kind}/{name}.txt")
+    (path,) = (ROOT / "bootstrap").glob(f"{kind}/{name}.txt")
     lines = (line.partition(";")[0].strip() for line in path.read_text().splitlines())
     return {canonicalize_name(Requirement(line).name) for line in lines if line and not line.startswith(("#", "-"))}
 
@@ -74,17 +74,17 @@ NODES = {
         "common corpus shoal_balance trainer",
     ),
     "its agent": (
-        "bootstrap.agent.__main__ bootstrap.agent.stage boto3",
+        "bootstrap.node.__main__ bootstrap.node.stage boto3",
         ("gpu",),
         "bootstrap common corpus shoal_balance trainer",
     ),
     "a node that reads texts": (
-        f"bootstrap.agent.stage jobs.training boto3 orjson pyarrow.parquet {ZSTD} nltk.tokenize",
+        f"bootstrap.node.stage jobs.training boto3 orjson pyarrow.parquet {ZSTD} nltk.tokenize",
         READING,
         "bootstrap common corpus jobs shoal_balance trainer",
     ),
     "a node of EMR": (
-        "jobs.dataset bootstrap.agent.step bootstrap.agent.cancellation",
+        "jobs.dataset bootstrap.node.step bootstrap.node.cancellation",
         ("emr",),
         "bootstrap common corpus jobs",
     ),
@@ -127,7 +127,7 @@ def test_a_host_gets_the_packages_of_a_gpu_node_from_a_checkout_or_an_installati
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots))}
     subprocess.run([sys.executable, "-P", "-c", UNPACKS, host], cwd=tmp_path, env=environment, check=True)
     assert {path.name for path in host.iterdir()} == set(NODES["its agent"][2].split())
-    found = "import shoal_balance, trainer.config, bootstrap.agent.host; print(shoal_balance.__file__)"
+    found = "import shoal_balance, trainer.config, bootstrap.node.host; print(shoal_balance.__file__)"
     environment["PYTHONPATH"] = str(host)
     done = subprocess.run(
         [sys.executable, "-P", "-c", found], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True

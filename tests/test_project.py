@@ -17,7 +17,7 @@ from tests.test_lock import PYTHONS
 from tools.site import PAGES
 
 ROOT = Path(__file__).parents[1]
-OF_NODES = ("bootstrap/preprocessing/emr", "bootstrap/nodes/gpu")
+OF_NODES = ("bootstrap/emr", "bootstrap/gpu")
 """Folders of the code that nodes run first."""
 OF_BROWSER = ("tests/browser/package-lock.json", "tests/browser/unpack.mjs")
 

@@ -61,7 +61,7 @@ MEASURES = ("accuracy", "macro_f1", "log_loss")
 DATA = "data"
 """Channel of the training data."""
 STARTER_CHANNELS = ("code", "wheels", "script")
-"""Input channels of the script that starts this program (bootstrap/nodes/managed/start.sh)."""
+"""Input channels of the script that starts this program (bootstrap/managed/start.sh)."""
 _TOOLKIT_PREFIX = "sagemaker_"
 _PORTS = range(20_000, 30_000)
 _NAMES_SECONDS = 300.0

@@ -9,7 +9,7 @@ import math
 import re
 from ipaddress import AddressValueError, IPv4Address
 
-from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME, has_start_time
+from bootstrap.node.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME, has_start_time
 from common.errors import ShoalError
 from common.files import DOCUMENT_BYTES, RECORD_BYTES
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN

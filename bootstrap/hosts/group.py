@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import RLock
 from typing import Any, Self, TypeVar
 
-from bootstrap.agent.folder import Files
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.hosts_file import Host, HostsFile
+from bootstrap.node.folder import Files
 from common.errors import ShoalError
 
 Result = TypeVar("Result")

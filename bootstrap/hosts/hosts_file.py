@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from bootstrap.agent.documents import MAX_GPUS, MAX_NODES
-from bootstrap.agent.node_documents import ADDRESS
+from bootstrap.node.documents import MAX_GPUS, MAX_NODES
+from bootstrap.node.node_documents import ADDRESS
 from common.errors import DataError, ShoalError
 from common.files import DOCUMENT_BYTES, read_regular
 from corpus.reading.s3 import is_s3, place_of

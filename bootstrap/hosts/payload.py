@@ -11,13 +11,13 @@ from uuid import uuid4
 
 import shoal_balance
 
-from bootstrap.agent.folder import exists, make_folder
 from bootstrap.hosts.connection import Connection
+from bootstrap.node.folder import exists, make_folder
 from common.errors import ShoalError
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = {
-    **dict.fromkeys(("common", "corpus", "trainer", "bootstrap/agent"), _ROOT),
+    **dict.fromkeys(("common", "corpus", "trainer", "bootstrap/node"), _ROOT),
     "shoal_balance": Path(shoal_balance.__file__).parents[1],  # in a checkout, this package is outside of `_ROOT`
 }
 """Packages that GPU nodes need (as in infra/stack.py), with the folders that contain them. On a host, all packages are
@@ -41,7 +41,7 @@ class CodePayload:
         folder = f"{connection.home}/.shoal/code/{self._name}"
         try:
             with connection.answering():
-                if not exists(connection.files, f"{folder}/bootstrap/agent/host.py"):
+                if not exists(connection.files, f"{folder}/bootstrap/node/host.py"):
                     self._send(connection, folder)
         except OSError as error:
             raise ShoalError(

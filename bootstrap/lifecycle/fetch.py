@@ -6,10 +6,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.agent.store import Bucket, StoredFile
 from bootstrap.aws import fetched, names, objects, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
+from bootstrap.node.store import Bucket, StoredFile
 from bootstrap.progress import Bars
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_buckets
 from bootstrap.training.places.followed import Copied, copy_results

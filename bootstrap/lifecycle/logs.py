@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.agent.documents import LOG
 from bootstrap.aws import names, objects
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.status import Status
+from bootstrap.node.documents import LOG
 from bootstrap.nodes import boot_report
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_from

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Protocol
 
-from bootstrap.agent.documents import FINGERPRINT
 from bootstrap.aws.deployment import Deployment
+from bootstrap.node.documents import FINGERPRINT
 from bootstrap.preprocessing.attaching import StartedPreprocessing, step_of
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.progress import Bars

@@ -11,14 +11,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.agent import documents
-from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.aws import clusters, guard, stacks
 from bootstrap.aws.account import Account, reason_of
 from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.guard import GuardReport
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle.deletion import Deletion, find_deletion
+from bootstrap.node import documents
+from bootstrap.node.node_documents import NodeStatus
 from bootstrap.nodes import boot_report, fleet, scaling_group
 from bootstrap.training.places import managed_job
 from common.errors import DataError

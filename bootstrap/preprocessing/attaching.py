@@ -8,8 +8,8 @@ bucket.
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bootstrap.agent.documents import FINGERPRINT, Cancellation, step_name
 from bootstrap.aws.deployment import Deployment
+from bootstrap.node.documents import FINGERPRINT, Cancellation, step_name
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.work import ClusterWork, record_result
 from bootstrap.progress import Bars

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.documents import MAX_ERROR_LENGTH, TOKEN, Cancellation
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached
+from bootstrap.node.documents import MAX_ERROR_LENGTH, TOKEN, Cancellation
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import Bars, note
 from common.errors import DataError, ShoalError

@@ -13,11 +13,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached, name_of
+from bootstrap.node.documents import Cancellation, step_name
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.step_arguments import step_arguments
 from bootstrap.preprocessing.work import ClusterWork, find_result, record_result

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bootstrap.agent.documents import Cancellation, step_name
+from bootstrap.node.documents import Cancellation, step_name
 from corpus.reading.storage import join
 from infra.catalog import InstanceType
 from jobs.plan import PLAN_NAME, Plan
 
 COMMAND = "shoal-preprocess"
-"""Command of the primary node (bootstrap/preprocessing/emr/preprocess.sh)."""
+"""Command of the primary node (bootstrap/emr/preprocess.sh)."""
 
 # On EMR, YARN can use three quarters of a node's memory. One node also runs the job's application master.
 _YARN_SHARE = 0.75

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.node_documents import Attempt, NodeStatus
+from bootstrap.node.documents import RunRequest
+from bootstrap.node.node_documents import Attempt, NodeStatus
 from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bootstrap.agent.store import Store
+from bootstrap.node.store import Store
 from bootstrap.progress import Bars
 from common.json_values import finite_numbers
 from corpus.stream.progress import Status

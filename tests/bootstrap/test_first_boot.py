@@ -16,7 +16,7 @@ from tests.first_boot import REGION, Node
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3600
-OF_GPU_NODES = ("common", "corpus", "trainer", "bootstrap/agent", "packages/balance/shoal_balance")
+OF_GPU_NODES = ("common", "corpus", "trainer", "bootstrap/node", "packages/balance/shoal_balance")
 
 pytestmark = [
     pytest.mark.soak,
@@ -60,7 +60,7 @@ def boot(node, *, share="none"):
     """Boot the node; return the result of its user data."""
     from infra.training import _user_data
 
-    script = (ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh").read_bytes()
+    script = (ROOT / "bootstrap" / "gpu" / "boot.sh").read_bytes()
     variables = {
         "DEPLOYMENT": "demo",
         "DATA_BUCKET": "data",
@@ -166,9 +166,9 @@ def emr_node(tmp_path):
 
 def installed(node):
     """Run the bootstrap action; return its exit status and the lines that it printed."""
-    code = node.upload("cdk", "code.zip", packed("common", "corpus", "jobs", "bootstrap/agent"))
+    code = node.upload("cdk", "code.zip", packed("common", "corpus", "jobs", "bootstrap/node"))
     libraries = node.upload("cdk", "wheels.zip", wheels("emr-x86_64"))
-    script = (ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh").read_text()
+    script = (ROOT / "bootstrap" / "emr" / "install.sh").read_text()
     ended = node.boot(script, code, libraries, REGION)
     return ended.returncode, ended.stdout.splitlines()
 

@@ -121,7 +121,7 @@ def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash, hostile):
     python.chmod(0o755)
     bash.add("ec2-metadata", f"printf 'instance-id: %s' {shlex.quote(hostile)}")
     names = ("DEPLOYMENT", "DATA_BUCKET", "SHARE_ID", "CODE_URL", "WHEELS_URL", "AWS_DEFAULT_REGION")
-    script = ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"
+    script = ROOT / "bootstrap" / "gpu" / "boot.sh"
     bash.run(str(script), SHARE_KIND="efs", GPUS="1", **dict.fromkeys(names, hostile))
     assert bash.ended.returncode == 0, bash.ended.stdout
     python.write_text(
@@ -135,7 +135,7 @@ def test_first_boot_of_a_gpu_node_executes_no_hostile_value(bash, hostile):
     assert not bash.injected()
     path = ":".join(f"{bash.root}/opt/shoal/{each}" for each in ("code", "code/packages/balance", "site"))
     seen = (bash.folder / "sees").read_text().split("\0")[:-1]
-    assert seen == [path, hostile, hostile, hostile, hostile, "-m", "bootstrap.agent"]
+    assert seen == [path, hostile, hostile, hostile, hostile, "-m", "bootstrap.node"]
     starts = ["enable", "--now", "shoal-agent.service"]
     assert [word for word in bash.recorded_words() if word in starts] == starts
 

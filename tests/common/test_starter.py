@@ -56,9 +56,9 @@ def test_a_process_ends_if_its_starter_ended_before_it_could_ask():
 
 ENDING = ("ends_with_this_process()", "ending_with_this_process(", "end_with_parent(")
 WITHOUT = {
-    "bootstrap/agent/host.py: main": "the agent of a host outlives the command",
-    "bootstrap/agent/machine.py: run_command": "it has a time limit",
-    "bootstrap/agent/processes.py: start": "programs outlive the agent; their parent processes outlive nothing",
+    "bootstrap/node/host.py: main": "the agent of a host outlives the command",
+    "bootstrap/node/machine.py: run_command": "it has a time limit",
+    "bootstrap/node/processes.py: start": "programs outlive the agent; their parent processes outlive nothing",
     "trainer/managed.py: _gpus": "it counts GPUs, and ends",
 }
 
@@ -86,7 +86,7 @@ def test_every_process_that_shoal_starts_ends_with_its_starter():
 
 
 @pytest.mark.parametrize(
-    "program", ["bootstrap/agent/stage.py", "corpus/stream/__main__.py", "trainer/__main__.py", "trainer/launch.py"]
+    "program", ["bootstrap/node/stage.py", "corpus/stream/__main__.py", "trainer/__main__.py", "trainer/launch.py"]
 )
 def test_a_program_that_shoal_starts_asks_for_the_end_of_its_starter(program):
     assert "    end_with_starter()\n" in (ROOT / program).read_text("utf-8")

@@ -12,10 +12,10 @@ from common.display import plural
 from common.errors import ShoalError
 
 if TYPE_CHECKING:
-    from bootstrap.agent.node_documents import NodeStatus
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.deletion import Deletion
     from bootstrap.lifecycle.status import GroupStatus, Status
+    from bootstrap.node.node_documents import NodeStatus
     from bootstrap.training.outlook import Outlook
 
 _ALL = Table(

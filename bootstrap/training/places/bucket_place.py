@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.agent.node_documents import Attempt, NodeStatus
 from bootstrap.aws import names, objects
 from bootstrap.aws.deployment import Deployment
+from bootstrap.node.node_documents import Attempt, NodeStatus
 from bootstrap.progress import Bars
 from bootstrap.training.outlook import Outlook
 from bootstrap.training.places.execution import execute

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.node_documents import NodeStatus, RunEnd
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
+from bootstrap.node.documents import RunRequest
+from bootstrap.node.node_documents import NodeStatus, RunEnd
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars

@@ -11,11 +11,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, get_args
 
-from bootstrap.agent.documents import RUNS
-from bootstrap.agent.store import Store
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
 from bootstrap.aws.retry import retrying
+from bootstrap.node.documents import RUNS
+from bootstrap.node.store import Store
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import LONGEST_READY_SECONDS, scaled_up

@@ -17,9 +17,6 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.documents import RUNS, log_name
-from bootstrap.agent.node_documents import Attempt, RunEnd
-from bootstrap.agent.store import Store, StoredFile, ignore
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.guard import find_announcement
@@ -27,6 +24,9 @@ from bootstrap.aws.objects import is_marker
 from bootstrap.aws.paths import path_below
 from bootstrap.aws.retry import Abandoned, is_credentials_error
 from bootstrap.interrupt import Detached, name_of
+from bootstrap.node.documents import RUNS, log_name
+from bootstrap.node.node_documents import Attempt, RunEnd
+from bootstrap.node.store import Store, StoredFile, ignore
 from bootstrap.progress import Bars, note
 from bootstrap.training.places.launch import Launch, LaunchOptions
 from bootstrap.training.places.place import Run, RunResult
@@ -46,7 +46,7 @@ _ANSWER_SECONDS = 120.0
 """Maximum seconds until the agent of a ready node reports that it has read a request."""
 RESUME_HINT = "; to continue from the last checkpoint, repeat the command with --resume"
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
-"""Pattern of the file names that datasets have on nodes (bootstrap/agent/machine.py)."""
+"""Pattern of the file names that datasets have on nodes (bootstrap/node/machine.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,15 +13,15 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent import documents
-from bootstrap.agent.folder import Folder
-from bootstrap.agent.store import Bucket, Store
 from bootstrap.aws.retry import is_credentials_error, retrying
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
 from bootstrap.hosts.payload import CodePayload
 from bootstrap.interrupt import Detached
+from bootstrap.node import documents
+from bootstrap.node.folder import Folder
+from bootstrap.node.store import Bucket, Store
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import AgentRun
 from bootstrap.training.places.launch import DEFAULT, Launch, LaunchOptions, RequestedRuns, options_of
@@ -171,7 +171,7 @@ class HostsRun(AgentRun):
                     host.python,
                     "-P",
                     "-m",
-                    "bootstrap.agent.host",
+                    "bootstrap.node.host",
                 ),
                 *("--group", _GROUP, "--store", self.store.name, "--instance", host.instance),
                 *("--address", connection.address, *(("--gpus", str(gpus)) if gpus else ()), *filter(None, (option,))),
@@ -184,7 +184,7 @@ class HostsRun(AgentRun):
         if isinstance(missing := answer.get("missing"), list) and missing:
             raise ShoalError(
                 f"{host.label}: {host.python} has no module {missing[0]}; install PyTorch and "
-                "bootstrap/nodes/gpu/requirements.txt on this host, or name a different Python in "
+                "bootstrap/gpu/requirements.txt on this host, or name a different Python in "
                 f"{self._place.file.path}: python=/path"
             )
         if unable := answer.get("unable"):

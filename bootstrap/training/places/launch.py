@@ -12,13 +12,13 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from bootstrap.agent import documents
-from bootstrap.agent.documents import REQUEST_NAME, RequestDocument, RunRequest
-from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
-from bootstrap.agent.store import Bucket, Document, Store
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
+from bootstrap.node import documents
+from bootstrap.node.documents import REQUEST_NAME, RequestDocument, RunRequest
+from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.node.store import Bucket, Document, Store
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars

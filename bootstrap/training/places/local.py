@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bootstrap.agent.folder import Folder
+from bootstrap.node.folder import Folder
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Place, Run, RunResult
 from bootstrap.training.run_view import RecordView, RunView

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bootstrap.agent import processes
+from bootstrap.node import processes
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from common.starter import ends_with_this_process

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from bootstrap.agent.documents import RunRequest
+from bootstrap.node.documents import RunRequest
 from bootstrap.progress import Bars
 from common.errors import ExperimentError
 from corpus.dataset_settings import DatasetSize

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from bootstrap.agent.documents import RunRequest
+from bootstrap.node.documents import RunRequest
 from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import FOLDER, delete_stream, running_readers
 from bootstrap.training.sources.source import DataAccess, Prepared, Sidecar, Source, Staging

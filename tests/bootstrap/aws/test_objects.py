@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.agent.store import Bucket
 from bootstrap.aws import objects
+from bootstrap.node.store import Bucket
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, place_of, put_if, read_from, read_text
 

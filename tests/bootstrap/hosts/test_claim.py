@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.agent.documents import RUNS, RunRequest
-from bootstrap.agent.folder import Folder
 from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.hosts_file import Host, HostsFile
+from bootstrap.node.documents import RUNS, RunRequest
+from bootstrap.node.folder import Folder
 from bootstrap.progress import Bars
 from bootstrap.training.places import followed
 from bootstrap.training.places.execution import execute

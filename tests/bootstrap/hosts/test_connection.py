@@ -13,7 +13,7 @@ from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.hosts.payload import CodePayload
 from bootstrap.training.places.hosts import store_of
 from common.errors import ShoalError
-from tests.bootstrap.agent.stores import check_store
+from tests.bootstrap.node.stores import check_store
 from tests.ssh_hosts import ssh_hosts
 
 
@@ -85,7 +85,7 @@ def test_an_unusable_shared_folder_is_reported(hosts):
 
 
 def test_a_stale_lock_is_removed(hosts, monkeypatch):
-    monkeypatch.setattr("bootstrap.agent.folder._STALE_LOCK_SECONDS", 0.3)
+    monkeypatch.setattr("bootstrap.node.folder._STALE_LOCK_SECONDS", 0.3)
     with HostGroup(read_hosts(hosts.file)) as group:
         folder = store_of(group)
         folder.write("requests/c.json.lock", "of a command that was killed")

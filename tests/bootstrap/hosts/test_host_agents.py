@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bootstrap.agent import documents
+from bootstrap.node import documents
 from bootstrap.training.places import hosts
 from common.errors import ShoalError
 

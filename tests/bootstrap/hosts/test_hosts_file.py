@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.agent.documents import INSTANCE
 from bootstrap.hosts.hosts_file import read_hosts
+from bootstrap.node.documents import INSTANCE
 from common.errors import ShoalError
 
 WRONG = yaml.safe_load(Path(__file__).with_name("wrong_hosts.yaml").read_text())

@@ -10,13 +10,13 @@ import boto3
 import pytest
 from shoal_local_aws.permissions.credentials import USER
 
-from bootstrap.agent.documents import RUNS
 from bootstrap.hosts.connection import LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
+from bootstrap.node.documents import RUNS
 from bootstrap.training.places.hosts import store_of
-from tests.bootstrap.agent.stores import check_store
 from tests.bootstrap.hosts.on_hosts import LONG, Training
+from tests.bootstrap.node.stores import check_store
 from tests.bootstrap.training.on_nodes import made_dataset
 from tests.secrets import places_of
 from tests.ssh_hosts import ssh_hosts

@@ -9,9 +9,9 @@ import boto3
 import pytest
 from shoal_local_aws.faults.kinds import Denied
 
-from bootstrap.agent.store import Bucket
 from bootstrap.aws import fetched, names
 from bootstrap.lifecycle.fetch import FetchResult, fetch_runs
+from bootstrap.node.store import Bucket
 from bootstrap.progress import Bars
 from bootstrap.training.places.followed import copy_results
 from common.errors import ShoalError

@@ -19,9 +19,9 @@ PYTHONPATH={ROOT} exec {sys.executable} "$@"
 RUN
 cat > $NODE_ROOT/usr/local/bin/shoal-step <<'RUN'
 #!/bin/bash
-PYTHONPATH={ROOT} exec {sys.executable} -P -m bootstrap.agent.step "$@"
+PYTHONPATH={ROOT} exec {sys.executable} -P -m bootstrap.node.step "$@"
 RUN
-cp {ROOT}/bootstrap/preprocessing/emr/preprocess.sh $NODE_ROOT/usr/local/bin/shoal-preprocess
+cp {ROOT}/bootstrap/emr/preprocess.sh $NODE_ROOT/usr/local/bin/shoal-preprocess
 chmod +x $NODE_ROOT/usr/local/bin/shoal-*
 """
 

@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from bootstrap.agent.documents import Cancellation
+from bootstrap.node.documents import Cancellation
 from bootstrap.preprocessing import cluster
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.progress import Bars

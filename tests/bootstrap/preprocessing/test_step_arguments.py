@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from bootstrap.agent.documents import Cancellation
+from bootstrap.node.documents import Cancellation
 from bootstrap.preprocessing.step_arguments import WorkerResources, step_arguments, workers
 from infra import catalog
 from tests.jobs.piles import plan_in

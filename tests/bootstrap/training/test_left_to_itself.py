@@ -20,7 +20,7 @@ from bootstrap.training.places.launch import LaunchOptions, NodeLaunch, requeste
 from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from bootstrap.training.train import train
 from common.errors import ShoalError
-from tests.bootstrap.agent.world import request
+from tests.bootstrap.node.world import request
 from tests.bootstrap.training.on_nodes import DATASET
 from tests.fleet import Fleet, boot_agent
 from tests.secrets import places_of

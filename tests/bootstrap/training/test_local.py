@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bootstrap.agent.folder import Folder
 from bootstrap.config_file import read_config, write_config
+from bootstrap.node.folder import Folder
 from bootstrap.progress import Bars
 from bootstrap.training.places import local
 from bootstrap.training.run_view import RecordView, RunView

@@ -12,12 +12,12 @@ from unittest.mock import Mock
 import boto3
 import pytest
 
-from bootstrap.agent import documents
-from bootstrap.agent.documents import RequestDocument, RunRequest
-from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account, read_tags
 from bootstrap.cli.deployments.status import describe_outlook, describe_status
 from bootstrap.lifecycle.status import read_groups
+from bootstrap.node import documents
+from bootstrap.node.documents import RequestDocument, RunRequest
+from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup
 from bootstrap.progress import Bars
@@ -30,7 +30,7 @@ from bootstrap.training.sources.texts import PreparedTexts
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
-from tests.bootstrap.agent.test_documents import TEXTS
+from tests.bootstrap.node.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.cli.deployments.status import describe_outlook
+from bootstrap.node.node_documents import Attempt, Member, NodeStatus
 from bootstrap.training.outlook import Spending, Stages, outlook
 from infra import catalog, cost
-from tests.bootstrap.agent.world import request
+from tests.bootstrap.node.world import request
 from tests.bootstrap.test_shell import NODE as SPOT_NODE
 
 HOUR = 3600

@@ -5,7 +5,7 @@ import json
 import boto3
 import pytest
 
-from bootstrap.agent.store import Bucket
+from bootstrap.node.store import Bucket
 from bootstrap.training.places.deployment import DeploymentPlace
 from bootstrap.training.places.deployment_run import read_so_far
 from corpus.stream.progress import Status

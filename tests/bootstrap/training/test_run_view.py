@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from bootstrap.agent.folder import Folder
+from bootstrap.node.folder import Folder
 from bootstrap.training import run_view
 from bootstrap.training.run_view import RecordView, RunView
 from corpus.stream.progress import Status

@@ -5,7 +5,7 @@ import os
 import psutil
 import pytest
 
-from bootstrap.agent import processes
+from bootstrap.node import processes
 from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import Readers, delete_stream, running_readers
 from common.errors import DataError, ShoalError, TrainingError

@@ -13,7 +13,7 @@ from bootstrap.training.sources.stream import PreparedStream, StreamSource
 from common.errors import DataError, ShoalError
 from corpus.stream.stream_settings import StreamSettings
 from infra import topology
-from tests.bootstrap.agent.world import STREAM, request
+from tests.bootstrap.node.world import STREAM, request
 from tests.fleet import BUCKET, Fleet
 from tests.trained import predicted_on, train_on
 from trainer.config import configured

@@ -11,10 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 from shoal_local_aws.faults.kinds import Denied
 
-from bootstrap.agent import documents
-from bootstrap.agent.documents import RequestDocument, RunRequest
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.bill import Bill
+from bootstrap.node import documents
+from bootstrap.node.documents import RequestDocument, RunRequest
 from common.errors import ShoalError
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here

@@ -41,7 +41,7 @@ def before(aws, shared_clients) -> dict[str, set[str]]:
     """The inventory of the account before the deployment `mine` of the demo's topology."""
     # An extension left by an earlier deployment with this name must not apply to this one.
     boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
-    before = deploy("demo", NAME, aws.folder, {"bootstrap/preprocessing/emr/install.sh": "exit 0"})
+    before = deploy("demo", NAME, aws.folder, {"bootstrap/emr/install.sh": "exit 0"})
     return {kind: found - {topology.extension_parameter(NAME)} for kind, found in before.items()}
 
 

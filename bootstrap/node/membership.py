@@ -1,0 +1,249 @@
+"""Decision on the next attempt or the end of a run, from the statuses and heartbeats of all nodes.
+
+Each node decides independently and writes its decision with a conditional write, so only the first decision counts. A
+node without a heartbeat for GONE_SECONDS counts as gone. Such a node might still run without a connection to the
+bucket. Its agent stops its ranks as soon as it reads the newer attempt.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bootstrap.node.documents import RunRequest
+from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
+
+GONE_SECONDS = 20.0
+"""Seconds without a heartbeat after which a node counts as gone."""
+SUSPECT_SECONDS = 10.0
+"""Shorter limit than GONE_SECONDS, used while ranks of other nodes wait for lost ranks. Nodes send a heartbeat every
+five seconds."""
+JOIN_SECONDS = 600.0
+"""Seconds to wait for nodes. After this time, the run starts with fewer nodes, or fails if fewer than `min_nodes` can
+train."""
+SETTLED_SECONDS = 60.0
+"""Seconds for which an attempt lasts before new nodes can join. When they join, the attempt ends."""
+FRUITLESS = 3
+"""The run fails after this number of consecutive attempts that made no progress because nodes were lost."""
+_LEAVING = {"now": "being reclaimed by AWS", "off": "being shut down"}
+"""Phrases for nodes that are about to terminate."""
+_MAX_NAMED = 8
+"""Maximum number of nodes that a sentence names."""
+_PORTS = range(20_000, 30_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterView:
+    """State of all nodes, including the node that observes it."""
+
+    statuses: Mapping[str, NodeStatus]
+    """Latest status of each node in this launch, by instance id."""
+    seconds_since_heartbeat: Mapping[str, float]
+    """Seconds since the last heartbeat of each node; infinite for a node that never sent one."""
+    waited: float
+    """Seconds since this node first read the latest attempt, or the launch if there is no attempt yet."""
+    failed: float = 0.0
+    """Seconds since a node of the latest attempt first reported a failure; 0 without a failure."""
+    step: int = 0
+    """Step of the newest checkpoint."""
+    finished: bool = False
+    """Whether the run has written a finished model."""
+
+    def is_alive(self, instance: str) -> bool:
+        """Return whether the node's last heartbeat is less than GONE_SECONDS old."""
+        return self.seconds_since_heartbeat.get(instance, float("inf")) < GONE_SECONDS
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """Nodes that would be members of the next attempt: trainers first, then readers."""
+
+    request: RunRequest
+    members: Sequence[Member] = field(default_factory=list)
+
+    @property
+    def trainers(self) -> int:
+        return sum(each.gpus > 0 for each in self.members)
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.members) == self.request.trainers + self.request.readers
+
+
+def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, number: int) -> Attempt | RunEnd | None:
+    """Return the next attempt or the end of the run, or None if neither is due.
+
+    `latest` is the latest attempt of this launch, and `number` is the number of the next attempt.
+    """
+    if latest is None:
+        return _first(request, view, number)
+    gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
+    leaving = _leaving(latest, view)
+    continues = not (request.stop or view.finished or _any_failed(latest, view))
+    if leaving and continues:  # first, all other nodes stop with a checkpoint
+        staying = [each for each in latest.members if each.instance not in gone]
+        ended = _all(staying, lambda each: each.over, latest, view)
+        return (
+            _without([*leaving, *gone], request, latest, view, number, why=_why_leaving(leaving, view))
+            if ended
+            else None
+        )
+    if _all(latest.trainers, lambda each: each.over, latest, view):
+        reported = {name: each for name, each in view.statuses.items() if name in latest.instances}
+        failed = [each for each in reported.values() if each.fails]
+        lost = [name for name, each in reported.items() if each.lost]
+        unfinished = not failed and not view.finished
+        if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
+            return _end(request, latest, view)
+        if not gone:  # the loss of a different node can also make ranks fail
+            why = f"{_nodes_and_verb(lost, 'was', 'were')} restarted" if lost else "another process stopped the ranks"
+            why = _why_leaving(leaving, view) if leaving else why
+            return _without(leaving, request, latest, view, number, why=why)
+    if gone:
+        return _without(gone, request, latest, view, number)
+    trains = _all(latest.members, lambda each: each.phase == "run", latest, view)
+    if request.stop or not trains or view.waited < SETTLED_SECONDS:
+        return None
+    choice = _select(request, latest.members, view)
+    if len(choice.members) == len(latest.members):
+        return None
+    new = [each.instance for each in choice.members if each.instance not in latest.instances]
+    return _attempt(choice, number, f"{_nodes_and_verb(new, 'has', 'have')} joined")
+
+
+def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | RunEnd | None:
+    if request.stop:
+        return RunEnd(token=request.token, outcome="stopped")
+    choice = _select(request, (), view)
+    if choice.is_complete or (view.waited >= JOIN_SECONDS and choice.trainers >= request.min_nodes):
+        return _attempt(choice, number, "")
+    return _too_few(choice, "not all nodes joined") if view.waited >= JOIN_SECONDS else None
+
+
+def _without(
+    gone: Sequence[str], request: RunRequest, latest: Attempt, view: ClusterView, number: int, *, why: str = ""
+) -> Attempt | RunEnd | None:
+    """Return an attempt without the nodes `gone`, but with nodes that wait to join. Return the end of the run if the
+    run cannot continue, or None to wait for more nodes.
+
+    `why` defaults to a sentence about the loss of `gone`.
+    """
+    if request.stop:
+        return RunEnd(token=request.token, outcome="stopped")
+    choice = _select(request, [each for each in latest.members if each.instance not in gone], view)
+    why = why or f"{_nodes_and_verb(gone, 'is', 'are')} gone"
+    if choice.trainers < request.min_nodes:
+        silent = min((view.seconds_since_heartbeat.get(each, 0.0) for each in gone), default=0.0)
+        return _too_few(choice, why) if silent >= JOIN_SECONDS else None
+    fruitless = latest.fruitless + 1 if view.step == latest.step else 0
+    if fruitless >= FRUITLESS:
+        error = f"{why}, and {FRUITLESS} consecutive attempts made no progress after step {view.step}"
+        return RunEnd(token=request.token, outcome="failed", error=error)
+    return _attempt(choice, number, why, step=view.step, fruitless=fruitless)
+
+
+def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
+    """Return the end of the run if all its ranks have exited. Return None while readers still run or the cause of a
+    failure is unclear."""
+    readers = [each for each in latest.members if not each.gpus and view.is_alive(each.instance)]
+    if not _all(readers, lambda each: each.over, latest, view):
+        return None
+    reported = [each for each in map(view.statuses.get, latest.instances) if each is not None]
+    failed = [each for each in reported if each.fails]
+    if not failed:
+        return RunEnd(token=request.token, outcome="stopped" if request.stop else "finished")
+    error = next((each.error for each in failed if each.error), "")
+    if not error and view.failed < 2 * GONE_SECONDS:
+        return None  # a lost node can make ranks fail before its loss is detected
+    return RunEnd(token=request.token, outcome="failed", error=error)
+
+
+def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
+    """Return whether a member sends heartbeats and can continue.
+
+    The time limit for heartbeats is shorter while ranks of other nodes wait for lost ranks.
+    """
+    silent = view.seconds_since_heartbeat.get(instance, float("inf"))
+    if silent >= SUSPECT_SECONDS:
+        reported = (
+            (name, view.statuses.get(name)) for name in latest.instances if name != instance and view.is_alive(name)
+        )
+        lost = any(
+            each and each.attempt == latest.number and (each.waits or each.fails or each.over) for _, each in reported
+        )
+        silent = GONE_SECONDS if lost else silent
+    return silent < GONE_SECONDS and not _has_lost_files(instance, view)
+
+
+def _has_lost_files(instance: str, view: ClusterView) -> bool:
+    """Return whether a member of the attempt reports that it waits for an attempt. Such a member was replaced, and its
+    files are lost."""
+    status = view.statuses.get(instance)
+    return status is not None and status.attempt == 0 and view.waited >= GONE_SECONDS
+
+
+def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
+    """Return whether all `members` have reported a status for the latest attempt, and `holds` is true for each
+    status."""
+    statuses = [view.statuses.get(each.instance) for each in members]
+    return all(each is not None and each.attempt == latest.number and holds(each) for each in statuses)
+
+
+def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Selection:
+    """Return the nodes `first`, followed by waiting nodes, limited to the numbers of trainers and readers in the
+    request."""
+    known = {each.instance for each in first}
+    staying = (name for name in sorted(view.statuses) if view.is_alive(name) and name in (request.nodes or (name,)))
+    waiting = (name for name in staying if view.statuses[name].phase == "wait" and not view.statuses[name].leaves)
+    joining = [member for name in waiting if name not in known and (member := view.statuses[name].member(name))]
+    every = [*first, *joining]
+    trainers = [each for each in every if each.gpus][: request.trainers]
+    readers = [each for each in every if not each.gpus][: request.readers]
+    return _Selection(request, [*trainers, *readers])
+
+
+def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
+    """Return the nodes of the latest attempt that are about to terminate."""
+    statuses = ((name, view.statuses.get(name)) for name in latest.instances)
+    return [name for name, each in statuses if each and each.attempt == latest.number and each.leaves]
+
+
+def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
+    by_reason = {when: [name for name in leaving if view.statuses[name].leaves == when] for when in _LEAVING}
+    return "; ".join(
+        f"{_nodes_and_verb(names, 'is', 'are')} {_LEAVING[when]}" for when, names in by_reason.items() if names
+    )
+
+
+def _any_failed(latest: Attempt, view: ClusterView) -> bool:
+    reported = map(view.statuses.get, latest.instances)
+    return any(each is not None and each.attempt == latest.number and each.fails for each in reported)
+
+
+def _attempt(choice: _Selection, number: int, why: str, *, step: int = 0, fruitless: int = 0) -> Attempt:
+    return Attempt(
+        number=number,
+        token=choice.request.token,
+        members=tuple(choice.members),
+        port=random.choice(_PORTS),  # noqa: S311
+        step=step,
+        fruitless=fruitless,
+        why=why,
+    )
+
+
+def _too_few(choice: _Selection, why: str) -> RunEnd:
+    return RunEnd(
+        token=choice.request.token,
+        outcome="failed",
+        error=f"{why}: the run needs at least {choice.request.min_nodes} nodes, but after {JOIN_SECONDS / 60:.0f} "
+        f"minutes only {choice.trainers} could train",
+    )
+
+
+def _nodes_and_verb(instances: Sequence[str], one: str, several: str) -> str:
+    """Return the beginning of a sentence: the instance ids of nodes and the verb, `one` for a single node or `several`
+    for more nodes."""
+    if len(instances) == 1:
+        return f"the node {instances[0]} {one}"
+    more = f" and {len(instances) - _MAX_NAMED} more" if len(instances) > _MAX_NAMED else ""
+    return f"the nodes {', '.join(instances[:_MAX_NAMED])}{more} {several}"
