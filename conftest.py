@@ -18,7 +18,7 @@ from shoal_local_aws.account import raise_quotas
 from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import running_aws
 
-from bootstrap.aws.cdk import WHEELS
+from shoal.aws.cdk import WHEELS
 
 pytest_plugins = ["tests.costs", "tests.messages"]
 

@@ -33,7 +33,7 @@ from typing import Any
 from benchmarks.ranks import run_on_ranks, train_here
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
-from bootstrap.progress import Bars
+from shoal.progress import Bars
 from trainer.config import TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")

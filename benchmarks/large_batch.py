@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.ranks import train_here
 from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
-from bootstrap.progress import Bars
+from shoal.progress import Bars
 from trainer.classification.data import load_data
 from trainer.command_line import parse_arguments
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from bootstrap.progress import Bars
-from bootstrap.training.places.local import LocalPlace
-from bootstrap.training.sources.dataset import DatasetSource
-from bootstrap.training.train import train
+from shoal.backends.local import LocalPlace
+from shoal.backends.train import train
+from shoal.progress import Bars
+from shoal.runs.sources.dataset import DatasetSource
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
-from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.sources import Inputs
 from corpus.rules import VALIDATION_SHARE
 from jobs.local import preprocess_locally
+from shoal.demo.reviews import write_reviews
 
 _BLOCK = 1_000_000
 

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from benchmarks.ranks import run_on_ranks, train_here
 from benchmarks.record import Log, ratio
 from benchmarks.rows import write_rows
-from bootstrap.progress import Bars
 from common.cores import cores
 from common.display import plural
+from shoal.progress import Bars
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
 

@@ -1,1 +1,1 @@
-"""Launches, monitors and removes deployments and runs; contains the command line `shoal`."""
+"""The code that runs on machines: the scripts of the first boot, and the agent of a node."""

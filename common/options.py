@@ -1,7 +1,7 @@
 """Describes command-line options as data, from which argparse and Click options are created.
 
 The jobs and the trainer use argparse, because they run where Click is not installed. The `shoal` command declares the
-same options with Click (bootstrap/cli/command.py).
+same options with Click (shoal/cli/command.py).
 """
 
 from collections.abc import Callable

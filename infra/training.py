@@ -119,7 +119,7 @@ class Training(Stage):
             scope,
             "Default",
             vpc=network.vpc,
-            # If this zone has no capacity, `bootstrap/nodes/scale_up.py` uses the other zones.
+            # If this zone has no capacity, `shoal/aws/scale_up.py` uses the other zones.
             vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet]),
             launch_template=None if spot else template,
             mixed_instances_policy=_spot(template, spec.instance_types) if spot else None,
@@ -229,7 +229,7 @@ def _spot(template: ec2.LaunchTemplate, several: Sequence[str]) -> autoscaling.M
     """Return the policy of a group that has only spot nodes, of the template's instance type or of the types in
     `several`.
 
-    If AWS has no spot capacity, `bootstrap/nodes/scale_up.py` changes the policy to on-demand nodes. For these, AWS
+    If AWS has no spot capacity, `shoal/aws/scale_up.py` changes the policy to on-demand nodes. For these, AWS
     uses the first available type of the list.
     """
     types = [autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name)) for name in several]

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from common.errors import DataError, ShoalError, TrainingError
     from corpus.dataset_settings import DEFAULT, Settings
     from jobs.merge import MergeResult
-    from shoal.plotting import Plot, plots
-    from shoal.preprocessing import preprocess
-    from shoal.training import Model, embed, load_model, train
+    from shoal.api.plotting import Plot, plots
+    from shoal.api.preprocessing import preprocess
+    from shoal.api.training import Model, embed, load_model, train
     from trainer.classification.labelling import Prediction
 
 __all__ = [
@@ -42,9 +42,9 @@ _OF = {
     "common.errors": ("DataError", "ShoalError", "TrainingError"),
     "corpus.dataset_settings": ("DEFAULT", "Settings"),
     "jobs.merge": ("MergeResult",),
-    "shoal.plotting": ("Plot", "plots"),
-    "shoal.preprocessing": ("preprocess",),
-    "shoal.training": ("Model", "embed", "load_model", "train"),
+    "shoal.api.plotting": ("Plot", "plots"),
+    "shoal.api.preprocessing": ("preprocess",),
+    "shoal.api.training": ("Model", "embed", "load_model", "train"),
     "trainer.classification.labelling": ("Prediction",),
 }
 

@@ -13,7 +13,7 @@ import boto3
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.local_aws.accounts import keys_of
 
-from bootstrap.aws import cdk
+from shoal.aws import cdk
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[1]
 
 def make_repository(folder: Path, *, but: Collection[str] = ()) -> None:
     """Fill a folder with links to this repository, except its topologies and the folders in `but`."""
-    for name in ("bootstrap", "build", "common", "corpus", "experiments", "infra", "jobs", "packages", "trainer"):
+    rooms = ("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "packages", "shoal", "trainer")
+    for name in (*rooms, "build"):
         if name not in but:
             (folder / name).symlink_to(ROOT / name)
     for name in ("app.py", "cdk.json"):  # the app looks for other files in its own folder
@@ -103,7 +104,7 @@ class CommandUser:
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start the command `shoal`."""
-        code = "import sys; from bootstrap.cli.main import main; sys.exit(main())"
+        code = "import sys; from shoal.cli.main import main; sys.exit(main())"
         return subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             cwd=self.repository,

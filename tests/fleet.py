@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import boto3
 
-from bootstrap.aws.deployment import Deployment
-from bootstrap.nodes import scale_up
-from bootstrap.nodes.fleet import GpuNode
-from bootstrap.progress import Bars
 from infra import topology
+from shoal.aws import scale_up
+from shoal.aws.deployment import Deployment
+from shoal.aws.fleet import GpuNode
+from shoal.progress import Bars
 
 BUCKET = "fleet-data"
 _names = (f"fleet-{number}" for number in itertools.count())

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bootstrap.demo.reviews import write_reviews
-from tests.bootstrap.cli.command import shoal
+from shoal.demo.reviews import write_reviews
 from tests.command_user import ROOT, make_repository
 from tests.pages import PREPARED, Page
+from tests.shoal.cli.command import shoal
 from tests.waiting import PATIENCE
 
 PAGE_PATIENCE = 3 * PATIENCE  # a page has several commands, which each may take as long as a test

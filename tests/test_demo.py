@@ -13,9 +13,9 @@ import boto3
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION
 
-from bootstrap.aws import cdk
-from bootstrap.demo import life
 from common.errors import ShoalError
+from shoal.aws import cdk
+from shoal.demo import life
 from tests.infra.grants import mistaken_grants
 from tests.processes import MARK, left_behind, marked
 from tests.waiting import PATIENCE, until

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PATH = re.compile(r"\.?[\w-][\w./-]*(?:/|\.(?:py|sh|md|ya?ml|toml|txt|json|h5))")
 PACKAGES = (
-    *("common", "corpus", "jobs", "trainer", "bootstrap", "infra", "experiments"),
+    *("common", "corpus", "jobs", "trainer", "bootstrap", "infra", "experiments", "shoal"),
     *("shoal_balance", "shoal_guard", "shoal_local_aws"),
     *("benchmarks", "tools"),
 )

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from shoal_local_aws.aws import EmbeddedAws
 
-from bootstrap.removal.inventory import inventory, left_over
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.command_user import ROOT, CommandUser, replace
 from tests.fleet import boot_agent
 from tests.trainer.embeddings import made_text

@@ -14,7 +14,7 @@ from shoal_local_aws.faults.kinds import (
     Throttled,
 )
 
-from bootstrap.removal.inventory import inventory, left_over
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.command_user import CommandUser
 
 pytestmark = pytest.mark.end_to_end

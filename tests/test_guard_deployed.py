@@ -11,12 +11,12 @@ from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.faults.kinds import GuardDutyAgent
 
-from bootstrap.aws import cdk
-from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
-from tests.bootstrap.cli.command import shoal
-from tests.bootstrap.training.on_nodes import made_dataset
+from shoal.aws import cdk
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.command_user import make_repository_with_empty_installs
+from tests.shoal.backends.on_nodes import made_dataset
+from tests.shoal.cli.command import shoal
 from tests.waiting import until
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.demo.reviews import write_reviews
+from shoal.demo.reviews import write_reviews
 from tests.installed import install, plain
 from tests.waiting import PATIENCE
 

@@ -9,11 +9,11 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import refused
 
-from bootstrap.demo.reviews import write_reviews
-from bootstrap.removal.inventory import inventory, left_over
-from tests.bootstrap.cli.command import shoal_here
+from shoal.demo.reviews import write_reviews
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.fleet import boot_agent
 from tests.infra.assemblies import deploy
+from tests.shoal.cli.command import shoal_here
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from shoal_local_aws.aws import EmbeddedAws
 from shoal_local_aws.faults.kinds import JobInterrupted
 from tests.local_aws.accounts import refused
 
-from bootstrap.demo.reviews import write_reviews
-from bootstrap.removal.inventory import inventory, left_over
+from shoal.demo.reviews import write_reviews
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.command_user import ROOT, CommandUser, install_from_this_machine
 from tests.infra.grants import mistaken_grants
 from tests.waiting import PATIENCE, until

@@ -15,11 +15,11 @@ from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.faults.zones import FIRST_ZONE
 from tests.local_aws.accounts import refused, running_aws
 
-from bootstrap.aws import cdk, policies
-from bootstrap.aws.account import Account
-from bootstrap.removal.inventory import inventory, left_over
 from infra import topology
 from infra.policies import BOUNDARY
+from shoal.aws import cdk, policies
+from shoal.aws.account import Account
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.command_user import make_repository_with_empty_installs
 from tests.infra.variants import DEPLOYED, SHIPPED
 

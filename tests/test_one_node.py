@@ -10,9 +10,9 @@ import pytest
 from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import refused
 
-from bootstrap.demo.reviews import write_reviews
-from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import open_dataset
+from shoal.demo.reviews import write_reviews
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.command_user import ROOT, CommandUser, install_from_this_machine
 
 pytestmark = pytest.mark.end_to_end

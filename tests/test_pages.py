@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from bootstrap.cli.commands import shoal as command_line
+from shoal.cli.commands import shoal as command_line
 from tests.page_runs import execute, prepare, run
 from tests.pages import README, Page, pages, shoal_commands
 

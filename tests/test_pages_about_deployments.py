@@ -8,13 +8,13 @@ import boto3
 import pytest
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 
-from bootstrap.aws import cdk
-from bootstrap.removal.inventory import inventory, left_over
-from tests.bootstrap.cli.command import shoal
+from shoal.aws import cdk
+from shoal.deployments.removal.inventory import inventory, left_over
 from tests.command_user import make_repository_with_empty_installs, replace
 from tests.fleet import boot_agent
 from tests.page_runs import PAGE_PATIENCE, prepare, run
 from tests.pages import Page, pages
+from tests.shoal.cli.command import shoal
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(PAGE_PATIENCE + PATIENCE)]

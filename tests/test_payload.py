@@ -107,7 +107,7 @@ def test_a_node_needs_only_its_downloads_its_image_and_torch_only_for_training(n
 # Unpacks the files for a host into the given folder.
 UNPACKS = """
 import io, sys, zipfile
-from bootstrap.hosts import payload
+from shoal.ssh import payload
 
 zipfile.ZipFile(io.BytesIO(payload._packed())).extractall(sys.argv[1])
 """

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from bootstrap.config_file import read_config
-from bootstrap.hosts.hosts_file import read_hosts
 from common.errors import DataError, ExperimentError, ShoalError
 from corpus.dataset import open_dataset
 from corpus.reading.storage import open_range
 from corpus.text import load_stopwords
 from experiments.records import read_run
 from infra.topology_error import TopologyError
+from shoal.config_file import read_config
+from shoal.ssh.hosts_file import read_hosts
 
 
 @pytest.mark.timeout(60)

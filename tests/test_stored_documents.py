@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bootstrap.node.documents import JsonDocument, RequestDocument, token_in
-from bootstrap.nodes import boot_report
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.json_values import parse_json_object
 from corpus.dataset_settings import Settings
@@ -22,12 +21,13 @@ from corpus.text_request import TextProgress
 from experiments.records import read_run
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.merge import MergeResult, read_merge_result
-from tests.bootstrap.cli.known_model import save
+from shoal.aws import boot_report
 from tests.bootstrap.node.test_documents import DOCUMENTS as OF_NODES
 from tests.bootstrap.node.test_documents import REQUESTS
 from tests.bootstrap.node.world import STREAM
-from tests.bootstrap.training.test_local import FINISHED
 from tests.experiments import made_records as records
+from tests.shoal.backends.test_local import FINISHED
+from tests.shoal.cli.known_model import save
 from tests.trainer.output.test_checkpoint import state
 from trainer.classification.model_folder import read_model_folder
 from trainer.distributed import failures

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bootstrap.cli.main import main
-from tests.bootstrap.cli.command import content_of, leave_out_progress
+from shoal.cli.main import main
+from tests.shoal.cli.command import content_of, leave_out_progress
 
 GROUPS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_use.yaml").read_text())
 ROWS = [{**row, "files": group.get("files", {}) | row.get("files", {})} for group in GROUPS for row in group["rows"]]
@@ -18,7 +18,7 @@ ROWS = [{**row, "files": group.get("files", {}) | row.get("files", {})} for grou
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> dict[str, Path]:
-    from tests.bootstrap.cli.known_model import save_both
+    from tests.shoal.cli.known_model import save_both
 
     return save_both(tmp_path_factory)
 

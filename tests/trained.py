@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from bootstrap.aws.deployment import Deployment
-from bootstrap.cli.learning.prediction import predict_run
-from bootstrap.progress import Bars
-from bootstrap.training.places.deployment import DeploymentPlace
-from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, LaunchOptions, NodeLaunch
-from bootstrap.training.sources.dataset import DatasetSource
-from bootstrap.training.sources.source import Prepared
-from bootstrap.training.sources.stream import StreamSource
-from bootstrap.training.train import train
 from corpus.stream.stream_settings import StreamSettings
+from shoal.aws.deployment import Deployment
+from shoal.backends.deployment import DeploymentPlace
+from shoal.backends.deployment_run import DeploymentRun
+from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch
+from shoal.backends.train import train
+from shoal.cli.prediction import predict_run
+from shoal.progress import Bars
+from shoal.runs.sources.dataset import DatasetSource
+from shoal.runs.sources.source import Prepared
+from shoal.runs.sources.stream import StreamSource
 from trainer.config import TrainConfig
 
 

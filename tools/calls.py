@@ -15,10 +15,13 @@ from pathlib import Path
 import botocore.session
 from botocore import xform_name
 
-from bootstrap.removal.kinds import TABLE
+from shoal.deployments.removal.kinds import TABLE
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (*("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer"), "packages/guard/shoal_guard")
+ROOMS = (
+    *("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "shoal", "trainer"),
+    "packages/guard/shoal_guard",
+)
 """Folders of the installed code. `shoal_local_aws` is left out, because it emulates AWS."""
 Calls = Mapping[tuple[str, str], set[str]]
 """Folders of code (rooms) that call an operation, by pair of service and operation. The service has its name in boto3,
@@ -61,7 +64,7 @@ def find_calls() -> Calls:
     for field in (each for row in TABLE.values() for each in row.values()):
         if isinstance(field, list):  # the field is a call: service, operation, and parameters
             service, operation, *_ = field
-            found[service, operations(service)[operation]].add("bootstrap")
+            found[service, operations(service)[operation]].add("shoal")
     return found
 
 

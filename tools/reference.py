@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from bootstrap.aws.cdk import TOPOLOGIES
-from bootstrap.cli.commands import COMMANDS
 from infra import catalog, cost
 from infra.schema import schema
 from infra.topology import load, names
+from shoal.aws.cdk import TOPOLOGIES
+from shoal.cli.commands import COMMANDS
 from trainer.output import lines, summary
 
 _COMMANDS = """\

@@ -20,15 +20,15 @@ import boto3
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import account
-from bootstrap.cli.aws_errors import sentence
-from bootstrap.cli.output import print_error, say
 from common.errors import ShoalError
 from infra import caller, catalog
 from infra.catalog import PriceList, Prices
 from infra.managed_spec import PREFIX
 from infra.parts import known_region
 from infra.topology_error import TopologyError
+from shoal.aws import account
+from shoal.cli.aws_errors import sentence
+from shoal.cli.output import print_error, say
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

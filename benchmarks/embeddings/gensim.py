@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks.embeddings.texts import Text, add_options, write_texts
 from benchmarks.fasttext import shoal
 from benchmarks.record import Log, difference, ratio, spread
-from bootstrap.training.sources.local_readers import FOLDER
 from corpus.stream.stream_settings import read_settings
+from shoal.runs.sources.local_readers import FOLDER
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.text_rows import read_rows
 from trainer.embeddings.vectors import WordVectors, open_vectors

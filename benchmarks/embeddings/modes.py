@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.embeddings.texts import add_options, evaluation_options, write_texts
 from benchmarks.fasttext import shoal
 from benchmarks.record import Log, spread
-from bootstrap.training.sources.local_readers import FOLDER
+from shoal.runs.sources.local_readers import FOLDER
 
 _SLOW, _ASYNC_SLOW = "one slow", "async, one slow"
 _ALONE = "one rank"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bootstrap.demo.reviews import write_reviews
 from corpus.reading.storage import open_blocks
 from corpus.stream.stream_settings import StreamSettings
 from corpus.stream.tokenisers import words_of_lines
+from shoal.demo.reviews import write_reviews
 
 _GENERATED = 4_000
 

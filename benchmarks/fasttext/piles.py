@@ -16,10 +16,6 @@ import click
 import numpy as np
 import torch
 
-from bootstrap.cli.command import command, described_options
-from bootstrap.cli.input_options import input_options, reading_options
-from bootstrap.progress import Bars
-from bootstrap.training.sources.texts import TextsSource, dataset_of_texts
 from common.errors import UsageError
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
@@ -32,6 +28,10 @@ from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
 from jobs.input_options import read_inputs
 from jobs.job_settings import LABELLING, apply_labelling
+from shoal.cli.command import command, described_options
+from shoal.cli.input_options import input_options, reading_options
+from shoal.progress import Bars
+from shoal.runs.sources.texts import TextsSource, dataset_of_texts
 from trainer.classification.data import TextData, load_data
 from trainer.classification.rows import Rows
 

@@ -38,7 +38,7 @@ from benchmarks.fasttext.piles import Parts, Pile, make_parts, read_pile, write_
 from benchmarks.fasttext.program import Cost, classify, evaluate, timed
 from benchmarks.fasttext.regression import Predict, Probabilities
 from benchmarks.record import Log, difference, ratio, spread
-from bootstrap.demo.reviews import write_reviews
+from shoal.demo.reviews import write_reviews
 from trainer.classification.labelling import Labeller
 from trainer.classification.model_folder import load_model
 from trainer.output.run_files import MODEL

@@ -37,7 +37,7 @@ def train(output: Path, *arguments: str, verb: str = "train") -> Trained:
     command = [
         sys.executable,
         "-m",
-        "bootstrap.cli.main",
+        "shoal.cli.main",
         verb,
         "--local",
         "--force",

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from benchmarks.fasttext import piles, program, quality, regression, yelp
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spell
-from bootstrap.prediction.texts import find_text_files, read_text_files
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
+from shoal.prediction.texts import find_text_files, read_text_files
 
 _KINDS = ("bad", "good")
 

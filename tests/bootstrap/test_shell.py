@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shoal_local_aws.nodes import commands
 
-from bootstrap.aws import names
-from bootstrap.aws.deployment import Deployment
-from bootstrap.nodes.fleet import GpuNode
-from bootstrap.training.places.launch import NodeLaunch
 from common.errors import ShoalError
 from infra import topology
+from shoal.aws import names
+from shoal.aws.deployment import Deployment
+from shoal.aws.fleet import GpuNode
+from shoal.backends.launch import NodeLaunch
 from tests.bash import Bash
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.aws.cdk import TOPOLOGIES
 from common.errors import ExperimentError
 from experiments.choices import machines, predict
 from experiments.forecast import HERE, Work, planned_work
 from infra import catalog, cost, topology
+from shoal.aws.cdk import TOPOLOGIES
 
 WORK = planned_work("lstm", 21_300_000, 10, 92.45e9)
 LINEAR = planned_work("linear", 21_300_000, None, 92.45e9)

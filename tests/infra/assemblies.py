@@ -9,8 +9,8 @@ from typing import Any
 
 import boto3
 
-from bootstrap.removal.inventory import inventory
 from infra import topology
+from shoal.deployments.removal.inventory import inventory
 from tests.infra.conftest import fill, stack_of
 from tests.infra.variants import SHIPPED
 from tests.waiting import until

@@ -9,13 +9,13 @@ from botocore.exceptions import ClientError
 from shoal_guard.handlers.guard import main, observation
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 
-from bootstrap.aws.account import Account
-from bootstrap.lifecycle.deletion import last_deletion
-from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
-from bootstrap.lifecycle.kept import find_kept
-from bootstrap.nodes import scale_up
-from bootstrap.progress import Bars
 from infra import topology
+from shoal.aws import scale_up
+from shoal.aws.account import Account
+from shoal.deployments.deletion import last_deletion
+from shoal.deployments.fetch import fetch_runs, find_data_bucket
+from shoal.deployments.kept import find_kept
+from shoal.progress import Bars
 from tests import slow
 from tests.infra.grants import needed_by_none
 from tests.waiting import until

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.real_reviews import ABSENT, REVIEWS
-from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.local import preprocess_locally
+from shoal.demo.reviews import write_reviews
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import tuples
 from tests.jobs.piles import NLTK, PLAIN, assert_equals_oracle, preprocess

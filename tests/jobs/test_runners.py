@@ -11,7 +11,6 @@ import boto3
 import pytest
 
 from benchmarks.real_reviews import REVIEWS
-from bootstrap.demo.reviews import write_reviews
 from corpus.dataset_settings import DEFAULT
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading.sources import Inputs
@@ -19,8 +18,9 @@ from infra import topology
 from jobs.job import ReviewsJob
 from jobs.local import preprocess_locally
 from jobs.vocabulary import Vocabulary
-from tests.bootstrap.preprocessing.emr_clusters import deployment, make_buckets
+from shoal.demo.reviews import write_reviews
 from tests.jobs.piles import PLAIN
+from tests.shoal.preprocessing.emr_clusters import deployment, make_buckets
 
 FILES = (COUNTS_NAME, DATASET_NAME)
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from bootstrap.demo.reviews import write_reviews
+from shoal.demo.reviews import write_reviews
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "reviews.ipynb"
 

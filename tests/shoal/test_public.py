@@ -11,9 +11,9 @@ import shoal_local_aws.account
 import shoal_local_aws.testing
 
 import shoal
-from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
-from shoal.arguments import errors_name_arguments
+from shoal.api.arguments import errors_name_arguments
+from shoal.demo.reviews import write_reviews
 from tests.shoal.outside import EXAMPLES, ROOT, run_python
 from tests.trainer.embeddings.made_text import lines
 
@@ -78,7 +78,7 @@ def test_commands_in_messages_are_not_translated() -> None:
     ],
 )
 def test_predict_refuses_invalid_arguments(tmp_path, messages, texts, threshold, error) -> None:
-    from tests.bootstrap.cli.known_model import save
+    from tests.shoal.cli.known_model import save
 
     save(tmp_path)
     model = shoal.load_model(tmp_path)

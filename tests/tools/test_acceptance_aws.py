@@ -17,12 +17,12 @@ import yaml
 from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT
 
-from bootstrap.aws import cdk
-from bootstrap.aws.account import Account
-from bootstrap.aws.policies import present
-from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from infra import policies, topology
+from shoal.aws import cdk
+from shoal.aws.account import Account
+from shoal.aws.policies import present
+from shoal.deployments.removal.inventory import inventory, left_over
 from tools.acceptance_aws.__main__ import _parser, main, require_price_within
 from tools.acceptance_aws.account import ROLE, Setup
 from tools.acceptance_aws.beliefs import CONTRADICTED, BeliefResult

@@ -4,7 +4,7 @@ import boto3
 import pytest
 from shoal_local_aws.faults.kinds import Denied
 
-from bootstrap.aws.account import Account
+from shoal.aws.account import Account
 from tools import beliefs
 from tools.acceptance_aws.beliefs import CONFIRMED, CONTRADICTED, NOT_CHECKED, check, check_all
 

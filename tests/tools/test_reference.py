@@ -8,10 +8,10 @@ import boto3
 import click
 import pytest
 
-from bootstrap.cli.commands import COMMANDS
 from infra import catalog
 from infra.policies import MOST_CHARACTERS, POLICIES, document
 from infra.schema import schema
+from shoal.cli.commands import COMMANDS
 from tools import reference
 from tools.permissions import page, pasted
 from trainer.output import summary

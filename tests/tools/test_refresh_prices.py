@@ -13,11 +13,11 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from bootstrap.aws import account
 from common.errors import ShoalError
 from infra import catalog
 from infra.catalog import PriceList
 from infra.topology_error import TopologyError
+from shoal.aws import account
 from tools import refresh_prices
 
 NEWEST = catalog.prices("us-east-1")

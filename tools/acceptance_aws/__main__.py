@@ -18,12 +18,12 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import cdk
-from bootstrap.aws.account import Account, connect
-from bootstrap.cli.aws_errors import sentence
-from bootstrap.cli.output import confirm, print_error, say
 from common.errors import ShoalError
 from infra.caller import emulated
+from shoal.aws import cdk
+from shoal.aws.account import Account, connect
+from shoal.cli.aws_errors import sentence
+from shoal.cli.output import confirm, print_error, say
 from tools.acceptance_aws.life import AcceptanceRun
 from tools.acceptance_aws.report import NAME, Report
 

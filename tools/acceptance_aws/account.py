@@ -13,10 +13,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.account import Account
-from bootstrap.aws.policies import arn, present, provide
 from common.errors import ShoalError
 from infra import policies
+from shoal.aws.account import Account
+from shoal.aws.policies import arn, present, provide
 
 ROLE = "ShoalAcceptance"
 TAG = "shoal:acceptance"

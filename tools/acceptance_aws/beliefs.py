@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.account import Account
+from shoal.aws.account import Account
 from tools.beliefs import beliefs, checks
 
 CONFIRMED, CONTRADICTED, NOT_CHECKED = "confirmed", "contradicted", "not checked"

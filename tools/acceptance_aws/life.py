@@ -18,17 +18,17 @@ from typing import Any
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import cdk
-from bootstrap.aws.account import Account
-from bootstrap.aws.policies import arn, execution
-from bootstrap.cli.output import say
-from bootstrap.demo.reviews import write_reviews
-from bootstrap.interrupt import ENDING_SIGNALS
-from bootstrap.lifecycle.rules.account import is_prepared
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME
 from infra import policies
 from infra.document import StrictLoader
+from shoal.aws import cdk
+from shoal.aws.account import Account
+from shoal.aws.policies import arn, execution
+from shoal.cli.output import say
+from shoal.demo.reviews import write_reviews
+from shoal.deployments.rules.account import is_prepared
+from shoal.interrupt import ENDING_SIGNALS
 from tools.acceptance_aws.account import Setup
 from tools.acceptance_aws.beliefs import CONFIRMED, CONTRADICTED, NOT_CHECKED, check_all
 from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step

@@ -5,7 +5,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from bootstrap.demo.reviews import write_reviews
 from bootstrap.node import stage as stage_module
 from bootstrap.node.folder import Folder
 from bootstrap.node.machine import Machine
@@ -19,6 +18,7 @@ from corpus.stream.stream_settings import read_settings
 from corpus.text_request import TextProgress, TextRequest
 from jobs import training
 from jobs.preparation import prepare_work
+from shoal.demo.reviews import write_reviews
 from tests.bootstrap.node.test_documents import TEXTS
 from tests.bootstrap.node.world import DATASET, RUN, STREAM, request
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.cli.main import main
+from shoal.cli.main import main
 from tests.experiments import made_records as records
 from tests.experiments.report import examples
 from tests.experiments.report.outline import Outline, html_of, page_of

@@ -1,1 +1,0 @@
-"""Commands about deployments and their runs."""

@@ -1,1 +1,0 @@
-"""The commands that create datasets, train models, predict, and compare runs."""

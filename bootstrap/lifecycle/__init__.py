@@ -1,1 +1,0 @@
-"""Operations on a deployment from its plan to its bill: prices, creation, status, guard, logs and results."""

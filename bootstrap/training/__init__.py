@@ -1,1 +1,0 @@
-"""Starts and follows training runs on this machine, on hosts, and on deployments."""

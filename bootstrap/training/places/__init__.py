@@ -1,4 +1,0 @@
-"""Places where a training run executes: this machine, hosts, a deployment's nodes, and SageMaker.
-
-One file per place.
-"""

@@ -1,0 +1,1 @@
+"""The public Python interface. The package `shoal` exports its names."""

@@ -1,0 +1,1 @@
+"""Runs: the data that they learn from, their state, and their results."""

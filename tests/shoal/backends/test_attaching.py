@@ -1,0 +1,59 @@
+"""Tests of the choice of a run if the user names none."""
+
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from infra import topology
+from shoal.backends import attaching
+from shoal.deployments import runs
+
+RESUMED, LATER = "demo.20260102T030405-0a1b", "demo.20260103T030405-0a1b"
+DEPLOYMENT = SimpleNamespace(name="demo", outputs={topology.OUTPUT_CLUSTER_ID: "j-1"})
+
+
+def place(*wanted, ended=""):
+    """Return a place with these runs (name, ended), and with another newest ended run."""
+    found = [SimpleNamespace(name=name, has_ended=has_ended) for name, has_ended in wanted]
+    newest = SimpleNamespace(name=ended, has_ended=True) if ended else None
+    return SimpleNamespace(current_trainings=lambda: found, newest_ended=lambda _: newest)
+
+
+@pytest.mark.parametrize(
+    ("places", "found"),
+    [([place((RESUMED, True), (LATER, False))], LATER), ([place(ended=LATER), place((RESUMED, True))], LATER)],
+)
+def test_the_latest_training_is_chosen(places, found, monkeypatch):
+    monkeypatch.setattr(attaching, "_places", lambda _: places)
+    assert attaching.find_training(DEPLOYMENT, None).name == found
+
+
+def test_only_the_list_of_trainings_ignores_a_deleted_bucket(monkeypatch):
+    def gone():
+        raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
+
+    monkeypatch.setattr(attaching, "_places", lambda _: [SimpleNamespace(current_trainings=gone)])
+    assert attaching.overview(DEPLOYMENT, {}) == attaching.listed_trainings(DEPLOYMENT) == []
+    with pytest.raises(ClientError):
+        attaching.find_training(DEPLOYMENT, None)
+
+
+@pytest.mark.parametrize(
+    ("trainings", "steps", "is_preprocessing"),
+    [
+        ([(LATER, True)], True, True),  # the active run precedes one that waits to be fetched
+        ([(LATER, True)], False, False),
+        ([(LATER, True), (RESUMED, False)], True, False),
+        ([], False, True),
+    ],
+)
+def test_an_active_run_is_chosen_before_an_ended_one(trainings, steps, is_preprocessing, monkeypatch):
+    def found(_, __):
+        return "training"
+
+    monkeypatch.setattr(attaching, "_places", lambda _: [place(*trainings)])
+    monkeypatch.setattr(runs, "find_training", found)
+    monkeypatch.setattr(runs, "EmrCluster", lambda _: None)
+    monkeypatch.setattr(runs, "step_of", lambda *_: {} if steps else None)
+    assert (runs.find_run(DEPLOYMENT, None) != "training") == is_preprocessing

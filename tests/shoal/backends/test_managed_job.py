@@ -1,0 +1,111 @@
+"""Tests of SageMaker training jobs, from SageMaker's descriptions."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from common.errors import ShoalError, UsageError
+from infra import topology
+from shoal.aws.deployment import Deployment
+from shoal.backends import managed, managed_job
+from shoal.backends.attaching import place_on
+from shoal.backends.launch import LaunchOptions
+from shoal.backends.managed import ManagedPlace
+from shoal.backends.managed_job import Job, job_name, jobs
+
+NOW = datetime(2026, 1, 2, 4, tzinfo=UTC)
+RUN = "demo.20260102T030405-0a1b"
+
+
+def shown(**more):
+    folder = more.pop("bucket", "data")
+    return {
+        "TrainingJobName": job_name(RUN),
+        "TrainingJobStatus": "InProgress",
+        "CheckpointConfig": {"S3Uri": f"s3://{folder}/runs/{RUN}"},
+        "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 2},
+        **more,
+    }
+
+
+class SageMaker:
+    """Fake session and client that lists and describes these jobs."""
+
+    region_name = "us-east-1"
+
+    def __init__(self, *found):
+        self._found = {each["CheckpointConfig"]["S3Uri"]: each for each in found}
+        self._next = iter(found)
+
+    def client(self, _):
+        return self
+
+    def get_paginator(self, _):
+        return self
+
+    def paginate(self, **_):
+        return [{"TrainingJobSummaries": list(self._found.values())}]
+
+    def describe_training_job(self, **_):
+        return next(self._next)
+
+
+def deployment(*found):
+    outputs = {topology.OUTPUT_DATA_BUCKET: "data"}
+    return Deployment(name="demo", topology="demo", session=SageMaker(*found), outputs=outputs)
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds", "outcome", "why"),
+    [
+        ({}, 0.0, "stopped", ""),
+        ({"TrainingStartTime": NOW - timedelta(seconds=90)}, 90.0, "stopped", ""),
+        ({"TrainingJobStatus": "Completed", "BillableTimeInSeconds": 60}, 60.0, "finished", ""),
+        ({"TrainingJobStatus": "Failed", "FailureReason": "no\x1b disk"}, 0.0, "failed", "no\x1b disk"),
+    ],
+)
+def test_a_job_has_billed_seconds_an_outcome_and_a_reason(more, seconds, outcome, why):
+    job = Job(deployment(), shown(**more))
+    assert (job.run, job.seconds(NOW), job.outcome, job.why) == (RUN, seconds, outcome, why)
+    assert [(each["instance_type"], each["gpus"]) for each in job.instances] == [("g5.xlarge", 1)] * 2
+
+
+def test_jobs_of_an_earlier_deployment_with_the_same_name_do_not_count(monkeypatch):
+    monkeypatch.setattr(managed_job, "retrying", lambda call: call())
+    found = shown(), shown(bucket="data-of-another")
+    assert [job.bucket for job in jobs(deployment(*found))] == ["data"]
+
+
+def test_the_options_of_a_job_are_lists_of_words():
+    assert Job(deployment(), shown(HyperParameters={"epochs": '["3"]'})).options == {"epochs": ("3",)}
+
+
+@pytest.mark.parametrize("value", ["3", '{"x": 1}', '"abc"', "[1, [2]]", pytest.param("[" * 60_000, id="deep"), "x"])
+def test_a_foreign_job_is_listed_but_its_options_are_refused(value, monkeypatch, messages):
+    monkeypatch.setattr(managed_job, "retrying", lambda call: call())
+    (job,) = ManagedPlace(deployment(shown(HyperParameters={"epochs": value}))).current_trainings()
+    assert (job.name, job.has_ended) == (RUN, False)
+    with messages.raises(ShoalError):
+        assert job.options
+
+
+@pytest.mark.parametrize("more", [{}, {"S3Uri": ""}, {"S3Uri": "s3://data/runs/x"}])
+def test_a_job_without_a_run_folder_is_refused(more):
+    with pytest.raises(ShoalError):
+        Job(deployment(), shown() | {"CheckpointConfig": more})
+
+
+@pytest.mark.parametrize(
+    "options", [{"keep": True}, {"min_nodes": 2}, {"max_dollars": 0.001}], ids=lambda options: next(iter(options))
+)
+def test_options_that_jobs_do_not_support_are_refused(options, monkeypatch, messages):
+    asked = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408)
+    monkeypatch.setattr(managed, "settings", lambda _: asked)
+    with messages.raises(ShoalError):
+        ManagedPlace(deployment(), LaunchOptions(**options)).longest_seconds()
+
+
+def test_managed_training_needs_a_topology_with_managed(messages):
+    with messages.raises(UsageError):
+        place_on(deployment(), LaunchOptions(managed=True))
