@@ -33,7 +33,6 @@ from typing import Any
 from benchmarks.ranks import run_on_ranks, train_here
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
-from shoal.progress import Bars
 from trainer.config import TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
@@ -165,8 +164,7 @@ def _trained(folder: Path, percent: int, how: str, split: str, seed: int) -> tup
         slow={1: slowness},
         seed=seed,
     )
-    with Bars() as bars:
-        summary = train_here(config, ranks=2, bars=bars)
+    summary = train_here(config, ranks=2)
     figures = {
         "rows": summary["rows_seen"],
         "seconds": summary["seconds"],

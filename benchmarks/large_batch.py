@@ -16,7 +16,6 @@ from typing import Any
 from benchmarks.ranks import train_here
 from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
-from shoal.progress import Bars
 from trainer.classification.data import load_data
 from trainer.command_line import parse_arguments
 
@@ -72,8 +71,7 @@ def _trained(dataset: Path, output: Path, batch: int, seed: int, settings: Seque
             *("--force", *settings),
         ]
     )
-    with Bars() as bars:
-        summary = train_here(config, ranks=1, bars=bars)
+    summary = train_here(config, ranks=1)
     return {name: summary[name] for name in ("accuracy", "balanced_accuracy", "steps")}
 
 

@@ -9,14 +9,13 @@ from typing import Any
 
 from shoal.backends.local import LocalPlace
 from shoal.backends.train import train
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import DatasetSource
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 
 
-def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
+def train_here(config: TrainConfig, *, ranks: int) -> dict[str, Any]:
     """Train on the dataset of `config` with this number of ranks, and return the summary."""
-    return train(DatasetSource(str(config.data)), config, LocalPlace(ranks), bars)
+    return train(DatasetSource(str(config.data)), config, LocalPlace(ranks))
 
 
 def run_on_ranks(ranks: int, module: str, options: Mapping[str, Any]) -> dict[str, Any]:

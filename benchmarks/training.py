@@ -20,7 +20,6 @@ from benchmarks.record import Log, ratio
 from benchmarks.rows import write_rows
 from common.cores import cores
 from common.display import plural
-from shoal.progress import Bars
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
 
@@ -92,8 +91,7 @@ def _settings(data: Path, output: Path, name: str, batch: int, more: Sequence[st
 
 
 def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, more: Sequence[str]) -> float:
-    with Bars() as bars:
-        summary = train_here(_settings(data, output, name, batch, more), ranks=ranks, bars=bars)
+    summary = train_here(_settings(data, output, name, batch, more), ranks=ranks)
     return float(summary["samples_per_second"])
 
 

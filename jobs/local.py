@@ -18,13 +18,14 @@ from pathlib import Path
 from struct import Struct
 from tempfile import gettempdir
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from common.cores import cores
 from common.display import size
 from common.errors import DataError, explain_full_disk, explain_os_error
 from common.files import require_replaceable
 from common.private_folders import temporary_folder
+from common.progress import reporter
 from corpus.dataset import Dataset, DatasetWriter, open_dataset
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.layout import COUNTS_NAME, DATASET_NAME
@@ -49,31 +50,12 @@ _SIZE = Struct("<Q")
 _PROGRESS_SECONDS = 0.2
 
 
-class Progress(Protocol):
-    """Protocol of a display that shows the progress of the steps."""
-
-    def stage(self, name: str, total: int) -> None:
-        """Start a stage of `total` units of work."""
-
-    def at(self, done: int) -> None:
-        """Report that `done` units of the current stage are done."""
-
-
-class _NoProgress:
-    def stage(self, name: str, total: int) -> None:
-        """Do nothing."""
-
-    def at(self, done: int) -> None:
-        """Do nothing."""
-
-
 def preprocess_locally(
     inputs: Inputs,
     output: str,
     *,
     settings: Settings | None = None,
     max_malformed: float = DEFAULT_MAX_MALFORMED,
-    progress: Progress | None = None,
     force: bool = False,
 ) -> MergeResult:
     """Convert raw files to `output`/dataset.h5 and `output`/counts.json. `output` is a folder or s3://...
@@ -87,11 +69,11 @@ def preprocess_locally(
     if not is_s3(output):
         is_same = partial(_has_settings, prepared=prepared)  # before the work, because it can take hours
         _require_same(Path(output), is_same, "was made with other settings", force=force)
-    return run_prepared_work(prepared, output, progress=progress or _NoProgress(), force=force)
+    return run_prepared_work(prepared, output, force=force)
 
 
 def run_prepared_work(
-    prepared: PreparedWork, output: str, *, progress: Progress, force: bool = False, option: str = "--output"
+    prepared: PreparedWork, output: str, *, force: bool = False, option: str = "--output"
 ) -> MergeResult:
     """Make the dataset of prepared work. `output` is an absolute path or s3://...
 
@@ -104,7 +86,7 @@ def run_prepared_work(
         plan = prepared.plan(work=str(work), output=target)
         threads = max(1, min(cores(), prepared.plain_bytes // CORE_BYTES))
         with explain_full_disk(work, option):
-            made = _Steps(plan, threads, progress, option).run(prepared)
+            made = _Steps(plan, threads, option).run(prepared)
         merged = prepared.with_warnings(made)
         return merged if is_s3(output) else _publish(merged, Path(target), Path(output), force=force, option=option)
 
@@ -112,8 +94,8 @@ def run_prepared_work(
 class _Steps:
     """Steps of one plan. Worker threads run them; the calling thread shows their progress and writes the dataset."""
 
-    def __init__(self, plan: Plan, threads: int, progress: Progress, option: str) -> None:
-        self._plan, self._threads, self._progress, self._option = plan, threads, progress, option
+    def __init__(self, plan: Plan, threads: int, option: str) -> None:
+        self._plan, self._threads, self._option = plan, threads, option
         self._work = Path(plan.work)
         self._tally = Tally()
         self._lock = Lock()
@@ -139,7 +121,7 @@ class _Steps:
         """Start a stage. The C library first returns the freed memory of threads, which it would otherwise keep."""
         with suppress(AttributeError):  # not glibc
             CDLL(None).malloc_trim(0)
-        self._progress.stage(name, total)
+        reporter().stage(name, total, "B")
 
     def _read(self, task: Iterable[Range], texts: "_Spool") -> None:
         """Read the reviews of a task."""
@@ -182,7 +164,7 @@ class _Steps:
                 with encoder.part(part) as rows:
                     rows.append_to(writer, self._tally)
                 part.unlink()
-                self._progress.at(done)
+                reporter().at(done)
 
         return make_dataset(self._plan, choice, self._tally, append, option=self._option)
 
@@ -195,7 +177,7 @@ class _Steps:
                 finished, pending = wait(pending, _PROGRESS_SECONDS, FIRST_EXCEPTION)
                 for each in finished:
                     each.result()
-                self._progress.at(self._done)
+                reporter().at(self._done)
         except BaseException:
             self._stopped = True
             for each in pending:

@@ -10,14 +10,14 @@ from corpus.layout import MIN_ROWS, MIN_TRAINING_ROWS
 from corpus.reading.acceptance import require_classes
 from corpus.text import STOPWORD_LISTS, load_stopwords
 from corpus.text_request import TextRequest
-from jobs.local import Progress, run_prepared_work
+from jobs.local import run_prepared_work
 from jobs.merge import MergeResult
 from jobs.preparation import PreparedWork
 
 _BLOCK_ROWS = 1 << 20
 
 
-def make_training_dataset(request: TextRequest, folder: Path, progress: Progress, *, option: str) -> MergeResult:
+def make_training_dataset(request: TextRequest, folder: Path, *, option: str) -> MergeResult:
     """Make the dataset in `folder`.
 
     `option` names what the user can change if `folder` is not writable or its disk is full. Raises DataError if the
@@ -33,7 +33,7 @@ def make_training_dataset(request: TextRequest, folder: Path, progress: Progress
         max_malformed=request.max_malformed,
         plain_bytes=request.plain_bytes,
     )
-    made = run_prepared_work(work, str(folder), progress=progress, option=option)
+    made = run_prepared_work(work, str(folder), option=option)
     _require_trainable(made, request)
     return made
 

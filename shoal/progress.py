@@ -8,13 +8,14 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, MutableMapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
 
 from common.display import printable, size
+from common.progress import ProgressReporter, reporting
 
 _LINE_SECONDS = 10.0
 _BAR = "{desc} |{bar:10}| {text}"
@@ -68,13 +69,8 @@ def _shows_bars() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def note(text: str) -> None:
-    """Print a message that remains on the screen, above all bars."""
-    tqdm.write(f"  {printable(text)}", file=sys.stderr)
-
-
-class Bars:
-    """Progress bars of consecutive stages. The bar of a finished stage remains on the screen.
+class Bars(ProgressReporter):
+    """Progress bars of consecutive stages, for a block. The bar of a finished stage remains on the screen.
 
     Without a terminal, a thread prints the lines, because some stages report no progress until they finish.
     """
@@ -84,16 +80,19 @@ class Bars:
         self._bar: _Bar | None = None
         self._ended = threading.Event()
         self._lines: threading.Thread | None = None
+        self._context = ExitStack()
 
     def __enter__(self) -> Self:
         if not _shows_bars():
             self._lines = threading.Thread(target=self._print_lines, daemon=True)
             self._lines.start()
+        self._context.enter_context(reporting(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._context.close()
         if self._lines is not None:
             self._ended.set()
             self._lines.join()
@@ -107,9 +106,7 @@ class Bars:
                     print(line, file=sys.stderr, flush=True)  # noqa: T201
                     printed = line
 
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        """Start a stage with `total` units of work. If the total is 0, it is unknown, and only the time is shown; the
-        same stage is then not started again."""
+    def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:
         if not total and self._bar is not None and (self._bar.desc, self._bar.total) == (f"  {printable(name)}", None):
             self._bar.refresh()
             return
@@ -124,43 +121,35 @@ class Bars:
         )
 
     def begin_at(self, done: int) -> None:
-        """Start or restart the stage with `done` units already finished. The speed does not count these units."""
         if self._bar is not None:
             self._bar.reset()
             self._bar.initial = self._bar.n = self._bar.last_print_n = done
             self._bar.pace = None
 
     def at(self, done: int) -> None:
-        """Set the finished units to `done`. The bar never exceeds the total and never moves back."""
         if self._bar is not None:
             self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
 
     def add(self, more: int) -> None:
-        """Add `more` finished units."""
         if self._bar is not None:
             self.at(int(self._bar.n) + more)
 
     def pace(self, rate: float) -> None:
-        """Set the speed in units per second, from which the bar computes the remaining time."""
         if self._bar is not None:
             self._bar.pace = rate
 
     def tick(self) -> None:
-        """Redraw the bar to update its times."""
         if self._bar is not None:
             self._bar.refresh()
 
     def note(self, text: str) -> None:
-        """Print a message that remains on the screen, above the bar; without a terminal, print it, too."""
-        note(text)
+        tqdm.write(f"  {printable(text)}", file=sys.stderr)
 
     def say(self, **figures: str) -> None:
-        """Show figures after the bar. The line is cut at the end of the terminal."""
         if self._bar is not None:
             self._bar.figures = {name: printable(figure) for name, figure in figures.items()}
 
     def leave(self) -> None:
-        """End the stage, and leave its bar as it is instead of filling it."""
         self._close(finished=False)
 
     def _close(self, finished: bool) -> None:

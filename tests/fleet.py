@@ -14,7 +14,6 @@ from infra import topology
 from shoal.aws import scale_up
 from shoal.aws.deployment import Deployment
 from shoal.aws.fleet import GpuNode
-from shoal.progress import Bars
 
 BUCKET = "fleet-data"
 _names = (f"fleet-{number}" for number in itertools.count())
@@ -153,7 +152,7 @@ class Fleet:
             if group["AutoScalingGroupName"].startswith(f"{self.name}-")
         }
 
-    def scaled_up(self, bars: Bars) -> list[GpuNode]:
+    def scaled_up(self) -> list[GpuNode]:
         """Return the nodes, after they were scaled to zero again."""
-        with scale_up.scaled_up(self.deployment, bars) as nodes:
+        with scale_up.scaled_up(self.deployment) as nodes:
             return nodes

@@ -9,7 +9,6 @@ from shoal.backends.deployment_run import DeploymentRun
 from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch
 from shoal.backends.train import train
 from shoal.cli.prediction import predict_run
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import DatasetSource
 from shoal.runs.sources.source import Prepared
 from shoal.runs.sources.stream import StreamSource
@@ -20,15 +19,14 @@ def train_on(
     deployment: Deployment,
     config: TrainConfig,
     learned: str | StreamSettings,
-    bars: Bars,
     launch_options: LaunchOptions = DEFAULT,
 ) -> dict[str, Any]:
     """Train on a deployment's nodes, with a dataset at an address or with text."""
     source = DatasetSource(learned) if isinstance(learned, str) else StreamSource(learned, readers=learned.readers)
-    return train(source, config, DeploymentPlace(deployment, launch_options), bars)
+    return train(source, config, DeploymentPlace(deployment, launch_options))
 
 
-def predicted_on(deployment: Deployment, config: TrainConfig, prepared: Prepared, bars: Bars) -> dict[str, Any] | None:
+def predicted_on(deployment: Deployment, config: TrainConfig, prepared: Prepared) -> dict[str, Any] | None:
     """Return the prediction for a training run on the deployment."""
     launch = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
-    return predict_run(DeploymentPlace(deployment), DeploymentRun(launch, prepared, config), bars)
+    return predict_run(DeploymentPlace(deployment), DeploymentRun(launch, prepared, config))

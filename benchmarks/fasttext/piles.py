@@ -30,7 +30,6 @@ from jobs.input_options import read_inputs
 from jobs.job_settings import LABELLING, apply_labelling
 from shoal.cli.command import command, described_options
 from shoal.cli.input_options import input_options, reading_options
-from shoal.progress import Bars
 from shoal.runs.sources.texts import TextsSource, dataset_of_texts
 from trainer.classification.data import TextData, load_data
 from trainer.classification.rows import Rows
@@ -123,9 +122,8 @@ def write_examples(path: Path, examples: Sequence[Example]) -> Path:
 def read_texts(train: Path, test: Path, folder: Path) -> Path:
     """Make the dataset of two files in a folder like `shoal train --input`, and return its path."""
     inputs = Inputs(files=(str(train),), test=(str(test),))
-    with Bars() as bars:
-        texts = TextsSource(inputs=inputs, settings=Settings(), max_malformed=0.0)
-        return dataset_of_texts(texts, output=folder / "model", cache=folder, bars=bars)
+    texts = TextsSource(inputs=inputs, settings=Settings(), max_malformed=0.0)
+    return dataset_of_texts(texts, output=folder / "model", cache=folder)
 
 
 def _distinct(examples: Sequence[Example]) -> list[Example]:

@@ -24,6 +24,7 @@ from bootstrap.node.machine import Machine, this_machine
 from bootstrap.node.store import Store
 from common.errors import DataError
 from common.files import whole_file
+from common.progress import ProgressReporter, reporting
 from common.starter import end_with_starter
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
@@ -87,25 +88,18 @@ def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgre
     for left in data.parent.glob("texts-*.parts"):  # left by a killed process
         shutil.rmtree(left)
     if not data.exists() and not shared.exists():
-        read, reported = 0, time.monotonic()
-
-        def report(size: int) -> None:
-            nonlocal read, reported
-            read += size
-            if time.monotonic() - reported >= _REPORT_SECONDS:
-                publish(TextProgress(read=read))
-                reported = time.monotonic()
-
+        reading = _Reading(publish)
         parts = data.with_name(f"{data.stem}.parts")
         parts.mkdir()
         try:
             from jobs.training import make_training_dataset  # not at the top, because numba is slow to load
 
-            counts = make_training_dataset(request.texts, parts, _Reading(report), option="instance type").counts
+            with reporting(reading):
+                counts = make_training_dataset(request.texts, parts, option="instance type").counts
             (parts / DATASET_NAME).rename(data)
         finally:
             shutil.rmtree(parts, ignore_errors=True)
-        publish(TextProgress(read=read, **{name: counts[name] for name in ("lines", "malformed", "empty")}))
+        publish(TextProgress(read=reading.bytes, **{name: counts[name] for name in ("lines", "malformed", "empty")}))
     for source, there in ((data, shared), (shared, data)):
         if not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
@@ -113,19 +107,22 @@ def _encode(request: RunRequest, machine: Machine, publish: Callable[[TextProgre
                 shutil.copyfile(source, partial)
 
 
-class _Reading:
-    """Progress reporter that reports only the first stage, which reads the texts."""
+class _Reading(ProgressReporter):
+    """Reporter that publishes the progress of the first stage, which reads the texts."""
 
-    def __init__(self, report: Callable[[int], None]) -> None:
-        self._report, self._read, self._stages = report, 0, 0
+    def __init__(self, publish: Callable[[TextProgress], None]) -> None:
+        self.bytes = 0
+        self._publish, self._stages, self._published = publish, 0, time.monotonic()
 
-    def stage(self, name: str, total: int) -> None:  # noqa: ARG002
+    def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:  # noqa: ARG002
         self._stages += 1
 
     def at(self, done: int) -> None:
         if self._stages == 1:
-            self._report(done - self._read)
-            self._read = done
+            self.bytes = done
+            if time.monotonic() - self._published >= _REPORT_SECONDS:
+                self._publish(TextProgress(read=done))
+                self._published = time.monotonic()
 
 
 def main() -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from jobs.local import Progress, preprocess_locally
+from jobs.local import preprocess_locally
 from jobs.merge import MergeResult
 from shoal.api.arguments import errors_name_arguments
+from shoal.progress import Bars
 
 Files = str | Path | Sequence[str | Path]
 """One or several paths of files or folders, patterns, or s3:// addresses."""
@@ -25,11 +26,10 @@ def preprocess(
     test_files: Files = (),
     exclude: Sequence[str] = (),
     settings: Settings | None = None,
-    progress: Progress | None = None,
     force: bool = False,
     **reading: Any,
 ) -> MergeResult:
-    """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine.
+    """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine, with progress bars on standard error.
 
     Args:
         files: Paths of files and folders, patterns, or addresses s3://...
@@ -37,8 +37,6 @@ def preprocess(
         test_files: Files for the test rows (default: a share of the rows of `files`).
         exclude: Patterns of files to leave out.
         settings: Settings of the dataset (default: `DEFAULT`), such as `replace(DEFAULT, test_share=0.2)`.
-        progress: Object with two methods: `stage(name, total)` is called at the start of a stage, and `at(done)`
-            during the stage.
         force: Whether to replace a dataset of other data in `output`.
         reading: Options for files with a format that is not detected, such as `label="sentiment"`,
             `text=("title", "body")`, `kind="csv"`.
@@ -58,7 +56,8 @@ def preprocess(
         **reading,
     )
     inputs = Inputs(files=_addresses(files), test=_addresses(test_files), exclude=tuple(exclude), options=options)
-    return preprocess_locally(inputs, os.fspath(output), settings=settings, progress=progress, force=force)
+    with Bars():
+        return preprocess_locally(inputs, os.fspath(output), settings=settings, force=force)
 
 
 def _addresses(files: Files) -> tuple[str, ...]:

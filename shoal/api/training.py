@@ -167,8 +167,8 @@ def _trained(source: "Source", config: TrainConfig, ranks: int) -> dict[str, Any
 
     if ranks < 1:
         raise TrainingError(f"ranks is {ranks}, but must be at least 1")
-    with Bars(unit="row") as bars:
-        summary = carry_out(source, config, LocalPlace(ranks), bars)
+    with Bars(unit="row"):
+        summary = carry_out(source, config, LocalPlace(ranks))
     if "stopped_by" in summary:
         raise KeyboardInterrupt
     return summary

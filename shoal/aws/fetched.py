@@ -2,12 +2,13 @@
 deployment."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 from shoal_guard.handlers import cleanup
 
+from common.progress import reporter
 from corpus.reading.s3 import S3Path, list_objects, read_text
 from infra import topology
 from trainer.output.run_files import BINARY_VECTORS, CHECKPOINTS, MODEL, SUMMARY, TEXT_VECTORS, WEIGHTS
@@ -27,11 +28,11 @@ def unfetched(s3: "S3Client", bucket: str) -> list[str]:
     return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
 
 
-def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:
+def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]]) -> None:
     """Add the ETags of fetched objects to the record of each run. `runs` maps each run name to a mapping from object
     name to ETag.
 
-    If the bucket is not writable, the run still counts as not fetched, and `say` is called with a message.
+    If the bucket is not writable, the run still counts as not fetched. A note gives the reason.
     """
     for run, etags in runs.items():
         key = f"{topology.FETCHED_PREFIX}{run}.json"
@@ -39,17 +40,17 @@ def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], s
             recorded = {**cleanup.fetched_etags(s3, bucket, key), **etags}
             s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(recorded).encode())
         except (BotoCoreError, ClientError) as error:
-            say(
+            reporter().note(
                 f"{run} was fetched, but Shoal cannot record that in s3://{bucket}, so the run still counts as not "
                 f"fetched: {error}"
             )
 
 
-def remove_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None]) -> None:
+def remove_checkpoints(s3: "S3Client", folder: S3Path) -> None:
     """Remove checkpoints that are no longer needed from a run's folder. SageMaker does not remove them.
 
-    For a finished run with a model, all checkpoints are removed. For any other run, the newest two are kept. If S3
-    refuses the removal, `say` is called with a message.
+    For a finished run with a model, all checkpoints are removed. For any other run, the newest two are kept. A note
+    gives the reason if S3 refuses the removal.
     """
     checkpoints = sorted(each["Key"] for each in list_objects(s3, S3Path(folder.bucket, f"{folder.key}{CHECKPOINTS}/")))
     if not checkpoints:
@@ -62,4 +63,4 @@ def remove_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None
         for key in checkpoints if has_finished else checkpoints[:-_KEPT_CHECKPOINTS]:
             s3.delete_object(Bucket=folder.bucket, Key=key)
     except (BotoCoreError, ClientError) as error:
-        say(f"Shoal cannot delete the checkpoints in {folder}, which are no longer needed: {error}")
+        reporter().note(f"Shoal cannot delete the checkpoints in {folder}, which are no longer needed: {error}")

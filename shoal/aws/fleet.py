@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ShoalError
+from common.progress import reporter
 from infra import parts, topology
 from shoal.aws import names
 from shoal.aws.account import read_tags
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import Abandoned, retrying
 from shoal.interrupt import ENDING_SIGNALS
-from shoal.progress import note
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -143,7 +143,7 @@ def scale_to_zero(
                     running.remove(group)
         except KeyboardInterrupt as interrupt:
             for line in running_nodes_warning(running):
-                note(line)
+                reporter().note(line)
             raise Abandoned(interrupt) from None
     if running:
         raise ShoalError(*running_nodes_warning(running))

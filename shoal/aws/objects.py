@@ -16,11 +16,11 @@ from shoal_guard.handlers import cleanup
 
 from common.display import size
 from common.errors import ShoalError
+from common.progress import reporter
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError, decompress
 from corpus.reading.s3 import S3Path
 from corpus.reading.sources import Source
-from shoal.progress import Bars
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -43,7 +43,7 @@ def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
     return {each["Key"]: each["Size"] for each in s3.list_objects(client, place)}
 
 
-def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) -> list[str]:
+def upload(client: "S3Client", files: list[Path], folder: S3Path) -> list[str]:
     """Upload files to a folder, and return the S3 addresses of all files. Skip unchanged files that were uploaded
     before.
 
@@ -55,7 +55,7 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ShoalError(f"two input files have the name {twice} in the bucket; rename one of them")
-    bars.stage("upload", sum(path.stat().st_size for path in files))
+    reporter().stage("upload", sum(path.stat().st_size for path in files))
     done = 0
     for path, name in zip(files, names, strict=True):
         key = folder.key + name
@@ -64,12 +64,12 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         place = S3Path(folder.bucket, key)
         head = s3.head_or_none(client, place)
         if head is None or (head["ContentLength"], head["Metadata"].get(_CHANGED)) != (size, changed):
-            s3.upload(client, path, place, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
+            s3.upload(client, path, place, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=reporter().add)
             if (path.stat().st_size, str(path.stat().st_mtime_ns)) != (size, changed):
                 client.delete_object(Bucket=place.bucket, Key=place.key)
                 raise ShoalError(f"{path} changed while Shoal uploaded it; run the command again when it is complete")
         done += size
-        bars.at(done)
+        reporter().at(done)
     return [str(S3Path(folder.bucket, folder.key + name)) for name in names]
 
 
@@ -84,13 +84,13 @@ def safe_name(name: str) -> str:
     return f"{blake2b(name.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}-{safe}"
 
 
-def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Path, bars: Bars) -> tuple[Source, ...]:
+def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Path) -> tuple[Source, ...]:
     """Upload the local sources to a folder in S3, and return all sources with S3 addresses."""
     local = [source for source in sources if not s3.is_s3(source.address)]
     if not local:
         return sources
     paths = [Path(source.address) for source in local]
-    place = dict(zip(local, upload(client, paths, folder, bars), strict=True))
+    place = dict(zip(local, upload(client, paths, folder), strict=True))
     return tuple(replace(source, address=place.get(source, source.address)) for source in sources)
 
 

@@ -27,8 +27,8 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
+from common.progress import reporter
 from shoal.interrupt import Interrupt, name_of
-from shoal.progress import note
 
 Result = TypeVar("Result")
 
@@ -67,7 +67,12 @@ class Retrying:
     """
 
     def __init__(
-        self, *, seconds: float = 600, pause: float = 2, notice: float = 5, say: Callable[[str], None] = note
+        self,
+        *,
+        seconds: float = 600,
+        pause: float = 2,
+        notice: float = 5,
+        say: Callable[[str], None] = lambda text: reporter().note(text),
     ) -> None:
         self.seconds, self.pause, self.notice, self.say = seconds, pause, notice, say
         self._outage_started: float | None = None

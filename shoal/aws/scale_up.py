@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from common.errors import ShoalError
+from common.progress import reporter
 from corpus.reading.s3 import S3Path, read_text
 from infra import catalog, topology
 from infra.topology_error import TopologyError
@@ -22,7 +23,6 @@ from shoal.aws.fleet import GpuNode
 from shoal.aws.retry import Abandoned, retrying
 from shoal.aws.scaling_group import ScalingGroup
 from shoal.interrupt import Detached
-from shoal.progress import Bars
 
 READY_SECONDS = 900
 _METAL_SECONDS = 1200
@@ -35,7 +35,6 @@ _PAUSE_SECONDS = 1.0
 @contextmanager
 def scaled_up(
     deployment: Deployment,
-    bars: Bars,
     *,
     readers: bool = False,
     start: bool = True,
@@ -49,7 +48,7 @@ def scaled_up(
     the block raises Detached.
 
     Missing spot instances are replaced with on-demand instances, and a zone without capacity is replaced with the next
-    zone. `bars` shows these changes.
+    zone.
 
     Raises ShoalError if no zone is left, AWS refuses nodes because of a quota, a node fails to boot, or not all nodes
     are ready in time. For a failed boot, the message contains the last line of the boot log. If the block raises
@@ -58,7 +57,7 @@ def scaled_up(
     groups = fleet.groups(deployment, readers=True)
     left = False
     try:
-        scale_up = _ScaleUp(deployment, bars, readers=readers)
+        scale_up = _ScaleUp(deployment, readers=readers)
         yield scale_up.run() if start else scale_up.running()
     except Detached:
         left = True
@@ -66,7 +65,7 @@ def scaled_up(
     except Abandoned:
         left = True
         for line in fleet.running_nodes_warning(groups):
-            bars.note(line)
+            reporter().note(line)
         raise
     finally:
         if not left:
@@ -82,8 +81,8 @@ class Zone:
 
 
 class _ScaleUp:
-    def __init__(self, deployment: Deployment, bars: Bars, *, readers: bool) -> None:
-        self._deployment, self._bars = deployment, bars
+    def __init__(self, deployment: Deployment, *, readers: bool) -> None:
+        self._deployment = deployment
         self._s3 = deployment.session.client("s3")
         self._groups = scaling_group.scaling_groups(deployment, readers=readers)
         self._size = sum(group.node_group.size for group in self._groups)
@@ -131,7 +130,7 @@ class _ScaleUp:
             if node.instance_id not in self._ready and is_ready(self._s3, self._deployment, node):
                 self._ready.add(node.instance_id)
         ready = sum(node.instance_id in self._ready for node in running)
-        self._bars.at(ready)
+        reporter().at(ready)
         return ready == len(running) == self._size
 
     def _refresh(self) -> None:
@@ -169,7 +168,7 @@ class _ScaleUp:
         self._request_nodes()
 
     def _stage(self, how: str) -> None:
-        self._bars.stage(f"start nodes{how}", self._size, unit="node")
+        reporter().stage(f"start nodes{how}", self._size, unit="node")
 
     def _wait(self, why: Any) -> None:
         """Wait one second. If the time limit is exceeded, raise ShoalError with the result of `why` as the reason."""

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 
 from common.errors import ShoalError
+from common.progress import reporter
 from infra import topology
 from shoal.aws.account import read_tags
 from shoal.aws.retry import retrying
-from shoal.progress import Bars
 
 Stack = Mapping[str, Any]
 Event = Mapping[str, Any]
@@ -95,7 +95,7 @@ def next_action(status: str | None) -> StackAction:
     return "roll back" if status == "UPDATE_ROLLBACK_FAILED" else "deploy"
 
 
-def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
+def wait_until_deployable(cloudformation: Any, name: str) -> Stack | None:
     """Bring a stack into a state in which it can be deployed, after an interrupted deployment or destruction.
 
     Returns the stack in that state, or None if it no longer exists. Raises ShoalError if CloudFormation fails.
@@ -117,9 +117,9 @@ def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stac
                 )
             tried.add(action)
             _start(cloudformation, stack, action)
-        bars.stage(f"an earlier deployment, {status}", 0)
+        reporter().stage(f"an earlier deployment, {status}")
         time.sleep(_STARTING_SECONDS)
-        wait(cloudformation, stack["StackId"], lambda _: bars.tick())
+        wait(cloudformation, stack["StackId"], lambda _: reporter().tick())
 
 
 def events(cloudformation: Any, stack: str) -> list[Event]:

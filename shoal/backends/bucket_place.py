@@ -22,7 +22,6 @@ from shoal.aws.deployment import Deployment
 from shoal.backends.execution import execute
 from shoal.backends.launch import LaunchOptions, requested_runs
 from shoal.backends.place import Place, Run
-from shoal.progress import Bars
 from shoal.runs.outlook import Outlook
 from trainer.command_line import from_option_values
 from trainer.config import TrainConfig
@@ -91,13 +90,13 @@ class TrainingHandle(ABC):
         """Return the state, attempts and prediction of the run."""
 
     @abstractmethod
-    def stop(self, bars: Bars) -> tuple[str, str]:
+    def stop(self) -> tuple[str, str]:
         """Stop the run with a checkpoint. Return the outcome of the run and, if the run failed, the reason.
 
         Raises ShoalError if the run does not stop.
         """
 
-    def follow(self, output: Path, bars: Bars) -> dict[str, Any]:
+    def follow(self, output: Path) -> dict[str, Any]:
         """Follow the run to its end, and copy the results to `output`. Returns the same dictionary as `train`.
 
         An interrupt ends only this command, not the run. Raises TrainingError if the results would replace a finished
@@ -108,7 +107,7 @@ class TrainingHandle(ABC):
         )
         place, run = self._run(config, LaunchOptions(detach_on_interrupt=True))
         place.finished_before(replace(config, resume=False, force=False))
-        return execute(place, run, bars)
+        return execute(place, run)
 
     @abstractmethod
     def _run(self, config: TrainConfig, launch_options: LaunchOptions) -> tuple[Place, Run]: ...
@@ -149,7 +148,7 @@ class BucketPlace(Place):
         """
         return None
 
-    def dataset(self, address: str | None, bars: Bars) -> str:
+    def dataset(self, address: str | None) -> str:
         """Return the S3 address of a dataset.
 
         Uploads a dataset of this machine. Without an address, uses the newest dataset.
@@ -161,7 +160,7 @@ class BucketPlace(Place):
                 raise ShoalError(f"the deployment '{self.name}' has no dataset yet; {how}")
             return newest
         if not is_s3(address):
-            return self._upload(Path(address), bars)
+            return self._upload(Path(address))
         place = self.deployment.require_readable(address, topology.OUTPUT_DATA_BUCKET)
         names.dataset(place.key)
         if place.key not in objects.sizes(self._s3, place):
@@ -179,13 +178,13 @@ class BucketPlace(Place):
         newest = max(datasets, key=lambda each: changed[each["Key"].rpartition("/")[0]], default=None)
         return str(s3.S3Path(self._bucket, newest["Key"])) if newest else None
 
-    def _upload(self, path: Path, bars: Bars) -> str:
+    def _upload(self, path: Path) -> str:
         with open_dataset(path) as opened:
             digest = opened.digest
         if path.name != DATASET_NAME:
             raise ShoalError(f"Shoal uploads only datasets with the name {DATASET_NAME}; rename {path}")
         folder = s3.S3Path(self._bucket, f"{topology.DATASETS_PREFIX}{digest}/")
-        return objects.upload(self._s3, [path], folder, bars)[0]
+        return objects.upload(self._s3, [path], folder)[0]
 
     def _require_readable(self, config: TrainConfig) -> None:
         """Raise ShoalError if a file of the configuration is missing, or if the ranks are not allowed to read it."""
@@ -222,7 +221,7 @@ def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
     )
 
 
-def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bars: Bars) -> None:
+def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path) -> None:
     """Upload the files that the configuration names to the folder: initial word embeddings, and word sets."""
     vectors = _vectors(config)
     for address in (*config.similarity, *config.analogy, *([] if vectors is None else [vectors])):
@@ -230,7 +229,7 @@ def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bar
             continue
         path = Path(address)
         answers = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
-        objects.upload(client, [path, answers] if answers != path and answers.exists() else [path], folder, bars)
+        objects.upload(client, [path, answers] if answers != path and answers.exists() else [path], folder)
 
 
 def _vectors(config: TrainConfig) -> str | None:

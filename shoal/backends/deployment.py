@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.node_documents import NodeStatus, RunEnd
 from common.errors import ShoalError
+from common.progress import reporter
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
@@ -22,7 +23,6 @@ from shoal.backends.bucket_place import PAUSE_SECONDS, BucketPlace, Reports, Run
 from shoal.backends.deployment_run import DeploymentRun
 from shoal.backends.followed import LONGEST_STOP_SECONDS
 from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, requested_runs
-from shoal.progress import Bars
 from shoal.runs.outlook import Outlook, Spending, outlook
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import Prepared, Source
@@ -73,7 +73,7 @@ class DeploymentPlace(BucketPlace):
         """True if the deployment has only one node, which also runs the preprocessing jobs."""
         return topology.OUTPUT_ON_NODE in self.deployment.outputs
 
-    def upload_inputs(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:
+    def upload_inputs(self, sources: tuple[FileSource, ...], name: str) -> tuple[FileSource, ...]:
         """Upload the files to a new folder of the raw bucket that no other command uses.
 
         Returns their new addresses.
@@ -82,7 +82,7 @@ class DeploymentPlace(BucketPlace):
             if is_s3(source.address):
                 self.deployment.require_readable(source.address, topology.OUTPUT_RAW_BUCKET)
         raw = s3.S3Path(self.deployment.output(topology.OUTPUT_RAW_BUCKET), f"{objects.RAW_PREFIX}{name}/")
-        return objects.upload_reviews(self._s3, sources, raw, bars)
+        return objects.upload_reviews(self._s3, sources, raw)
 
     def require_common_folder(self) -> None:
         """Raise ShoalError if the deployment has several nodes but no shared file system for the parts of a stream."""
@@ -94,8 +94,8 @@ class DeploymentPlace(BucketPlace):
                 "and deploy again"
             )
 
-    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> DeploymentRun:
-        prepared = source.prepare(self, config, bars)
+    def prepare(self, source: Source, config: TrainConfig) -> DeploymentRun:
+        prepared = source.prepare(self, config)
         self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))
         launch = NodeLaunch(self.deployment, self._run_name(config))
@@ -175,7 +175,7 @@ class _NodesTraining(TrainingHandle):
         status = first if isinstance(first, NodeStatus) else None
         return outlook(launch.request, attempts, status, nodes if since else (), cost)
 
-    def stop(self, bars: Bars) -> tuple[str, str]:
+    def stop(self) -> tuple[str, str]:
         """Stop the run. Scale its nodes to zero, unless an option keeps them or another run needs them. The nodes can
         still run after the run has ended, if the command that started it was killed.
 
@@ -185,7 +185,7 @@ class _NodesTraining(TrainingHandle):
         if (end := launch.end()) is not None:
             fleet.scale_to_zero(self.deployment, groups, unless=launch.keeps_nodes)
             return end.outcome, end.error
-        bars.stage("stop", 0)
+        reporter().stage("stop")
         if not (launch.is_wanted() and launch.request.ready and any(group.desired for group in groups)):
             launch.requests.write_end(launch.request)
             launch.forget()
@@ -193,7 +193,7 @@ class _NodesTraining(TrainingHandle):
             launch.ask_to_stop()
         deadline = time.monotonic() + LONGEST_STOP_SECONDS
         while (end := launch.end()) is None and time.monotonic() < deadline:
-            bars.tick()
+            reporter().tick()
             time.sleep(PAUSE_SECONDS)
         if end is None:
             with suppress(ShoalError):

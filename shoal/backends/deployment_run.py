@@ -15,6 +15,7 @@ from bootstrap.node.documents import RUNS
 from bootstrap.node.store import Store
 from common.display import plural
 from common.errors import DataError, ShoalError
+from common.progress import reporter
 from corpus.reading import s3
 from corpus.stream.lines import describe_malformed
 from corpus.stream.progress import Status, sum_of
@@ -30,7 +31,6 @@ from shoal.backends.bucket_place import upload_files, with_uploaded_files
 from shoal.backends.followed import LONGEST_STOP_SECONDS, RESUME_HINT, AgentRun
 from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, options_of
 from shoal.backends.place import RunResult
-from shoal.progress import Bars
 from shoal.runs.outlook import Spending
 from shoal.runs.sources.source import Prepared
 from trainer.config import TrainConfig
@@ -65,7 +65,7 @@ class DeploymentRun(AgentRun):
             self.stage = "read the text"
 
     @contextmanager
-    def resources(self, bars: Bars) -> Iterator[None]:
+    def resources(self) -> Iterator[None]:
         """Keep the nodes running for a block: the nodes that train and, for a stream, the reader nodes.
 
         If the run has already ended, start no nodes. After the block, scale the nodes to zero.
@@ -73,7 +73,7 @@ class DeploymentRun(AgentRun):
         launch, deployment, readers = self.launch, self.deployment, self.prepared.readers > 0
         with self._ended_after_errors():
             if not launch.already_started:
-                self._claim(bars)
+                self._claim()
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.requested_at)
             # Only the command that started a run terminates its nodes after an error. Nodes of an ended run can remain.
             if self.launch_options.detach_on_interrupt or launch.end() is not None:
@@ -85,15 +85,15 @@ class DeploymentRun(AgentRun):
                 and launch.request.ready
                 and any(each.desired for each in fleet.groups(deployment))
             )
-            with scaled_up(deployment, bars, readers=readers, start=not running, stays=launch.keeps_nodes) as nodes:
+            with scaled_up(deployment, readers=readers, start=not running, stays=launch.keeps_nodes) as nodes:
                 self._spending.see(nodes)
                 self._nodes, self._seen = nodes, time.monotonic()
                 yield
 
     @contextmanager
-    def started(self, bars: Bars) -> Iterator[None]:
+    def started(self) -> Iterator[None]:
         """Tell the nodes to start the run. A closed terminal or expired credentials detach the command from the run."""
-        bars.stage(*self.prepared.staging)
+        reporter().stage(*self.prepared.staging)
         if not self.launch_options.detach_on_interrupt:
             self.launch.start([each.instance_id for each in self._nodes], until=self._until())
         with self._detaching():
@@ -118,13 +118,13 @@ class DeploymentRun(AgentRun):
             )
         return time.time() + seconds
 
-    def wait_for_data(self, bars: Bars) -> None:
-        super().wait_for_data(bars)
+    def wait_for_data(self) -> None:
+        super().wait_for_data()
         for node in list(self.launch.statuses().values())[:1]:
             for sentence in describe_skipped_lines(lines=node.lines, malformed=node.malformed, empty=node.empty):
-                bars.note(sentence)
+                reporter().note(sentence)
 
-    def _claim(self, bars: Bars) -> None:
+    def _claim(self) -> None:
         """Claim the nodes.
 
         Also upload the word sets of this machine, unless an earlier command did so for the same launch.
@@ -140,7 +140,6 @@ class DeploymentRun(AgentRun):
         folder = s3.S3Path(launch.folder.bucket, f"{launch.folder.key}{SETS}")
         claimed = launch.claim(
             launch_options,
-            bars,
             force=self.config.force,
             trainers=counts[0],
             readers=counts[1],
@@ -149,13 +148,13 @@ class DeploymentRun(AgentRun):
             **self.prepared.request(),
         )
         if claimed:
-            upload_files(self._s3, self.config, folder, bars)
+            upload_files(self._s3, self.config, folder)
 
     def _reading(self) -> Callable[[], Any] | None:
         readers = self.prepared.readers
         return ReadingProgress(self.launch.requests.store, self.launch.run, readers) if readers else None
 
-    def look_at_nodes(self, bars: Bars) -> None:  # noqa: ARG002
+    def look_at_nodes(self) -> None:
         """Raise ShoalError if no node is left, because otherwise the command would wait forever."""
         name, running = self.deployment.name, retrying(partial(fleet.nodes, self.deployment))
         if self._spending:
@@ -169,33 +168,33 @@ class DeploymentRun(AgentRun):
         elif time.monotonic() - self._seen > LONGEST_READY_SECONDS:
             raise ShoalError(f"no node of '{name}' is left, and AWS does not start new nodes{RESUME_HINT}")
 
-    def stop(self, bars: Bars) -> None:
+    def stop(self) -> None:
         """Request a stop. While AWS does not answer, the nodes do not receive the request."""
         if retrying.unanswered:
-            bars.note(
+            reporter().note(
                 "waiting for AWS to accept the request to stop the ranks. A second Ctrl-C ends this command without "
                 f"the request: the run then continues; to copy its results: shoal fetch {self.deployment.name} --run "
                 f"{self.launch.run} --output DIR"
             )
-        super().stop(bars)
+        super().stop()
 
     def spent(self) -> float | None:
         """Return the cost so far in dollars, computed from the hours of the nodes."""
         return self._spending.so_far() if self._spending else None
 
-    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
+    def collect(self, *, stopped: bool) -> RunResult:
         """Copy the results to the output, and add the line counts of the readers to the summary."""
         read: dict[str, Any] = {}
         if self.prepared.readers:
             progress = read_so_far(self.store, self.launch.run, self.prepared.readers)
             if progress.malformed:
-                bars.note(f"{describe_malformed(progress.malformed, progress.lines)}; see reader-N.log")
+                reporter().note(f"{describe_malformed(progress.malformed, progress.lines)}; see reader-N.log")
             read = {"read": asdict(progress)}
         if self.launch.request.keep:
             read["kept"] = True
         if self.prepared.inputs:
             read["inputs"] = list(self.prepared.inputs)
-        ended = super().collect(bars, stopped=stopped)
+        ended = super().collect(stopped=stopped)
         return replace(ended, details={**ended.details, **read})
 
     def _machines(self) -> Mapping[str, list[dict[str, Any]]]:

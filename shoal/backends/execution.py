@@ -9,15 +9,15 @@ from typing import Any
 
 from common.errors import DataError, ShoalError
 from common.files import indented_json, write_whole
+from common.progress import reporter
 from shoal.aws.retry import Abandoned, retrying
 from shoal.backends.place import Place, Run
 from shoal.interrupt import Detached, name_of
-from shoal.progress import Bars
 from shoal.runs.outlook import Stages
 from trainer.output.run_files import LAUNCH, read_json
 
 
-def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def execute(place: Place, run: Run, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Start a run, or follow a run that was already started, and collect its results.
 
     Returns the same dictionary, and raises the same errors, as `train` (train.py).
@@ -27,19 +27,19 @@ def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | N
     """
     stages, config = Stages(datetime.now(UTC), run.spent), run.config
     try:
-        with run.resources(bars):
+        with run.resources():
             stages.end("start the nodes")
-            with run.started(bars):
-                run.wait_for_data(bars)
+            with run.started():
+                run.wait_for_data()
                 stages.end("copy the data")
-                stop_request = _follow(place, run, bars)
+                stop_request = _follow(place, run)
             stages.end("train")
     except Detached as left:
         if str(left):
-            bars.note(str(left))
+            reporter().note(str(left))
         return {"detached": True, "stopped": False, **run.detached_fields()}
     stages.end("end the nodes")
-    ended = run.collect(bars, stopped=stop_request is not None)
+    ended = run.collect(stopped=stop_request is not None)
     launched: dict[str, Any] = {"began": stages.began.timestamp(), "seconds": stages.seconds}
     if ended.launch:
         launched |= {"stages": stages.finished, "cost": stages.spent}
@@ -47,12 +47,12 @@ def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | N
     _write_launch(config.output, {"where": place.name, **launched, **ended.launch}, continues=config.resume)
     if ended.failure or ended.summary is None:
         for sentence in ended.details.get("refused", ()):  # a summary would report these sentences
-            bars.note(f"not fetched: {sentence}")
+            reporter().note(f"not fetched: {sentence}")
     if ended.failure:
         raise ended.failure
     if ended.summary is None:
         assert stop_request is not None
-        bars.note(
+        reporter().note(
             f"stopped before the first checkpoint, so Shoal cannot resume the run; the logs are in {config.output}"
         )
         raise stop_request
@@ -65,21 +65,21 @@ def execute(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | N
     }
 
 
-def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
+def _follow(place: Place, run: Run) -> KeyboardInterrupt | None:
     """Follow a run until it is over. Returns the interrupt with which the user requested a stop, or None.
 
     Raises KeyboardInterrupt if the user interrupts a second time. Raises Abandoned instead if AWS has not answered the
     stop request by then.
     """
     stop_request: KeyboardInterrupt | None = None
-    record = run.record(bars)
+    record = run.record()
     while True:
         try:
             if stop_request:
-                run.stop(bars)
+                run.stop()
             while True:
                 try:
-                    over = run.is_over(bars)
+                    over = run.is_over()
                 except (DataError, ShoalError):
                     record.update()
                     raise
@@ -94,7 +94,7 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
                 raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
             stop_request = interrupt
             if run.can_detach:
-                bars.note(
+                reporter().note(
                     "stopping the run with a checkpoint; a run started with --detach continues without its command"
                 )
 

@@ -23,6 +23,7 @@ from bootstrap.node.store import Store, StoredFile, ignore
 from common.display import plural, size
 from common.errors import ShoalError, explain_os_error
 from common.files import read_tail
+from common.progress import reporter
 from infra import topology
 from shoal.aws import fetched, names
 from shoal.aws.deployment import Deployment
@@ -33,7 +34,6 @@ from shoal.aws.retry import Abandoned, is_credentials_error
 from shoal.backends.launch import Launch, LaunchOptions
 from shoal.backends.place import Run, RunResult
 from shoal.interrupt import Detached, name_of
-from shoal.progress import Bars, note
 from shoal.runs.run_view import RecordView, RunView
 from trainer.output.run_files import RECORD, SUMMARY
 from trainer.output.summary import read_summary
@@ -179,17 +179,17 @@ class RemoteRun(Run):
     def detached_fields(self) -> Mapping[str, Any]:
         return {"run": self.name, **({"deployment": self.deployment.name} if self.deployment else {})}
 
-    def record(self, bars: Bars) -> RecordView:
+    def record(self) -> RecordView:
         """Return a view that shows the run's record in the store."""
-        bars.stage(self.stage, 0)
-        view, key = RunView(bars, spent=self.spent, read=self._reading()), f"{RUNS}{self.name}/{RECORD}"
+        reporter().stage(self.stage)
+        view, key = RunView(spent=self.spent, read=self._reading()), f"{RUNS}{self.name}/{RECORD}"
         return RecordView(view, self.store, key, before=None if self.is_followed else self.store.size(key))
 
     def _reading(self) -> Callable[[], Any] | None:
         """Return a function that returns the readers' progress; None without readers."""
         return None
 
-    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
+    def collect(self, *, stopped: bool) -> RunResult:
         """Copy the run's files to the output folder.
 
         For a deployment, also record in its bucket that they were copied.
@@ -199,10 +199,10 @@ class RemoteRun(Run):
         if self.deployment is not None and not copied.refused:
             bucket = self.deployment.output(topology.OUTPUT_DATA_BUCKET)
             s3 = self.deployment.session.client("s3")
-            fetched.record(s3, bucket, {self.name: copied.tags}, bars.note)
+            fetched.record(s3, bucket, {self.name: copied.tags})
         self.give_up()
         if summary is not None and summary["stopped"] and not stopped:
-            bars.note(f"the run stopped, because {self.why_stopped(summary)}")
+            reporter().note(f"the run stopped, because {self.why_stopped(summary)}")
         machines = self._machines()
         emulated = {"emulated": True} if self.deployment and self.deployment.is_emulated else {}
         return RunResult(
@@ -225,7 +225,9 @@ class RemoteRun(Run):
                     self.give_up()
                 except (BotoCoreError, ClientError, ShoalError, KeyboardInterrupt):
                     if self.deployment is not None:
-                        note(f"the run {self.name} may continue; to stop it: shoal stop {self.deployment.name}")
+                        reporter().note(
+                            f"the run {self.name} may continue; to stop it: shoal stop {self.deployment.name}"
+                        )
             raise
 
     def detaches_on(self, interrupt: KeyboardInterrupt) -> bool:
@@ -272,10 +274,10 @@ class AgentRun(RemoteRun):
         self.launch.forget()
 
     @abstractmethod
-    def look_at_nodes(self, bars: Bars) -> None:
+    def look_at_nodes(self) -> None:
         """Check the nodes. Raises ShoalError if no node is left and no new node is starting."""
 
-    def wait_for_data(self, bars: Bars) -> None:
+    def wait_for_data(self) -> None:
         """Wait until all nodes have their data, or until one node has failed to read its data.
 
         The progress bar shows the number of rows that all nodes have read.
@@ -284,7 +286,7 @@ class AgentRun(RemoteRun):
         """
         launch, since = self.launch, time.monotonic()
         while True:
-            self._look(bars)
+            self._look()
             statuses, attempt = launch.statuses(), launch.attempt()
             if launch.end() is not None or any(each.over for each in statuses.values()):
                 return
@@ -296,11 +298,11 @@ class AgentRun(RemoteRun):
             if silent and time.monotonic() - since > _ANSWER_SECONDS:
                 raise ShoalError(f"the agent of the node {silent[0]} does not answer; {launch.when_silent}")
             if read := min((each.read for each in statuses.values()), default=0):
-                bars.at(read)
-            bars.tick()
+                reporter().at(read)
+            reporter().tick()
             time.sleep(_PAUSE_SECONDS)
 
-    def is_over(self, bars: Bars) -> bool:
+    def is_over(self) -> bool:
         """Return whether the run has ended on all nodes.
 
         Raises ShoalError if all nodes are lost before the end of the run, or if nodes do not stop in time.
@@ -311,17 +313,17 @@ class AgentRun(RemoteRun):
                 raise ShoalError(
                     f"the nodes did not stop in time, so Shoal ends the run; its files are in {self.launch.left_in}"
                 )
-            self._look(bars)
+            self._look()
         return self._end is not None
 
-    def stop(self, bars: Bars) -> None:  # noqa: ARG002
+    def stop(self) -> None:
         """Request a stop with a checkpoint, and start the time limit for the stop."""
         if not self.launch.request.stop:
             self.launch.ask_to_stop()
         if self._deadline is None:  # set it even if an earlier command requested the stop
             self._deadline = time.monotonic() + LONGEST_STOP_SECONDS
 
-    def _look(self, bars: Bars) -> None:
+    def _look(self) -> None:
         """Show a new attempt and, every `look_seconds`, problems of the nodes.
 
         Raises ShoalError if no node is left and no new node is starting.
@@ -331,7 +333,7 @@ class AgentRun(RemoteRun):
             self._shown, self._looked_at, self._troubles = attempt, now, dict[str, str]()
         if attempt is not None and attempt is not self._shown:
             if attempt.why:
-                bars.note(
+                reporter().note(
                     f"{attempt.why}; attempt {attempt.number} continues on {plural(len(attempt.members), 'node')}"
                 )
             self._shown = attempt
@@ -340,9 +342,9 @@ class AgentRun(RemoteRun):
         self._looked_at = now
         for instance, status in self.launch.statuses().items():
             if status.trouble and self._troubles.get(instance) != status.trouble:
-                bars.note(f"the node {instance}: {status.trouble}")
+                reporter().note(f"the node {instance}: {status.trouble}")
             self._troubles[instance] = status.trouble
-        self.look_at_nodes(bars)
+        self.look_at_nodes()
 
     def _failure(self, copied: Copied, *, stopped: bool) -> Exception | None:
         """Return the error for a failed run, from its nodes' report or, without a report, from its logs.

@@ -18,6 +18,7 @@ from bootstrap.node.folder import Folder
 from bootstrap.node.store import Bucket, Store
 from common.errors import DataError, ShoalError, UsageError
 from common.json_values import parse_json_object
+from common.progress import reporter
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
@@ -27,7 +28,6 @@ from shoal.backends.followed import AgentRun
 from shoal.backends.launch import DEFAULT, Launch, LaunchOptions, RequestedRuns, options_of
 from shoal.backends.place import Place, Run, RunResult
 from shoal.interrupt import Detached
-from shoal.progress import Bars
 from shoal.runs.sources.source import Prepared, Source
 from shoal.ssh.connection import Connection, LostError
 from shoal.ssh.group import HostGroup
@@ -51,7 +51,7 @@ class HostsPlace(Place):
         self.file, self.launch_options, self.name = file, launch_options, str(file.path)
         self.options = {"hosts": (str(file.path),)}
 
-    def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
+    def dataset(self, address: str | None) -> str:
         """Return the path of a dataset on this machine, after checking it.
 
         Raises DataError if the dataset is invalid.
@@ -63,7 +63,7 @@ class HostsPlace(Place):
         with open_dataset(Path(address)):
             return address
 
-    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
+    def prepare(self, source: Source, config: TrainConfig) -> Run:
         """Prepare a run. A dataset of raw texts is created on this machine."""
         if config.similarity or config.analogy:
             raise ShoalError("--similarity and --analogy are not supported with --hosts; train with --local")
@@ -72,7 +72,7 @@ class HostsPlace(Place):
                 f"hosts cannot read --embeddings {config.embeddings}, a file of this machine; copy it to S3, or train "
                 "with --local"
             )
-        prepared = source.prepare(self, config, bars)
+        prepared = source.prepare(self, config)
         if prepared.readers or prepared.local_path is None:
             raise ShoalError("--hosts does not support streams; use --local or --deployment")
         return HostsRun(self, prepared, config)
@@ -110,19 +110,19 @@ class HostsRun(AgentRun):
         """
 
     @contextmanager
-    def resources(self, bars: Bars) -> Iterator[None]:
+    def resources(self) -> Iterator[None]:
         """Connect to the hosts for a block, and send them the code and the dataset."""
         assert self.prepared.local_path is not None
         with self.hosts:
-            bars.stage("connect", 0)
+            reporter().stage("connect")
             self.hosts.on_all(self._code.install)
-            self._data = _send_dataset(self.store, self.prepared.local_path, bars)
+            self._data = _send_dataset(self.store, self.prepared.local_path)
             yield
 
     @contextmanager
-    def started(self, bars: Bars) -> Iterator[None]:
+    def started(self) -> Iterator[None]:
         """Claim the hosts, and start their agents. A closed terminal detaches the command from the run."""
-        bars.stage("start the agents", 0)
+        reporter().stage("start the agents")
         runs = RequestedRuns(self.store, _GROUP)
         launch = self._launch = HostsLaunch(runs, runs.unfinished() if self.config.resume else runs.new_name())
         hosts = self.hosts.file.hosts
@@ -132,7 +132,6 @@ class HostsRun(AgentRun):
         try:
             launch.claim(
                 self.launch_options,
-                bars,
                 force=self.config.force,
                 trainers=len(hosts),
                 nodes=tuple(each.instance for each in hosts),
@@ -204,11 +203,11 @@ class HostsRun(AgentRun):
     def detached_fields(self) -> Mapping[str, Any]:
         return {**super().detached_fields(), "hosts": self._place.name}
 
-    def wait_for_data(self, bars: Bars) -> None:
-        bars.stage("copy the dataset to the hosts", 0)
-        super().wait_for_data(bars)
+    def wait_for_data(self) -> None:
+        reporter().stage("copy the dataset to the hosts")
+        super().wait_for_data()
 
-    def look_at_nodes(self, bars: Bars) -> None:
+    def look_at_nodes(self) -> None:
         """Restart agents that send no heartbeats: their host has rebooted, or the agent has exited.
 
         The run continues undisturbed if the agent sends heartbeats again within GONE_SECONDS.
@@ -225,12 +224,12 @@ class HostsRun(AgentRun):
                     self.start_agent(self.hosts.connect(host))
                 except ShoalError as error:
                     if pause == _SILENT_SECONDS:
-                        bars.note(f"{error}; Shoal tries again until the host answers")
+                        reporter().note(f"{error}; Shoal tries again until the host answers")
                 self._heartbeats[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
 
-    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
+    def collect(self, *, stopped: bool) -> RunResult:
         with self.hosts:
-            return super().collect(bars, stopped=stopped)
+            return super().collect(stopped=stopped)
 
     @property
     def launch(self) -> HostsLaunch:  # type: ignore[override]
@@ -265,7 +264,7 @@ def _explained(address: str) -> Iterator[None]:
         raise LostError(str(error)) from error
 
 
-def _send_dataset(store: Store, path: Path, bars: Bars) -> str:
+def _send_dataset(store: Store, path: Path) -> str:
     """Upload a dataset to the store, unless the store has it. Returns the key of the dataset in the store.
 
     Raises DataError if the dataset is invalid.
@@ -273,8 +272,8 @@ def _send_dataset(store: Store, path: Path, bars: Bars) -> str:
     with open_dataset(path) as opened:
         key = f"datasets/{opened.digest}/{DATASET_NAME}"
     size = path.stat().st_size
-    bars.stage("send the dataset", size, "B")
+    reporter().stage("send the dataset", size, "B")
     if store.size(key) != size:
-        store.put(path, key, bars.add)
-    bars.at(size)
+        store.put(path, key, reporter().add)
+    reporter().at(size)
     return key

@@ -17,13 +17,13 @@ from bootstrap.node.documents import REQUEST_NAME, RequestDocument, RunRequest
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.store import Bucket, Document, Store
 from common.errors import DataError, ShoalError
+from common.progress import reporter
 from corpus.reading.s3 import S3Path, head_or_none
 from infra import topology
 from shoal.aws import fetched, fleet, names
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import retrying
 from shoal.aws.scale_up import READY_SECONDS
-from shoal.progress import Bars
 from trainer.command_line import option_values
 from trainer.config import TrainConfig
 from trainer.output.run_files import SUMMARY
@@ -164,14 +164,13 @@ class Launch:
     def require_free(self, run: str) -> None:
         """Raise ShoalError if nodes are executing this run, or are about to execute it."""
 
-    def claim(self, launch_options: LaunchOptions, bars: Bars, *, force: bool, **fields: Any) -> bool:
+    def claim(self, launch_options: LaunchOptions, *, force: bool, **fields: Any) -> bool:
         """Claim the nodes for a run, or follow the launch that an earlier command started for the same work.
 
         Returns True if this call claimed the nodes. In that case the run's folder contains a copy of the request.
 
         Args:
             launch_options: Options of the launch.
-            bars: Progress bars.
             force: Claim the nodes even if a launch for the same work has finished.
             fields: The other fields of the request.
 
@@ -190,7 +189,7 @@ class Launch:
         kept = self.requests.change(partial(self._claimed, request, force=force))
         if kept is not None and kept != request:
             self.follow(kept)
-            bars.note(f"following run {self.run}, which the same command started")
+            reporter().note(f"following run {self.run}, which the same command started")
             return False
         attempts = self.requests.store.list(documents.attempts_prefix(self.run))
         self._number = max(map(documents.attempt_number, attempts), default=0)
@@ -329,12 +328,12 @@ class NodeLaunch(Launch):
             return self._requested_at
         return documents.start_time(self.run)
 
-    def claim(self, launch_options: LaunchOptions, bars: Bars, *, force: bool, **fields: Any) -> bool:
-        new = super().claim(launch_options, bars, force=force, **fields)
+    def claim(self, launch_options: LaunchOptions, *, force: bool, **fields: Any) -> bool:
+        new = super().claim(launch_options, force=force, **fields)
         if new:  # record the copy of the request as fetched, because nobody needs to fetch it
             tag = self.requests.store.list(self._copy_key)[self._copy_key].tag
             s3 = self.deployment.session.client("s3")
-            fetched.record(s3, self._bucket, {self.run: {REQUEST_NAME: tag}}, bars.note)
+            fetched.record(s3, self._bucket, {self.run: {REQUEST_NAME: tag}})
         return new
 
     def require_free(self, run: str) -> None:

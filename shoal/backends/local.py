@@ -14,10 +14,10 @@ from typing import Any
 from bootstrap.node.folder import Folder
 from common.errors import TrainingError, UsageError
 from common.files import read_tail
+from common.progress import reporter
 from common.starter import END_SECONDS
 from corpus.dataset import open_dataset
 from shoal.backends.place import Place, Run, RunResult
-from shoal.progress import Bars
 from shoal.runs.run_view import RecordView, RunView
 from shoal.runs.sources.source import Prepared, Sidecar, Source
 from trainer.config import TrainConfig
@@ -45,7 +45,7 @@ class LocalPlace(Place):
         self.ranks: int = ranks
         self.options = {"local": (), "nodes": (str(ranks),)}
 
-    def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
+    def dataset(self, address: str | None) -> str:
         """Return the path of a dataset, after checking it. Raises DataError if the dataset is invalid."""
         if address is None:
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
@@ -60,9 +60,9 @@ class LocalPlace(Place):
         finished = finished_summary(config.output)
         return finished and {**finished, "finished_before": True}
 
-    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
+    def prepare(self, source: Source, config: TrainConfig) -> Run:
         """Prepare a run. A dataset of raw texts is created on this machine; an existing dataset is checked."""
-        return _LocalRun(source.prepare(self, config, bars), config, self.ranks)
+        return _LocalRun(source.prepare(self, config), config, self.ranks)
 
 
 class _LocalRun(Run):
@@ -76,11 +76,11 @@ class _LocalRun(Run):
         self._running: subprocess.Popen[bytes] | None = None
 
     @contextmanager
-    def started(self, bars: Bars) -> Iterator[None]:
+    def started(self) -> Iterator[None]:
         """Start the readers, if the source has readers, and then the ranks. After the block, no rank is running."""
         assert self.prepared.local_path is not None
         output = self.config.output
-        with self.prepared.sidecar(bars) as self._sidecar:
+        with self.prepared.sidecar() as self._sidecar:
             try:
                 output.mkdir(parents=True, exist_ok=True)
                 if self.config.force:  # without its summary, the replaced run would look unfinished
@@ -100,25 +100,25 @@ class _LocalRun(Run):
                     self._end()
                     raise
 
-    def record(self, bars: Bars) -> RecordView:
+    def record(self) -> RecordView:
         """Return a view that shows the run's record in the output folder."""
-        bars.stage("start the ranks", 0)
-        view = RunView(bars, read=self._sidecar.read)
+        reporter().stage("start the ranks")
+        view = RunView(read=self._sidecar.read)
         return RecordView(view, self._output, RECORD, before=self._before)
 
-    def is_over(self, bars: Bars) -> bool:  # noqa: ARG002
+    def is_over(self) -> bool:
         if self._process.poll() is not None:
             return True
         self._sidecar.check()
         return False
 
-    def stop(self, bars: Bars) -> None:  # noqa: ARG002
+    def stop(self) -> None:
         """Request a stop from the launcher of the ranks."""
         if not self._stopping:
             self._stopping = True
             self._process.send_signal(signal.SIGTERM)
 
-    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:  # noqa: ARG002
+    def collect(self, *, stopped: bool) -> RunResult:
         log = self.config.output / LOG
         summary = read_summary(self.config.output)
         failed = not stopped and (summary is None or self._process.returncode)

@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from common.errors import ShoalError
 from common.options import flag
+from common.progress import reporter
 from corpus.reading import s3
 from infra import catalog, topology
 from infra.gpu_nodes import Node
@@ -37,7 +38,6 @@ from shoal.backends.launch import DEFAULT, LaunchOptions, needs_prices, options_
 from shoal.backends.managed_job import FILES, Job, Settings, job_name, job_request, jobs, settings, work_of
 from shoal.backends.place import RunResult
 from shoal.interrupt import Detached
-from shoal.progress import Bars
 from shoal.runs.outlook import Outlook
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import Prepared, Source
@@ -81,10 +81,10 @@ class ManagedPlace(BucketPlace):
     def newest_ended(self, run: str | None) -> TrainingHandle | None:
         return next((_JobTraining(each) for each in jobs(self.deployment, run) if each.has_ended), None)
 
-    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
+    def prepare(self, source: Source, config: TrainConfig) -> "ManagedRun":
         """Prepare a run. A dataset of this machine is uploaded."""
         self._require_readable(config)
-        prepared = source.prepare(self, config, bars)
+        prepared = source.prepare(self, config)
         if prepared.readers:
             raise ShoalError("SageMaker jobs do not support streams; pass a dataset with --data, or texts with --input")
         return ManagedRun(self, prepared, config, self._run_name(config))
@@ -140,15 +140,15 @@ class ManagedRun(RemoteRun):
         return self._job
 
     @contextmanager
-    def resources(self, bars: Bars) -> Iterator[None]:
+    def resources(self) -> Iterator[None]:
         """For a block, start a job, or find the running job of an equal command. After an error, stop the job.
 
         If there is no error, SageMaker itself ends the job.
         """
         with self._ended_after_errors():
-            self._job = self._job or self._same_work(bars)
+            self._job = self._job or self._same_work()
             if self._job is None:
-                self._begin(bars)
+                self._begin()
             yield
 
     def give_up(self) -> None:
@@ -163,7 +163,7 @@ class ManagedRun(RemoteRun):
     def is_followed(self) -> bool:
         return self._found or not self.config.resume
 
-    def _same_work(self, bars: Bars) -> Job | None:
+    def _same_work(self) -> Job | None:
         """Return the running job that an equal command started, or None.
 
         Raises ShoalError if a job for different work is running, because a second job would cost money.
@@ -172,7 +172,7 @@ class ManagedRun(RemoteRun):
         hyper, channels = self._hyper(), self._channels()
         for job in jobs(self.deployment, active=True):
             if job.work == work_of(self._run, hyper, channels) and job.status == "InProgress":
-                bars.note(f"following run {job.run}, which the same command started")
+                reporter().note(f"following run {job.run}, which the same command started")
                 self._run, self._found = job.run, True
                 return job
             raise ShoalError(
@@ -181,13 +181,13 @@ class ManagedRun(RemoteRun):
             )
         return None
 
-    def _begin(self, bars: Bars) -> None:
+    def _begin(self) -> None:
         """Upload the files of this machine, and start the job. Raises ShoalError if SageMaker refuses the job."""
         if self.config.resume:
             # otherwise, SageMaker would copy every checkpoint to the container
-            fetched.remove_checkpoints(self._s3, self._folder, bars.note)
+            fetched.remove_checkpoints(self._s3, self._folder)
         else:
-            upload_files(self._s3, self.config, self._sets, bars)
+            upload_files(self._s3, self.config, self._sets)
         place = self._place
         launches = sum(1 for _ in jobs(self.deployment, self._run))
         name = job_name(self._run, launches + 1)
@@ -253,31 +253,31 @@ class ManagedRun(RemoteRun):
         return address if is_file else f"{address.rstrip('/')}/"
 
     @contextmanager
-    def started(self, bars: Bars) -> Iterator[None]:
+    def started(self) -> Iterator[None]:
         """Run a block. In the block, a closed terminal or expired credentials detach the command from the job."""
-        bars.stage("SageMaker starts the job", 0)
+        reporter().stage("SageMaker starts the job")
         if self.launch_options.detach:
             raise Detached
         with self._detaching():
             yield
 
-    def wait_for_data(self, bars: Bars) -> None:
+    def wait_for_data(self) -> None:
         """Wait until the job is training, or has ended."""
         shown = ""
         while not self.job.has_ended and self.job.phase not in ("Training", "Uploading"):
             if self.job.phase != shown:
                 shown = self.job.phase
-                bars.stage(f"SageMaker: {shown}", 0)
-            bars.tick()
+                reporter().stage(f"SageMaker: {shown}")
+            reporter().tick()
             time.sleep(_LOOK_SECONDS)
             self._job = self.job.refreshed()
 
-    def is_over(self, bars: Bars) -> bool:  # noqa: ARG002
+    def is_over(self) -> bool:
         if time.monotonic() - self._looked >= _LOOK_SECONDS:
             self._job, self._looked = self.job.refreshed(), time.monotonic()
         return self.job.has_ended
 
-    def stop(self, bars: Bars) -> None:  # noqa: ARG002
+    def stop(self) -> None:
         """Request a stop from SageMaker. The ranks then have two minutes to write a checkpoint."""
         self.job.stop()
 
@@ -285,9 +285,9 @@ class ManagedRun(RemoteRun):
         """Return the cost so far in dollars, computed from the time that SageMaker bills; None if unknown."""
         return self._job.dollars() if self._job else None
 
-    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
-        fetched.remove_checkpoints(self._s3, self._folder, bars.note)
-        ended = super().collect(bars, stopped=stopped)
+    def collect(self, *, stopped: bool) -> RunResult:
+        fetched.remove_checkpoints(self._s3, self._folder)
+        ended = super().collect(stopped=stopped)
         return replace(ended, details={**ended.details, "job": self.job.name})
 
     def _machines(self) -> Mapping[str, list[dict[str, Any]]]:
@@ -333,12 +333,12 @@ class _JobTraining(TrainingHandle):
         spent = Outlook(dollars=self._job.dollars(), dollars_at_least=self._job.dollars())
         return RunOverview(run=self.name, state=self._job.phase, error="", attempts=[], outlook=spent)
 
-    def stop(self, bars: Bars) -> tuple[str, str]:
-        bars.stage("stop", 0)
+    def stop(self) -> tuple[str, str]:
+        reporter().stage("stop")
         job = self._job
         job.stop()
         while not (job := job.refreshed()).has_ended:
-            bars.tick()
+            reporter().tick()
             time.sleep(PAUSE_SECONDS)
         return job.outcome, job.why
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from common.errors import TrainingError
 from infra.gpu_nodes import Node
-from shoal.progress import Bars
 from shoal.runs.run_view import RecordView
 from shoal.runs.sources.source import DataAccess, Prepared, Source
 from trainer.config import TrainConfig
@@ -40,30 +39,30 @@ class Run(ABC):
     can_detach = False
     """True if the run can continue without its command."""
 
-    def resources(self, bars: Bars) -> AbstractContextManager[object]:  # noqa: ARG002
+    def resources(self) -> AbstractContextManager[object]:
         """Start the resources that cost money, such as nodes, for a block, and release them at the end of the block."""
         return nullcontext()
 
     @abstractmethod
-    def started(self, bars: Bars) -> AbstractContextManager[object]:
+    def started(self) -> AbstractContextManager[object]:
         """Start the run for a block.
 
         After the block, no process of the run is left. Raises Detached if the command detaches.
         """
 
-    def wait_for_data(self, bars: Bars) -> None:  # noqa: B027
+    def wait_for_data(self) -> None:  # noqa: B027
         """Wait until the ranks have their data. An error or an interrupt stops the run."""
 
     @abstractmethod
-    def record(self, bars: Bars) -> RecordView:
+    def record(self) -> RecordView:
         """Return a view that shows the run's record."""
 
     @abstractmethod
-    def is_over(self, bars: Bars) -> bool:
+    def is_over(self) -> bool:
         """Return whether the run has ended. Raises ShoalError if the run has not ended but cannot continue."""
 
     @abstractmethod
-    def stop(self, bars: Bars) -> None:
+    def stop(self) -> None:
         """Request a stop with a checkpoint. Repeated calls are harmless."""
 
     def detaches_on(self, interrupt: KeyboardInterrupt) -> bool:  # noqa: ARG002
@@ -79,7 +78,7 @@ class Run(ABC):
         return None
 
     @abstractmethod
-    def collect(self, bars: Bars, *, stopped: bool) -> RunResult:
+    def collect(self, *, stopped: bool) -> RunResult:
         """Copy the results to the output folder. Raises ShoalError if the summary is invalid."""
 
 
@@ -110,7 +109,7 @@ class Place(DataAccess):
         return None
 
     @abstractmethod
-    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
+    def prepare(self, source: Source, config: TrainConfig) -> Run:
         """Prepare a run as far as possible without a step that costs money.
 
         Raises the same errors as `Source.prepare`, and ShoalError if another run occupies the place.

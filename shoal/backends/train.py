@@ -9,7 +9,6 @@ from common.options import flag
 from shoal.backends.execution import execute
 from shoal.backends.place import Place, Run
 from shoal.config_file import CONFIG, read_config, write_config
-from shoal.progress import Bars
 from shoal.runs.sources.source import Prepared, Source
 from trainer.command_line import option_values
 from trainer.config import TrainConfig, options_for
@@ -23,10 +22,9 @@ def train(
     source: Source,
     config: TrainConfig,
     place: Place,
-    bars: Bars,
     *,
     given: Mapping[str, Sequence[str]] | None = None,
-    predict: Callable[[Place, Run, Bars], dict[str, Any] | None] = lambda *_: None,
+    predict: Callable[[Place, Run], dict[str, Any] | None] = lambda *_: None,
 ) -> dict[str, Any]:
     """Train at a place, and write the results to `config.output`. Return the content of summary.json with added fields.
 
@@ -47,7 +45,6 @@ def train(
         source: The training data.
         config: The configuration of the run.
         place: The place of the run.
-        bars: Progress bars.
         given: The words of the command's other options. Together with the configuration, they are written to the file
         that repeats the run.
         predict: Function that returns the predicted time and cost of the prepared run, as fields of launch.json.
@@ -60,10 +57,10 @@ def train(
     """
     if finished := place.finished_before(config):
         return finished
-    run = place.prepare(source, config, bars)
-    predicted = predict(place, run, bars)
+    run = place.prepare(source, config)
+    predicted = predict(place, run)
     _write_options(config, run.prepared, given or place.options)
-    return execute(place, run, bars, predicted)
+    return execute(place, run, predicted)
 
 
 def _write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, Sequence[str]]) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import DataError, ExperimentError, ShoalError
+from common.progress import reporter
 from experiments.estimate import total
 from experiments.forecast import Work, node_stages, run_work
 from infra.topology_error import TopologyError
 from shoal.backends.place import Place, Run
-from shoal.progress import Bars
 from trainer.embeddings.vectors import vectors_size
 
 
-def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
+def predict_run(place: Place, run: Run) -> dict[str, Any] | None:
     """Predict the duration and cost of a run, print them as a note, and return them as fields of launch.json.
 
     The fields are `seconds`, `dollars` (None if a price is unknown), `stages` (seconds by name) and `source`. Returns
@@ -30,11 +30,11 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
             paid = f"; its nodes cost ${hourly:,.2f} per hour" if hourly else ""
             raise ExperimentError(f"{error}{paid}") from error
     except (BotoCoreError, ClientError, DataError, ExperimentError, ShoalError, TopologyError) as error:
-        bars.note(f"not predicted: {error}")
+        reporter().note(f"not predicted: {error}")
         return None
     seconds = total(stage.seconds for stage in stages)
     dollars = None if hourly is None else seconds * hourly / 3600
-    bars.note(f"predicted, on AWS: {seconds.time()}" + (f", {dollars.dollars()}" if dollars else ""))
+    reporter().note(f"predicted, on AWS: {seconds.time()}" + (f", {dollars.dollars()}" if dollars else ""))
     return {
         "seconds": asdict(seconds),
         "dollars": dollars and asdict(dollars),

@@ -79,5 +79,5 @@ def run_training(ctx: click.Context, source: "Source", config: TrainConfig, plac
     from shoal.cli.prediction import predict_run
     from shoal.progress import Bars
 
-    with sole_writer(config.output), Bars(unit="row") as bars:
-        return train(source, config, place, bars, given=given_words(ctx), predict=predict_run)
+    with sole_writer(config.output), Bars(unit="row"):
+        return train(source, config, place, given=given_words(ctx), predict=predict_run)

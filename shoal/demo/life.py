@@ -177,13 +177,12 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
             written = write_reviews(files[0], texts=_TEXTS)
     deployment = find_deployment(TOPOLOGY)
     result.dollars_an_hour = cost.hourly(topology.load(TOPOLOGY, cdk.TOPOLOGIES))
-    with announce(f"shoal preprocess --deployment {TOPOLOGY}"), Bars() as bars:
+    with announce(f"shoal preprocess --deployment {TOPOLOGY}"), Bars():
         merged = preprocess_on_deployment(
             deployment,
             Inputs(files=tuple(map(str, files))),
             settings=DEFAULT,
             max_malformed=DEFAULT_MAX_MALFORMED,
-            bars=bars,
         )
         result.counts = merged.counts
         if written:
@@ -191,13 +190,13 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
     learning = _GENERATED_LEARNING if written else _LEARNING
     options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in learning.items())
     slow = " ".join(f"{rank}:{slowed}" for rank, slowed in SLOWED.items())
-    with announce(f"shoal train --deployment {TOPOLOGY} {options} --slow {slow}"), Bars(unit="row") as bars:
+    with announce(f"shoal train --deployment {TOPOLOGY} {options} --slow {slow}"), Bars(unit="row"):
         config = TrainConfig(data=Path("dataset"), output=output / _MODEL, slow=SLOWED, **learning)
         shutil.rmtree(config.output, ignore_errors=True)
         config.output.mkdir()
         (config.output / _MARK).touch()
         place = DeploymentPlace(deployment)
-        result.summary = train(DatasetSource(merged.dataset), config, place, bars)
+        result.summary = train(DatasetSource(merged.dataset), config, place)
 
 
 def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[str], Any]) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ShoalError
+from common.progress import reporter
 from infra import libraries, topology
 from infra.policies import BOUNDARY, EXECUTION, TOOLKIT_STACK
 from infra.topology import Topology
@@ -31,7 +32,6 @@ from shoal.aws.stacks import Event, Stack
 from shoal.deployments import failure
 from shoal.deployments.removal.ownership import is_empty, why_kept
 from shoal.deployments.rules.account import is_prepared
-from shoal.progress import Bars
 
 _LAST_LOOKS = 3
 _UNKNOWN: Stack = {"StackStatus": "UNKNOWN"}
@@ -92,24 +92,24 @@ def require_libraries(wanted: Topology) -> None:
         raise ShoalError(libraries.describe_missing(archive))
 
 
-def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
+def deploy(request: DeployRequest, *, say: Callable[[str], None]) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
     Raises ShoalError if the deployment belongs to a different owner, or if it fails. For a failure, the message names
     the failed resource and AWS's reason. After an interrupt, `say` gets the state of the stack and the next commands.
     """
     try:
-        return _deploy(request, bars=bars, say=say)
+        return _deploy(request, say=say)
     except KeyboardInterrupt:
         for line in _interrupted_message(request, _stack_after_interrupt(request)):
             say(line)
         raise
 
 
-def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
+def _deploy(request: DeployRequest, *, say: Callable[[str], None]) -> DeployResult:
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
-    before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
+    before = stacks.wait_until_deployable(cloudformation, request.stack_name)
     watching = _read_guard(request, before)
     _refuse_during_training(request)
     _refuse_spent_budget(request, watching)
@@ -118,7 +118,7 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
     if renewed:
         say(f"the EMR cluster terminated, so this deployment creates a new one (generation {generation})")
     known = {event["EventId"] for event in stacks.events(cloudformation, request.stack_name)} if before else set()
-    view = _StackView(cloudformation, request.stack_name, known, bars)
+    view = _StackView(cloudformation, request.stack_name, known)
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
@@ -128,7 +128,7 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
                 f"not delete it; CloudFormation gets only the policies {' and '.join(EXECUTION)}. Without Shoal, `cdk "
                 f"deploy` then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
             )
-            bars.stage("cdk bootstrap", 0)
+            reporter().stage("cdk bootstrap")
             policies.provide(request.account)
             cdk.prepare(
                 account=request.account.number(),
@@ -136,9 +136,9 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
                 execution=policies.execution(request.account),
                 environment=_environment(request),
                 log=log,
-                watch=bars.tick,
+                watch=reporter().tick,
             )
-        bars.stage("synthesise, upload", 0)
+        reporter().stage("synthesise, upload")
         first = stacks.owner_and_topology(before) is None
         # CloudFormation rolls back a failed update. Shoal deletes a failed creation itself, after reading its logs.
         rollback = ["--no-rollback"] if first else []
@@ -156,7 +156,7 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
         if why is None:
             raise
         left = stacks.describe(cloudformation, request.stack_name)
-        become = failure.clean_up(request.deployment, request.account, left, bars=bars, say=say)
+        become = failure.clean_up(request.deployment, request.account, left, say=say)
         raise ShoalError(f"{why}. {become}") from None
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
@@ -177,8 +177,8 @@ def _deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -
 class _StackView:
     """Display of the stack's events since the start of the deployment."""
 
-    def __init__(self, cloudformation: Any, name: str, known: set[str], bars: Bars) -> None:
-        self._cloudformation, self._name, self._known, self._bars = cloudformation, name, known, bars
+    def __init__(self, cloudformation: Any, name: str, known: set[str]) -> None:
+        self._cloudformation, self._name, self._known = cloudformation, name, known
         self._shown = False
 
     def all(self) -> list[Event]:
@@ -190,15 +190,15 @@ class _StackView:
         """Show the number of complete resources. `total` is the number of all resources, or 0 if it is unknown."""
         happened = [event for event in self.all() if event.get("PhysicalResourceId") != event["StackId"]]
         if not happened:
-            self._bars.tick()
+            reporter().tick()
             return
         if not self._shown:
-            self._bars.stage("CloudFormation", total, unit="resource")
+            reporter().stage("CloudFormation", total, unit="resource")
             self._shown = True
         last = {event["LogicalResourceId"]: event["ResourceStatus"] for event in happened}
-        self._bars.say(now=happened[-1]["LogicalResourceId"])
-        self._bars.at(sum(status.endswith("_COMPLETE") for status in last.values()))
-        self._bars.tick()
+        reporter().say(now=happened[-1]["LogicalResourceId"])
+        reporter().at(sum(status.endswith("_COMPLETE") for status in last.values()))
+        reporter().tick()
 
 
 def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ShoalError
+from common.progress import reporter
 from corpus.reading.s3 import S3Path
 from shoal.aws import clusters, objects
 from shoal.aws.account import Account, reason_of
 from shoal.aws.stacks import Event, Stack
 from shoal.deployments.removal import teardown
-from shoal.progress import Bars
 
 LOG_SECONDS = 360.0
 """Seconds to wait for a node's log, which EMR uploads every five minutes."""
@@ -45,7 +45,7 @@ def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None
     return None
 
 
-def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Bars, say: Callable[[str], None]) -> str:
+def clean_up(deployment: str, account: Account, stack: Stack | None, *, say: Callable[[str], None]) -> str:
     """If the creation of a stack failed, show the logs of the stack's nodes and delete the stack. Return a message
     about the stack's state."""
     if stack is None or stack["StackStatus"].endswith("ROLLBACK_COMPLETE"):
@@ -56,9 +56,9 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
     if stack["StackStatus"] != _CREATION_FAILED:
         return _remaining(deployment, stack)
     try:
-        for line in _boot_log(account, stack, bars):
+        for line in _boot_log(account, stack):
             say(line)
-        destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
+        destroyed = teardown.destroy(deployment, account, say=say)
     except (BotoCoreError, ClientError) as error:
         return _remaining(deployment, stack, reason_of(error))
     except ShoalError as error:
@@ -70,10 +70,10 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
     return f"Shoal deleted the created resources, but could not check all of them; to check: shoal destroy {deployment}"
 
 
-def _boot_log(account: Account, stack: Stack, bars: Bars) -> list[str]:
+def _boot_log(account: Account, stack: Stack) -> list[str]:
     """Return the lines of `first_boot`, or one line with the reason why the log is unreadable."""
     try:
-        return first_boot(account, stack, bars=bars)
+        return first_boot(account, stack)
     except (BotoCoreError, ClientError) as error:
         return [f"Shoal cannot read the log of the nodes' first boot: {reason_of(error)}"]
 
@@ -86,7 +86,7 @@ def _remaining(deployment: str, stack: Stack, reason: str = "") -> str:
     return f"{failed}The created resources still exist ({stack['StackStatus']}); {again}"
 
 
-def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = LOG_SECONDS) -> list[str]:
+def first_boot(account: Account, stack: Stack, *, seconds: float = LOG_SECONDS) -> list[str]:
     """Return the log of a node of the stack's EMR cluster on which the first boot failed. If no first boot failed,
     return no lines.
 
@@ -97,7 +97,7 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
         return []
     parts = urlsplit(cluster["LogUri"])
     nodes = S3Path(parts.netloc, f"{parts.path.strip('/')}/{cluster['Id']}/node/".lstrip("/"))
-    bars.stage("wait for the node's log", 0)
+    reporter().stage("wait for the node's log")
     end = time.monotonic() + seconds
     while not (logs := _logs(account, nodes)):
         if time.monotonic() > end:
@@ -105,7 +105,7 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
                 f"the first boot of an EMR node failed, and its log did not arrive within {seconds:.0f} seconds; look "
                 f"for it later in {nodes}"
             ]
-        bars.tick()
+        reporter().tick()
         time.sleep(_LOOK_SECONDS)
     log, text = next(iter(logs.items()))
     return [f"the first boot of an EMR node failed; the end of its log ({log}):", *text.splitlines()[-_LINES:]]

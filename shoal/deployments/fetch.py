@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.node.store import Bucket, StoredFile
 from common.errors import ShoalError
+from common.progress import reporter
 from corpus.reading.s3 import S3Path
 from infra import topology
 from shoal.aws import fetched, names, objects, stacks
@@ -15,7 +16,6 @@ from shoal.aws.account import Account
 from shoal.aws.deployment import no_such_deployment
 from shoal.backends.followed import Copied, copy_results
 from shoal.deployments.removal.sweep import KEPT, UNVERIFIED, find_buckets
-from shoal.progress import Bars
 from trainer.output.run_files import CHECKPOINTS
 
 
@@ -51,7 +51,7 @@ def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
     return dict(sorted(files_by_run.items()))
 
 
-def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
+def fetch_runs(s3: Any, bucket: str, output: Path, *, run: str | None = None) -> FetchResult:
     """Copy all runs, or only `run`, to the folders `output`/RUN/. Unchanged files that are already present are skipped.
 
     The fetched files are recorded in the bucket. Checkpoints are not copied. The checkpoints of a finished run are
@@ -65,16 +65,18 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
         raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; existing runs: {known}")
     copied, refused = dict[str, Copied](), list[str]()
     wanted = {name: files for name, files in existing.items() if run in (None, name)}
-    bars.stage("fetch", sum(file.size for files in wanted.values() for file in files.values()))
+    reporter().stage("fetch", sum(file.size for files in wanted.values() for file in files.values()))
     for name, files in wanted.items():
         try:
             into = f"{names.run(name)}/"
         except ShoalError as error:
             refused += [str(error)] * len(files)
             continue
-        fetched.remove_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"), bars.note)
-        copied[name] = copy_results(Bucket(bucket, s3), name, output, into=into, files=files, skip=True, count=bars.add)
-    fetched.record(s3, bucket, {name: each.tags for name, each in copied.items() if each.tags}, bars.note)
+        fetched.remove_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"))
+        copied[name] = copy_results(
+            Bucket(bucket, s3), name, output, into=into, files=files, skip=True, count=reporter().add
+        )
+    fetched.record(s3, bucket, {name: each.tags for name, each in copied.items() if each.tags})
     sizes = [size for each in copied.values() for size in each.sizes]
     return FetchResult(
         runs=[name for name, each in copied.items() if each.files],

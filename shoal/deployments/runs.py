@@ -9,7 +9,6 @@ from shoal.aws.deployment import Deployment
 from shoal.backends.attaching import current_trainings, find_training
 from shoal.preprocessing.attaching import StartedPreprocessing, step_of
 from shoal.preprocessing.cluster import EmrCluster
-from shoal.progress import Bars
 
 
 class RunHandle(Protocol):
@@ -21,10 +20,10 @@ class RunHandle(Protocol):
     continued: str
     """Description of how to continue the run after a stop."""
 
-    def stop(self, bars: Bars) -> tuple[str, str]:
+    def stop(self) -> tuple[str, str]:
         """Stop the run. Return the outcome of the run and, if the run failed, the reason."""
 
-    def follow(self, output: Path, bars: Bars) -> Any:
+    def follow(self, output: Path) -> Any:
         """Follow the run until it ends, and copy its results to `output`."""
 
 

@@ -17,7 +17,6 @@ from jobs.plan import RESULT, Plan
 from shoal.aws.deployment import Deployment
 from shoal.preprocessing.cluster import EmrCluster
 from shoal.preprocessing.work import ClusterWork, record_result
-from shoal.progress import Bars
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -42,7 +41,7 @@ def step_of(cluster: EmrCluster, run: str | None) -> Step | None:
     return None
 
 
-def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
+def attach(deployment: Deployment, run: str | None) -> MergeResult:
     """Follow a preprocessing run until it ends, and return its result. If the run has already ended, return its stored
     result.
 
@@ -57,7 +56,7 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
         return read_merge_result(str(_newest_summary(s3, works, deployment.name, run)))
     work = ClusterWork(s3=s3, folder=S3Path(works.bucket, f"{works.key}{step.run}/"))
     plan = Plan.read(str(work.folder).rstrip("/"))
-    cluster.follow(step.id, plan, bars)
+    cluster.follow(step.id, plan)
     result = read_merge_result(plan.summary)
     record_result(s3, step.run, result)
     work.finish(plan)
@@ -73,11 +72,11 @@ class StartedPreprocessing:
     def __init__(self, deployment: Deployment, run: str | None) -> None:
         self.deployment, self.name = deployment, run or ""
 
-    def follow(self, output: Path, bars: Bars) -> MergeResult:  # noqa: ARG002
+    def follow(self, output: Path) -> MergeResult:  # noqa: ARG002
         """Run `attach`. `output` is not used, because the dataset is in the data bucket."""
-        return attach(self.deployment, self.name or None, bars)
+        return attach(self.deployment, self.name or None)
 
-    def stop(self, bars: Bars) -> tuple[str, str]:  # noqa: ARG002
+    def stop(self) -> tuple[str, str]:
         """Cancel the active step of the run. Return `stopped` and an empty reason.
 
         Raises ShoalError if no step is active, or if some jobs of the run might still be running.

@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.node.documents import MAX_ERROR_LENGTH, TOKEN, Cancellation
 from common.errors import DataError, ShoalError
+from common.progress import reporter
 from corpus.reading.s3 import S3Path, list_objects, place_of, put, read_text
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
@@ -27,7 +28,6 @@ from shoal.aws.deployment import Deployment
 from shoal.aws.retry import Abandoned, retrying
 from shoal.interrupt import Detached
 from shoal.preprocessing.step_arguments import WorkerResources, workers
-from shoal.progress import Bars, note
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import InstanceGroupTypeDef, StepConfigTypeDef, StepTypeDef
@@ -130,7 +130,7 @@ class EmrCluster:
         except BaseException:
             try:
                 if retrying.unanswered:
-                    note(
+                    reporter().note(
                         "Shoal cancels the step as soon as AWS answers; to leave and let it continue, press Ctrl-C "
                         "again"
                     )
@@ -139,8 +139,8 @@ class EmrCluster:
                 raise Abandoned(interrupt) from None
             raise
 
-    def follow(self, step_id: str, plan: Plan, bars: Bars) -> None:
-        """Wait until the step has completed. `bars` shows the stages of the work, with the cost so far.
+    def follow(self, step_id: str, plan: Plan) -> None:
+        """Wait until the step has completed, and report the stages of the work, with the cost so far.
 
         If the step fails, raise DataError with the message that a task wrote. Without such a message, raise ShoalError
         with the reason from EMR.
@@ -155,11 +155,11 @@ class EmrCluster:
             if state not in _ACTIVE_STATES:
                 raise self._failure_of(step, plan)
             if (stage := self._stage(plan)) != shown:
-                bars.stage(stage, 0)
+                reporter().stage(stage)
                 shown, pause = stage, _MIN_PAUSE
             if (dollars := cost_now()) is not None:
-                bars.say(**{"cost so far": f"${dollars:,.2f}"})
-            bars.tick()
+                reporter().say(**{"cost so far": f"${dollars:,.2f}"})
+            reporter().tick()
             time.sleep(pause)
             pause = min(pause * 1.2, _MAX_PAUSE)
 

@@ -29,7 +29,6 @@ from shoal.interrupt import Detached, name_of
 from shoal.preprocessing.cluster import EmrCluster
 from shoal.preprocessing.step_arguments import step_arguments
 from shoal.preprocessing.work import ClusterWork, find_result, record_result
-from shoal.progress import Bars
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -49,7 +48,6 @@ def preprocess_on_deployment(
     *,
     settings: Settings,
     max_malformed: float,
-    bars: Bars,
     say: Callable[[str], None] = lambda _: None,
     detach: bool = False,
     force: bool = False,
@@ -80,7 +78,6 @@ def preprocess_on_deployment(
             deployment.session.client("s3"),
             sources,
             S3Path(deployment.output(topology.OUTPUT_RAW_BUCKET), objects.RAW_PREFIX),
-            bars,
         ),
     )
     run, s3 = prepared.name, deployment.session.client("s3")
@@ -111,7 +108,7 @@ def preprocess_on_deployment(
     step_id, plan, own = _submit_or_join(cluster, work, submit, say, run)
     try:
         with cluster.cancelling(step_id, cancellation) if own else nullcontext():
-            _wait_for_step(cluster, step_id, plan, bars, run, detach=detach)
+            _wait_for_step(cluster, step_id, plan, run, detach=detach)
         result = read_merge_result(plan.summary)
         record_result(s3, run, result)
     except KeyboardInterrupt as interrupt:
@@ -193,12 +190,12 @@ def _submit_or_join(
     return next(iter(ids.values())), Plan.read(str(work.folder).rstrip("/")), False
 
 
-def _wait_for_step(cluster: EmrCluster, step_id: str, plan: Plan, bars: Bars, run: str, *, detach: bool) -> None:
+def _wait_for_step(cluster: EmrCluster, step_id: str, plan: Plan, run: str, *, detach: bool) -> None:
     """Wait until the step has completed. Raises Detached if it is left running."""
     if detach:
         raise Detached(run)
     try:
-        cluster.follow(step_id, plan, bars)
+        cluster.follow(step_id, plan)
     except KeyboardInterrupt as interrupt:
         if name_of(interrupt) != signal.SIGHUP.name:
             raise

@@ -11,8 +11,8 @@ from typing import Any
 
 from bootstrap.node.store import Store
 from common.json_values import finite_numbers
+from common.progress import reporter
 from corpus.stream.progress import Status
-from shoal.progress import Bars
 from trainer.options.embedding_options import ENDLESS
 from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Waiting, parse_line
 
@@ -45,7 +45,6 @@ class RunView:
 
     def __init__(
         self,
-        bars: Bars,
         *,
         spent: Callable[[], float | None] = lambda: None,
         read: Callable[[], Status] | None = None,
@@ -53,11 +52,10 @@ class RunView:
         """Create the view.
 
         Args:
-            bars: The progress bars of the command.
             spent: Returns the cost so far in dollars, or None if it is unknown.
             read: Returns the progress of the readers. The ranks might wait for the readers before they start.
         """
-        self._bars, self._spent, self._read = bars, spent, read
+        self._spent, self._read = spent, read
         self.offset = 0
         """Number of bytes of the record that `feed` has received so far."""
         self._rest = b""
@@ -81,22 +79,22 @@ class RunView:
         while self._lines:  # so that the next call continues here if this call is interrupted
             self._show(self._lines.popleft())
         if self._waits_since is not None and time.time() - self._waits_since >= _LONG_WAIT:
-            self._bars.note(f"no text arrived for {_LONG_WAIT:.0f} seconds; the run waits for text")
+            reporter().note(f"no text arrived for {_LONG_WAIT:.0f} seconds; the run waits for text")
             self._waits_since = None
         if self._read:
             words = self._read().words
             self._figures["words read"] = f"{words:,}"
             if not self._started and not self._noted_vocabulary and time.time() - self._since >= _LONG_WAIT:
-                self._bars.note(
+                reporter().note(
                     f"{words:,} words arrived so far; the run starts when it has a vocabulary (--vocabulary-words)"
                 )
                 self._noted_vocabulary = True
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
-        self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
-        self._bars.tick()
+        reporter().say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
+        reporter().tick()
         if self._ended:
-            self._bars.leave()
+            reporter().leave()
             self._started = self._ended = False
 
     def restart(self) -> None:
@@ -116,7 +114,7 @@ class RunView:
             case Epoch():
                 self._figures |= _measured(line.validation)
             case Note() if line.time >= self._since:
-                self._bars.note(line.text)
+                reporter().note(line.text)
             case End():
                 self._waits_since = None
                 self._ended = True  # a resumed run starts again
@@ -124,8 +122,8 @@ class RunView:
     def _start(self, line: Start) -> None:
         self._batch, self._ideal, self._ranks = line.global_batch, sum(line.own_rates), line.world_size
         if not self._started:
-            self._bars.stage("train", 0 if line.epochs >= ENDLESS else line.steps * self._batch)
-        self._bars.begin_at(line.from_step * self._batch)
+            reporter().stage("train", 0 if line.epochs >= ENDLESS else line.steps * self._batch)
+        reporter().begin_at(line.from_step * self._batch)
         self._started, self._ended, self._figures, self._waits_since = True, False, {}, None
 
     def _step(self, line: Step) -> None:
@@ -137,8 +135,8 @@ class RunView:
             if self._ranks > 1:
                 self._figures["balanced"] = f"{line.balanced:.0%}"
                 self._figures["of ideal"] = f"{line.rows_per_second / self._ideal:.0%}"
-            self._bars.pace(line.rows_per_second)
-        self._bars.at(line.step * self._batch)
+            reporter().pace(line.rows_per_second)
+        reporter().at(line.step * self._batch)
 
     def _wait(self, line: Waiting) -> None:
         """Show the start or the end of a wait for text."""

@@ -15,7 +15,6 @@ from shoal.aws.account import Account
 from shoal.deployments.deletion import last_deletion
 from shoal.deployments.fetch import fetch_runs, find_data_bucket
 from shoal.deployments.kept import find_kept
-from shoal.progress import Bars
 from tests import slow
 from tests.infra.grants import needed_by_none
 from tests.waiting import until
@@ -204,8 +203,7 @@ def test_an_unfetched_run_outlives_the_deletion_unless_the_topology_discards_it(
     s3, bucket, run = small.client("s3"), small.named("BucketsData"), f"{small.name}.20260102T030405-0a1b"
     s3.put_object(Bucket=bucket, Key=f"runs/{run}/model/config.json", Body=b"weights")
     if fetched:
-        with Bars() as bars:
-            fetch_runs(s3, bucket, tmp_path, bars=bars)
+        fetch_runs(s3, bucket, tmp_path)
     small.cloudformation.delete_stack(StackName=small.stack)
     small.becomes("DELETE_COMPLETE")
     ours = {each["Name"] for each in s3.list_buckets()["Buckets"]} & {bucket}

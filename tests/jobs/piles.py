@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from common.progress import ProgressReporter, reporting
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import REFERENCE
 from corpus.reading.sources import Inputs
@@ -20,9 +21,11 @@ from tests.reviews import snap_lines
 NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
 
 
-def preprocess(paths: list[Path], output: Path, **options):
-    """Run the pipeline, by default with the settings of the reference."""
-    return preprocess_inputs(Inputs(files=tuple(map(str, paths))), str(output), **{"settings": REFERENCE, **options})
+def preprocess(paths: list[Path], output: Path, *, to: ProgressReporter | None = None, **options):
+    """Run the pipeline, by default with the settings of the reference, and report its progress to `to`."""
+    with reporting(to or ProgressReporter()):
+        inputs = Inputs(files=tuple(map(str, paths)))
+        return preprocess_inputs(inputs, str(output), **{"settings": REFERENCE, **options})
 
 
 def assert_equals_oracle(
@@ -56,17 +59,14 @@ def plan_in(work: Path | str, output: Path | str = "out", **fields) -> Plan:
 PLAIN = snap_lines(*((f"this lamp number word{chr(97 + n)} is bright", 1 + n % 5) for n in range(20)))
 
 
-class Stages:
+class Stages(ProgressReporter):
     """Recorder of finished steps, which can also kill the process in a step."""
 
     def __init__(self, fatal: str = "") -> None:
         self.seen: list[str] = []
         self.fatal = fatal
 
-    def stage(self, name: str, _: int) -> None:
+    def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:
         self.seen.append(name)
         if name == self.fatal:
             os.kill(os.getpid(), signal.SIGKILL)
-
-    def at(self, done: int) -> None:
-        pass

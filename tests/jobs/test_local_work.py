@@ -42,7 +42,7 @@ def test_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     path.write_bytes(PLAIN)
     script = (  # in another process, not a fork, because this process has threads
         "import sys; from pathlib import Path; from tests.jobs.piles import Stages, preprocess; "
-        "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), progress=Stages('encode'))"
+        "preprocess([Path(sys.argv[1])], Path(sys.argv[2]), to=Stages('encode'))"
     )
     done = subprocess.run([sys.executable, "-c", script, path, output], check=False)
     assert done.returncode == -signal.SIGKILL
@@ -64,12 +64,12 @@ def test_a_removed_folder_is_the_reason_for_a_failure(tmp_path: Path, stage: str
     (tmp_path / "reviews.json").write_bytes(PLAIN)
 
     class Removing(Stages):
-        def stage(self, name: str, _: int) -> None:
+        def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:
             if name == stage:
                 shutil.rmtree(output)
 
     with messages.raises(DataError) as refused:
-        preprocess([tmp_path / "reviews.json"], output, progress=Removing())
+        preprocess([tmp_path / "reviews.json"], output, to=Removing())
     assert str(output) in str(refused.value)
 
 
@@ -77,11 +77,11 @@ def test_an_error_of_the_disk_is_reported(tmp_path: Path, messages) -> None:
     (tmp_path / "reviews.json").write_bytes(PLAIN)
 
     class Failing(Stages):
-        def stage(self, name: str, _: int) -> None:
+        def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:
             raise OSError(errno.EIO, f"{os.strerror(errno.EIO)} during {name}")
 
     with messages.raises(DataError):
-        preprocess([tmp_path / "reviews.json"], tmp_path / "out", progress=Failing())
+        preprocess([tmp_path / "reviews.json"], tmp_path / "out", to=Failing())
     assert not (tmp_path / "out").exists()
 
 
@@ -90,10 +90,10 @@ def test_a_file_that_changes_during_the_work_is_refused(tmp_path: Path, messages
     path.write_bytes(PLAIN)
 
     class Growing(Stages):
-        def stage(self, name: str, _: int) -> None:
+        def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:
             if name == "deduplicate":
                 path.write_bytes(PLAIN + PLAIN)
 
     with messages.raises(DataError):
-        preprocess([path], tmp_path / "out", progress=Growing())
+        preprocess([path], tmp_path / "out", to=Growing())
     assert not (tmp_path / "out").exists()

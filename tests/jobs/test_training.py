@@ -21,7 +21,6 @@ from corpus.text_request import TextRequest
 from jobs.merge import MergeResult
 from jobs.training import make_training_dataset
 from tests.corpus.reading.inputs.beginnings import content_of, written
-from tests.jobs.piles import Stages
 from tests.reviews import json_lines
 
 SETTINGS = replace(DEFAULT, duplicates=True)
@@ -41,7 +40,7 @@ def request(
 
 
 def make(texts: TextRequest, folder: Path) -> MergeResult:
-    return make_training_dataset(texts, folder, Stages(), option="--cache")
+    return make_training_dataset(texts, folder, option="--cache")
 
 
 def made(folder: Path, row: dict[str, Any], messages) -> dict[str, Any]:

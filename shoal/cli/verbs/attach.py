@@ -32,9 +32,9 @@ def run(target: Target, run: str | None, output: Path | None) -> Result:
     selected_run = find_run(find_deployment(target.name, target.account), run)
     if selected_run.results:
         output = output or Path("results") / selected_run.name
-        with sole_writer(output), Bars(unit="row") as bars:
-            return training_result(selected_run.follow(output, bars), output)
-    with Bars() as bars:
-        merged = selected_run.follow(Path(), bars)
+        with sole_writer(output), Bars(unit="row"):
+            return training_result(selected_run.follow(output), output)
+    with Bars():
+        merged = selected_run.follow(Path())
     with opened_dataset(merged.dataset) as dataset:
         return result_of(merged, dataset.settings)

@@ -68,8 +68,8 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
         return Result(refused, ["nothing was deployed"], _REFUSED)
     if not yes and not confirm("Deploy?"):
         return Result(refused, ["nothing was deployed"], _REFUSED)
-    with Bars(unit="resource") as bars:
-        done = deploy.deploy(request, bars=bars, say=say)
+    with Bars(unit="resource"):
+        done = deploy.deploy(request, say=say)
     done_content = {
         "plan": planned,
         "deployed": True,

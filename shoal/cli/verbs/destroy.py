@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.display import plural
 from common.errors import ShoalError, UsageError
+from common.progress import reporter
 from infra.policies import TOOLKIT_STACK
 from shoal.cli.command import command, option
 from shoal.cli.figures import dollars, kept_text, spent
@@ -81,8 +82,8 @@ def run(
     if not yes and not confirm("Destroy it?"):
         return Result({**content, "destroyed": False}, ["nothing was destroyed"], _REFUSED)
     try:
-        with Bars(unit="resource") as bars:
-            done = teardown.destroy(name, account, bars=bars, say=say, empty=empty)
+        with Bars(unit="resource"):
+            done = teardown.destroy(name, account, say=say, empty=empty)
     except KeyboardInterrupt:
         say(
             "interrupted; AWS finishes the deletions that have started",
@@ -99,8 +100,8 @@ def run(
 def _look(name: str, account: "Account") -> "DestroyPreview":
     from shoal.deployments import destroy_preview
 
-    with Bars() as bars:
-        bars.stage("search the account", 0)
+    with Bars():
+        reporter().stage("search the account")
         return destroy_preview.preview(name, account)
 
 
@@ -141,8 +142,8 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool)
 
     for each in runs:
         try:
-            with Bars() as bars:
-                outcome, error = find_run(find_deployment(name, account), each).stop(bars)
+            with Bars():
+                outcome, error = find_run(find_deployment(name, account), each).stop()
             say(f"{each}: {outcome}{f', {error}' if error else ''}")
         except (BotoCoreError, ClientError, ShoalError) as failure:
             say(f"{each} did not stop: {failure}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.errors import DataError, UsageError
+from common.progress import reporter
 from corpus.reading.tally import list_values
 from jobs.job_settings import RATING_SCALE
 from shoal.cli.command import command, described_options, option
@@ -137,15 +138,15 @@ def _evaluate_classifier(model: str, files: Sequence[str], options: dict[str, An
     if not loaded.classes:
         text_files.inspection.check_values(text_files.settings, DEFAULT_MAX_MALFORMED)
     tally, answers, done = Tally(), ScoredAnswers(classes=loaded.classes), 0
-    with Bars() as bars:
+    with Bars():
         expected, batches = text_files.inspection.plain_bytes, read_text_files(text_files, tally)
-        bars.stage("evaluate", expected)
+        reporter().stage("evaluate", expected)
         for batch, predictions in label_texts(
             loaded, batches, tally, threshold=loaded.loss.threshold, expected=expected
         ):
             answers.add(batch.codes, predictions)
             done += batch.raw_bytes
-            bars.at(done)
+            reporter().at(done)
     if answers.others and not answers.counts:
         raise DataError(
             f"the input's labels, such as {list_values(text_files.inspection.values)}, are not classes of the model; "
@@ -174,10 +175,10 @@ def _evaluate_vectors(model: str, similarity: Sequence[str], analogy: Sequence[s
     vectors = open_vectors(model)
     by_pairs = {name: correlation(vectors.including(words_of(each)), each) for name, each in pairs.items()}
     by_questions: dict[str, dict[str, AnalogyResult]] = {}
-    with Bars(unit="question") as bars:
+    with Bars(unit="question"):
         for name, each in questions.items():
-            bars.stage(PurePosixPath(name).name, len(each))
-            by_questions[name] = dict(analogies(vectors, each, bars.at))
+            reporter().stage(PurePosixPath(name).name, len(each))
+            by_questions[name] = dict(analogies(vectors, each, reporter().at))
     content: dict[str, Any] = {
         "model": model,
         "words": len(vectors.words),

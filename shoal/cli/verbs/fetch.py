@@ -44,8 +44,8 @@ def run(target: Target, bucket: str | None, only: str | None, output: Path) -> R
     from shoal.deployments.fetch import fetch_runs, find_data_bucket
 
     bucket = bucket or find_data_bucket(target.name, account)
-    with sole_writer(output), Bars() as bars:
-        done = fetch_runs(account.client("s3"), bucket, output, bars=bars, run=only)
+    with sole_writer(output), Bars():
+        done = fetch_runs(account.client("s3"), bucket, output, run=only)
     content = {"bucket": bucket, "output": str(output), **vars(done)}
     if not done.refused:
         return Result(content, [_FETCHED])

@@ -17,6 +17,7 @@ import click
 
 from common.display import join_lines, plural, printable
 from common.errors import DataError, ShoalError, UsageError
+from common.progress import reporter
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import ReadingOptions
@@ -172,14 +173,14 @@ def _label(
     else:
         reading, _ = _reading_options(model, options)
         batches = read_standard_input(sys.stdin.buffer, reading, tally)
-    with Bars() as bars:
+    with Bars():
         if files and not out.isatty():  # on a terminal the answers are the progress
-            bars.stage("predict", expected)
+            reporter().stage("predict", expected)
         for batch, predictions in label_texts(model, batches, tally, threshold=threshold, expected=expected):
             form.write(out, batch.texts, predictions, batch.kept)
             unknown += sum(each.label is None for each in predictions)
             done += batch.raw_bytes
-            bars.at(done)
+            reporter().at(done)
     if files or tally.counts["malformed"] or unknown:
         _print_counts(tally, unknown, threshold=threshold)
 

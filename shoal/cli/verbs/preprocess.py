@@ -138,8 +138,8 @@ def run(
         from jobs.local import preprocess_locally
 
         assert output is not None
-        with sole_writer(output), Bars() as bars:
-            merged = preprocess_locally(inputs, output, progress=bars, force=force, **how)
+        with sole_writer(output), Bars():
+            merged = preprocess_locally(inputs, output, force=force, **how)
         return result_of(merged, settings)
     try:
         return result_of(_preprocess_on(target, inputs, detach=detach, force=force, **how), settings)
@@ -175,8 +175,8 @@ def _preprocess_on(target: Target, inputs: "Inputs", **how: Any) -> "MergeResult
 
     deployment = find_deployment(target.name, target.account)
     warn_of_deletion(deployment)
-    with Bars() as bars:
-        return preprocess_on_deployment(deployment, inputs, bars=bars, say=say, **how)
+    with Bars():
+        return preprocess_on_deployment(deployment, inputs, say=say, **how)
 
 
 def _preview(inputs: "Inputs", output: str | None, *, settings: "Settings", max_malformed: float) -> Result:

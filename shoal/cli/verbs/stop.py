@@ -21,8 +21,8 @@ def run(target: Target, run: str | None) -> Result:
     from shoal.deployments.runs import find_run
 
     selected_run = find_run(find_deployment(target.name, target.account), run)
-    with Bars() as bars:
-        outcome, error = selected_run.stop(bars)
+    with Bars():
+        outcome, error = selected_run.stop()
     rows = [
         ("run", f"{selected_run.name}: {outcome}{f', {error}' if error else ''}"),
         *([("its results", selected_run.results)] if selected_run.results else []),

@@ -12,6 +12,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from common.errors import ShoalError
+from common.progress import reporter
 from infra import topology
 from shoal.aws import stacks
 from shoal.aws.account import Account
@@ -20,7 +21,6 @@ from shoal.aws.stacks import Stack
 from shoal.deployments.removal.deletion import empty_bucket
 from shoal.deployments.removal.listing import suppress_error
 from shoal.deployments.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sweep
-from shoal.progress import Bars
 
 _MAX_ATTEMPTS = 4
 """Maximum number of attempts to delete the stack after the sweep. The first attempt deletes all resources. Later
@@ -58,7 +58,6 @@ def destroy(
     deployment: str,
     account: Account,
     *,
-    bars: Bars,
     say: Callable[[str], None],
     stuck_seconds: float = STUCK_SECONDS,
     empty: str | None = None,
@@ -72,46 +71,46 @@ def destroy(
     stack = stacks.describe(account.client("cloudformation"), name)
     outcome = _ABSENT
     if stack is not None:
-        outcome = _delete(account, stack["StackId"], bars, say)
+        outcome = _delete(account, stack["StackId"], say)
     if empty is not None:  # not earlier, because the stack's nodes still wrote to the bucket
         with suppress_error("NoSuchBucket"):
             empty_bucket(account, empty)
-    bars.stage("find leftovers", 0)
+    reporter().stage("find leftovers")
     bar_started = False
 
     def show(done: int, total: int) -> None:
         nonlocal bar_started
         if not bar_started:
-            bars.stage("delete leftovers", total, unit="resource")
+            reporter().stage("delete leftovers", total, unit="resource")
             bar_started = True
-        bars.at(done)
+        reporter().at(done)
 
     things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
     for number in range(_MAX_ATTEMPTS):
         if stack is not None and outcome != _DELETED:  # the sweep may have deleted the resource that blocked the stack
-            outcome = _delete(account, stack["StackId"], bars, say, retain=number > 0)
+            outcome = _delete(account, stack["StackId"], say, retain=number > 0)
     return DestroyResult(stack=outcome, things=things)
 
 
-def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None], *, retain: bool = False) -> str:
+def _delete(account: Account, arn: str, say: Callable[[str], None], *, retain: bool = False) -> str:
     """Delete the stack with this ARN. Return `deleted`, or the reason why the stack still exists. Each resource that
     CloudFormation could not delete is reported through `say`.
 
     With `retain`, CloudFormation skips the resources that an earlier attempt could not delete.
     """
     cloudformation = account.client("cloudformation")
-    stack = stacks.wait(cloudformation, arn, lambda status: bars.stage(f"wait for {status}", 0), but=_DELETABLE)
+    stack = stacks.wait(cloudformation, arn, lambda status: reporter().stage(f"wait for {status}"), but=_DELETABLE)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
         return _DELETED
     if stack["StackStatus"] != "DELETE_IN_PROGRESS":
         failed = _undeleted(account, arn) if retain and stack["StackStatus"] == "DELETE_FAILED" else []
         _start_deletion(cloudformation, stack, retain=[each["LogicalResourceId"] for each in failed])
     total = len(_resources(account, arn))
-    bars.stage("CloudFormation deletes", total, unit="resource")
+    reporter().stage("CloudFormation deletes", total, unit="resource")
 
     def show(_status: str) -> None:
-        bars.at(total - sum(each["ResourceStatus"] != "DELETE_COMPLETE" for each in _resources(account, arn)))
-        bars.tick()
+        reporter().at(total - sum(each["ResourceStatus"] != "DELETE_COMPLETE" for each in _resources(account, arn)))
+        reporter().tick()
 
     stack = stacks.wait(cloudformation, arn, show)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":

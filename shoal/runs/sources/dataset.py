@@ -9,7 +9,6 @@ from corpus.dataset import Dataset, open_dataset
 from corpus.dataset_settings import DatasetSize
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range
-from shoal.progress import Bars
 from shoal.runs.sources.source import DataAccess, Prepared, Source
 from trainer.config import TrainConfig
 
@@ -22,8 +21,8 @@ class DatasetSource(Source):
     def __init__(self, address: str | None) -> None:
         self.address = address
 
-    def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedDataset":  # noqa: ARG002
-        return PreparedDataset(access.dataset(self.address, bars))
+    def prepare(self, access: DataAccess, config: TrainConfig) -> "PreparedDataset":  # noqa: ARG002
+        return PreparedDataset(access.dataset(self.address))
 
 
 class PreparedDataset(Prepared):

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from bootstrap.node import processes
 from common.errors import DataError, ShoalError
+from common.progress import reporter
 from common.starter import ends_with_this_process
 from corpus.stream.lines import describe_malformed
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import ERROR_NAME, ended, read_status, reader_folder
 from corpus.stream.stream_settings import StreamSettings, read_settings, write_settings
-from shoal.progress import Bars
 from trainer.output.run_files import missing_output
 
 FOLDER = "stream"
@@ -33,8 +33,8 @@ _END_SECONDS = 10
 class Readers:
     """Reader processes of a stream, which are restarted when they die."""
 
-    def __init__(self, stream: Path, settings: StreamSettings, bars: Bars) -> None:
-        self._stream, self._settings, self._bars = stream, settings, bars
+    def __init__(self, stream: Path, settings: StreamSettings) -> None:
+        self._stream, self._settings = stream, settings
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._restarts = {number: processes.Restarts() for number in range(settings.readers)}
 
@@ -62,19 +62,19 @@ class Readers:
             if not self._restarts[number].may_restart(newest):
                 log = self._log(number)
                 raise ShoalError(f"reader {number} died {processes.MAX_RESTARTS + 1} times; see its log {log}")
-            self._bars.note(f"reader {number} exited with status {process.returncode}; Shoal restarts it")
+            reporter().note(f"reader {number} exited with status {process.returncode}; Shoal restarts it")
             self._start(number)
 
     def wait(self) -> None:
         """Show the readers' progress until all text is read."""
-        self._bars.stage("read the text", 0)
+        reporter().stage("read the text")
         while self._running:
             self.check()
             status = read_status(self._stream)
-            self._bars.say(words=f"{status.words:,}", malformed=f"{status.malformed:,}")
-            self._bars.tick()
+            reporter().say(words=f"{status.words:,}", malformed=f"{status.malformed:,}")
+            reporter().tick()
             time.sleep(_LOOK_SECONDS)
-        self._bars.leave()
+        reporter().leave()
 
     def end(self) -> None:
         """Stop the readers. Text that they read but did not write is read again at the next start."""
@@ -111,13 +111,13 @@ class Readers:
 
 
 @contextmanager
-def running_readers(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[Readers]:
+def running_readers(stream: Path, settings: StreamSettings) -> Iterator[Readers]:
     """Run the readers of a stream for a block. Finite text is read completely first.
 
     Raises DataError if a source is unreadable, or if the folder contains text that was read with different settings.
     """
     write_settings(stream, settings)
-    readers = Readers(stream, settings, bars)
+    readers = Readers(stream, settings)
     try:
         for number in range(settings.readers):
             with suppress(FileNotFoundError):
@@ -130,7 +130,7 @@ def running_readers(stream: Path, settings: StreamSettings, bars: Bars) -> Itera
         yield readers
         status = read_status(stream)
         if status.malformed:
-            bars.note(describe_malformed(status.malformed, status.lines))
+            reporter().note(describe_malformed(status.malformed, status.lines))
     finally:
         readers.end()
 

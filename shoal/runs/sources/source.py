@@ -16,7 +16,6 @@ from common.errors import ExperimentError
 from corpus.dataset_settings import DatasetSize
 from corpus.reading.sources import Source as FileSource
 from corpus.stream.progress import Status
-from shoal.progress import Bars
 from trainer.config import TrainConfig
 
 
@@ -32,7 +31,7 @@ class DataAccess(ABC):
         return 1
 
     @abstractmethod
-    def dataset(self, address: str | None, bars: Bars) -> str:
+    def dataset(self, address: str | None) -> str:
         """Make a dataset available to the ranks, and return the address from which they read it.
 
         Without an address, use the newest dataset. Raises ShoalError if the dataset does not exist or the ranks are not
@@ -47,7 +46,7 @@ class DataAccess(ABC):
         """True if the node that trains also runs the preprocessing jobs."""
         return False
 
-    def upload_inputs(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:  # noqa: ARG002
+    def upload_inputs(self, sources: tuple[FileSource, ...], name: str) -> tuple[FileSource, ...]:  # noqa: ARG002
         """Return the files with the addresses from which the node that preprocesses reads them.
 
         Files of this machine are uploaded to a folder with this name.
@@ -110,7 +109,7 @@ class Prepared(ABC):
         return self
 
     @contextmanager
-    def sidecar(self, bars: Bars) -> Iterator[Sidecar]:  # noqa: ARG002
+    def sidecar(self) -> Iterator[Sidecar]:
         """Run, for a block, the processes that ranks on this machine need."""
         yield Sidecar()
 
@@ -119,7 +118,7 @@ class Source(ABC):
     """Training data, as the user named it."""
 
     @abstractmethod
-    def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
+    def prepare(self, access: DataAccess, config: TrainConfig) -> Prepared:
         """Check that a place can use the source. If the place's ranks cannot read the data, copy it to the place.
 
         Raises DataError if the data is invalid, and ShoalError if the place cannot read the data.

@@ -12,7 +12,6 @@ from common.errors import DataError, ShoalError
 from corpus.reading.inputs.finding import current_files
 from corpus.stream.progress import read_status
 from corpus.stream.stream_settings import StreamSettings, describe_difference, read_settings
-from shoal.progress import Bars
 from shoal.runs.sources.local_readers import FOLDER, delete_stream, running_readers
 from shoal.runs.sources.source import DataAccess, Prepared, Sidecar, Source, Staging
 from trainer.config import TrainConfig
@@ -54,7 +53,7 @@ class StreamSource(Source):
     def endless(self) -> bool:
         return self._settings.follow
 
-    def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> "PreparedStream":  # noqa: ARG002
+    def prepare(self, access: DataAccess, config: TrainConfig) -> "PreparedStream":
         """Check that the place can read the text."""
         settings = self.settings_for(access)
         if access.reads_only_s3:
@@ -105,10 +104,10 @@ class PreparedStream(Prepared):
         return type(self)(stream)
 
     @contextmanager
-    def sidecar(self, bars: Bars) -> Iterator[Sidecar]:
+    def sidecar(self) -> Iterator[Sidecar]:
         """Run the readers for a block. A finite text is read to its end first."""
         assert self.local_path is not None
         if not self._keep:
             delete_stream(self.local_path)
-        with running_readers(self.local_path, self.settings, bars) as readers:
+        with running_readers(self.local_path, self.settings) as readers:
             yield Sidecar(readers.check, partial(read_status, self.local_path) if self.settings.follow else None)

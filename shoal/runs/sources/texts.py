@@ -12,6 +12,7 @@ from typing import Any
 
 from common.errors import DataError, ShoalError, explain_os_error
 from common.private_folders import temporary_folder
+from common.progress import reporter
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.layout import DATASET_NAME
@@ -22,7 +23,6 @@ from corpus.reading.sources import Inputs
 from corpus.reading.storage import identity_of
 from corpus.text_request import TextRequest, describe_skipped_lines
 from jobs.preparation import fingerprint
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import DataAccess, Prepared, Source, Staging
 from trainer.classification.mapped import default_cache
@@ -38,28 +38,28 @@ class TextsSource(Source):
     """Rules that turn ratings into labels, and the share of test rows."""
     max_malformed: float
 
-    def prepare(self, access: DataAccess, config: TrainConfig, bars: Bars) -> Prepared:
+    def prepare(self, access: DataAccess, config: TrainConfig) -> Prepared:
         """Create the dataset on this machine, unless nodes read the texts from S3.
 
         If a node also runs the preprocessing jobs, these jobs create the dataset, without duplicate texts.
         """
         addresses = self.inputs.addresses
         if access.preprocesses:
-            request = understand_texts(self, config.output, bars, duplicates=False)
-            copies = access.upload_inputs(request.sources, dataset_name(request), bars)
+            request = understand_texts(self, config.output, duplicates=False)
+            copies = access.upload_inputs(request.sources, dataset_name(request))
             sources = tuple(replace(each, identity=identity_of(each.address)) for each in copies)
             return PreparedTexts(replace(request, sources=sources), addresses)
         local = [address for address in addresses if not is_s3(address)]
         if not access.reads_only_s3 or len(local) == len(addresses):
-            path = dataset_of_texts(self, output=config.output, cache=config.cache, bars=bars)
-            return PreparedDataset(access.dataset(str(path), bars), addresses if access.reads_only_s3 else ())
+            path = dataset_of_texts(self, output=config.output, cache=config.cache)
+            return PreparedDataset(access.dataset(str(path)), addresses if access.reads_only_s3 else ())
         if local:
             raise ShoalError(
                 f"{local[0]} is on this machine, but other input is in S3; copy all input to S3, or all to this machine"
             )
         for address in addresses:
             access.require_readable(address)
-        return PreparedTexts(understand_texts(self, config.output, bars), addresses)
+        return PreparedTexts(understand_texts(self, config.output), addresses)
 
 
 class PreparedTexts(Prepared):
@@ -76,14 +76,14 @@ class PreparedTexts(Prepared):
         return {"texts": self._request, "texts_name": dataset_name(self._request)}
 
 
-def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates: bool = True) -> TextRequest:
+def understand_texts(texts: TextsSource, output: Path, *, duplicates: bool = True) -> TextRequest:
     """Determine the formats of the files, and return a request to read the files.
 
     Files in `output` are ignored, because they are results of a run. Raises DataError if the input is invalid.
     """
     inspection = inspect_inputs(texts.inputs, leave_out=str(output))
     for warning in inspection.warnings:
-        bars.note(warning)
+        reporter().note(warning)
     wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
     settings = inspection.settings(wanted)
     inspection.check_values(settings, texts.max_malformed)
@@ -100,7 +100,7 @@ def dataset_name(request: TextRequest) -> str:
     return fingerprint(request.sources, request.settings, frozenset())
 
 
-def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, bars: Bars) -> Path:
+def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None) -> Path:
     """Return the path of the dataset of these texts. Create the dataset in the cache if it is missing.
 
     Each row of the dataset is a whole text. The default of `cache` is the user's cache folder. Files in `output` are
@@ -108,31 +108,21 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
     """
     from jobs.training import make_training_dataset  # imports numba, which takes seconds to load
 
-    request = understand_texts(texts, output, bars)
+    request = understand_texts(texts, output)
     home = cache or default_cache()
     path = home / f"texts-{dataset_name(request)}" / DATASET_NAME
     if not _is_dataset(path):
         with explain_os_error(DataError, f"cannot write to {home}", "choose another --cache"):
             home.mkdir(parents=True, exist_ok=True)
             with temporary_folder(".texts-", home) as folder:
-                counts = make_training_dataset(request, folder, _Steps(bars), option="--cache").counts
+                counts = make_training_dataset(request, folder, option="--cache").counts
                 path.parent.mkdir(exist_ok=True)
                 (folder / DATASET_NAME).replace(path)
         for sentence in describe_skipped_lines(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
-            bars.note(f"{sentence}; shoal dataset info {shlex.quote(str(path))}")
+            reporter().note(f"{sentence}; shoal dataset info {shlex.quote(str(path))}")
         for sentence in label_notes(counts.get("other_labels", {}), request.settings):
-            bars.note(sentence)
+            reporter().note(sentence)
     return path
-
-
-class _Steps:
-    """Shows the steps that make a dataset, with their progress in bytes."""
-
-    def __init__(self, bars: Bars) -> None:
-        self._bars, self.at = bars, bars.at
-
-    def stage(self, name: str, total: int) -> None:
-        self._bars.stage(f"read the texts: {name}", total, "B")
 
 
 def settings_of_texts(settings: Settings) -> Settings:

@@ -10,6 +10,7 @@ from bootstrap.node.folder import Folder
 from bootstrap.node.machine import Machine
 from bootstrap.node.stage import stage
 from common.errors import DataError
+from common.progress import reporter
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import DEFAULT
 from corpus.layout import DATASET_NAME
@@ -77,11 +78,11 @@ def test_only_the_record_and_checkpoints_of_a_continued_run_are_copied(machine, 
 def encoded(monkeypatch):
     made = []
 
-    def make(_, folder, progress, **_option):
-        progress.stage("read", 1_000)
-        progress.at(1_000)
-        progress.stage("write", 1_000)
-        progress.at(1_000)
+    def make(_, folder, **_option):
+        reporter().stage("read", 1_000)
+        reporter().at(1_000)
+        reporter().stage("write", 1_000)
+        reporter().at(1_000)
         made.append(folder)
         (folder / DATASET_NAME).write_text("encoded")
         return Mock(counts={"lines": 80, "malformed": 3, "empty": 0})

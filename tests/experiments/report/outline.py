@@ -19,7 +19,7 @@ class Outline(HTMLParser):
         self._in: str | None = None
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+    def handle_starttag(self, tag: str, attrs: object) -> None:
         if tag in ("h1", "h2", "h3"):
             self.headings.append("")
             self._parts.append("")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bootstrap.node.store import Bucket
 from common.errors import DataError, ShoalError
+from common.progress import ProgressReporter, reporting
 from corpus.reading.s3 import S3Path, place_of, put_if, read_from, read_text
 from shoal.aws import objects
 
@@ -20,13 +21,13 @@ BUCKET = "pile"
 FOLDER = S3Path(BUCKET, "reviews/")
 
 
-class Screen:
-    """Progress bar that records what it shows."""
+class Screen(ProgressReporter):
+    """Reporter that records what it shows."""
 
     def __init__(self):
         self.shown = []
 
-    def stage(self, name, total):
+    def stage(self, name, total=0, unit=None):
         self.name, self.total = name, total
 
     def at(self, done):
@@ -51,14 +52,14 @@ def stored(client, address):
 def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tmp_path):
     path = tmp_path / "a.json"
     path.write_text("first")
-    (address,) = objects.upload(client, [path], FOLDER, Screen())
+    (address,) = objects.upload(client, [path], FOLDER)
     assert stored(client, address) == b"first"
     made = client.head_object(Bucket=BUCKET, Key="reviews/a.json")["LastModified"]
-    objects.upload(client, [path], FOLDER, Screen())
+    objects.upload(client, [path], FOLDER)
     assert client.head_object(Bucket=BUCKET, Key="reviews/a.json")["LastModified"] == made
     path.write_text("other")  # of the same size
     os.utime(path, ns=(1, 1))
-    objects.upload(client, [path], FOLDER, Screen())
+    objects.upload(client, [path], FOLDER)
     assert stored(client, address) == b"other"
 
 
@@ -69,7 +70,7 @@ def test_a_file_that_changes_during_its_upload_leaves_no_object(client, tmp_path
     client.meta.events.register("before-call.s3.PutObject", changing, unique_id="changing")
     try:
         with messages.raises(ShoalError):
-            objects.upload(client, [path], FOLDER, Screen())
+            objects.upload(client, [path], FOLDER)
     finally:
         client.meta.events.unregister("before-call.s3.PutObject", unique_id="changing")
     assert client.list_objects_v2(Bucket=BUCKET, Prefix="reviews/grows")["KeyCount"] == 0
@@ -79,7 +80,8 @@ def test_the_bar_ends_at_the_size_of_all_files(client, tmp_path):
     for name in ("b", "c"):
         (tmp_path / name).write_bytes(b"x" * 1000)
     screen = Screen()
-    objects.upload(client, [tmp_path / "b", tmp_path / "c"], FOLDER, screen)
+    with reporting(screen):
+        objects.upload(client, [tmp_path / "b", tmp_path / "c"], FOLDER)
     assert (screen.total, screen.shown[-1]) == (2000, 2000)
     assert screen.shown == sorted(screen.shown)
 
@@ -89,7 +91,7 @@ def test_two_files_of_one_name_are_refused(client, tmp_path, messages):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.json").write_text(folder)
     with messages.raises(ShoalError):
-        objects.upload(client, [tmp_path / "x" / "same.json", tmp_path / "y" / "same.json"], FOLDER, Screen())
+        objects.upload(client, [tmp_path / "x" / "same.json", tmp_path / "y" / "same.json"], FOLDER)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

@@ -12,27 +12,25 @@ from shoal_local_aws.faults.kinds import Denied, NoCapacity, NotOffered, SilentB
 from tests.local_aws.accounts import session_with
 
 from common.errors import ShoalError
+from common.progress import ProgressReporter, reporting
 from infra import policies, topology
 from shoal.aws import scale_up
 from shoal.aws.account import Account
 from shoal.aws.deployment import Deployment
 from shoal.cli.verbs.status import _described as described
 from shoal.deployments import status
-from shoal.progress import Bars
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
 
 
-class Stages(Bars):
-    """Progress bar that records what it shows."""
+class Stages(ProgressReporter):
+    """Reporter that records what it shows."""
 
     def __init__(self):
-        super().__init__()
         self.shown = []
 
-    def stage(self, name, total, unit=None):
+    def stage(self, name, total=0, unit=None):
         self.shown.append(name)
-        super().stage(name, total, unit)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +40,8 @@ def bucket(aws):
 
 @pytest.fixture
 def bars():
-    return Stages()
+    with reporting(Stages()) as stages:
+        yield stages
 
 
 class Brisk(Fleet):
@@ -87,17 +86,17 @@ def seen(nodes):
     return [(node.group, node.zone, node.market) for node in nodes]
 
 
-def refuses(fleet, bars, messages):
+def refuses(fleet, messages):
     """Assert that the nodes do not start, with the stored reason, and that none is left running."""
     messages.hide(fleet.name, "FLEET")
-    with messages.raises(ShoalError), scale_up.scaled_up(fleet.deployment, bars):
+    with messages.raises(ShoalError), scale_up.scaled_up(fleet.deployment):
         pass
     assert set(fleet.desired().values()) == {0}
 
 
 def test_all_nodes_are_ready_inside_the_block_and_end_after_it(fleet, bars):
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 2, market="spot")
-    with scale_up.scaled_up(both.deployment, bars) as nodes:
+    with scale_up.scaled_up(both.deployment) as nodes:
         assert both.desired() == {"fast": 1, "slow": 2}
         assert seen(nodes) == [("fast", "us-east-1a", "on-demand"), *[("slow", "us-east-1a", "spot")] * 2]
     assert both.desired() == {"fast": 0, "slow": 0}
@@ -107,10 +106,10 @@ def test_all_nodes_are_ready_inside_the_block_and_end_after_it(fleet, bars):
 def test_spot_nodes_have_any_available_type_and_nodes_on_demand_the_first_type(fleet, bars, aws, messages):
     mixed = fleet().add("mixed", "g6e.xlarge", 3, "g6.xlarge", "g5.xlarge", market="spot")
     with aws.faults.during(NoCapacity(instance_type="g6e.xlarge")):
-        kinds = sorted(node.instance_type for node in mixed.scaled_up(bars))
+        kinds = sorted(node.instance_type for node in mixed.scaled_up())
         assert kinds == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
     with aws.faults.during(NoCapacity(market="spot")):
-        nodes = mixed.scaled_up(bars)
+        nodes = mixed.scaled_up()
     assert [(node.instance_type, node.market) for node in nodes] == [("g6e.xlarge", "on-demand")] * 3
     assert len(bars.shown) == 3
     messages.check(bars.shown[2])
@@ -124,45 +123,45 @@ def test_all_groups_change_zone_and_spot_nodes_are_replaced_until_the_next_reque
     full = NoCapacity(zone="us-east-1a", instance_type="g5.xlarge"), NoCapacity(market="spot")
     with aws.faults.during(*full):
         zones_before = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "on-demand")]
-        assert seen(both.scaled_up(bars)) == zones_before
+        assert seen(both.scaled_up()) == zones_before
     messages.check(next(text for text in bars.shown if "fast" in text))
-    assert seen(both.scaled_up(bars)) == [zones_before[0], ("slow", "us-east-1b", "spot")]
+    assert seen(both.scaled_up()) == [zones_before[0], ("slow", "us-east-1b", "spot")]
 
 
 def test_groups_leave_a_zone_that_does_not_offer_the_type_of_one_of_them(fleet, bars, aws, messages):
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1)
     full, lacking = NoCapacity(zone="us-east-1a"), NotOffered(zone="us-east-1b", instance_type="g4dn.xlarge")
     with aws.faults.during(full, lacking):
-        assert seen(both.scaled_up(bars)) == [(name, "us-east-1c", "on-demand") for name in ("fast", "slow")]
+        assert seen(both.scaled_up()) == [(name, "us-east-1c", "on-demand") for name in ("fast", "slow")]
     messages.check(bars.shown[-1])
 
 
 def test_a_type_that_no_zone_offers_is_an_error(fleet, bars, aws, messages):
     only = fleet().add("fast", "g5.xlarge", 1)
     with aws.faults.during(NotOffered(instance_type="g5.xlarge")):
-        refuses(only, bars, messages)
+        refuses(only, messages)
 
 
 def test_without_capacity_in_any_zone_the_error_names_the_zones_and_no_node_runs(fleet, bars, aws, messages):
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, "g6.xlarge", market="spot")
     with aws.faults.during(NoCapacity(instance_type="g4dn.xlarge"), NoCapacity(instance_type="g6.xlarge")):
-        refuses(both, bars, messages)
+        refuses(both, messages)
 
 
 @pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}], ids=["pinned", "existing"])
 def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws, network, messages):
     only = fleet(**network).add("fast", "g5.xlarge", 1)
-    assert [node.zone for node in only.scaled_up(bars)] == ["us-east-1c"]
+    assert [node.zone for node in only.scaled_up()] == ["us-east-1c"]
     with aws.faults.during(NoCapacity(zone="us-east-1c")):
-        refuses(only, bars, messages)
+        refuses(only, messages)
 
 
 def test_readers_start_only_on_request_and_are_listed_after_training_nodes(fleet, bars):
     both = fleet().add("zebra", "g5.xlarge", 1).add("ant", "m5.xlarge", 1, role="read")
-    with scale_up.scaled_up(both.deployment, bars) as nodes:
+    with scale_up.scaled_up(both.deployment) as nodes:
         assert both.desired() == {"zebra": 1, "ant": 0}
         assert [(node.role, node.gpus) for node in nodes] == [("train", 1)]
-    with scale_up.scaled_up(both.deployment, bars, readers=True) as nodes:
+    with scale_up.scaled_up(both.deployment, readers=True) as nodes:
         assert both.desired() == {"zebra": 1, "ant": 1}
         assert [(node.group, node.role, node.gpus) for node in nodes] == [("zebra", "train", 1), ("ant", "read", 0)]
     assert both.desired() == {"zebra": 0, "ant": 0}
@@ -173,16 +172,16 @@ def test_readers_that_stay_have_no_rank_and_those_of_a_killed_command_end(fleet,
     stay = trains.add("stay", "m5.xlarge", 1, role="read", start="deploy").add("left", "m5.xlarge", 1, role="read")
     for name in ("stay", "left"):
         stay.scaling.set_desired_capacity(AutoScalingGroupName=f"{stay.name}-{name}", DesiredCapacity=1)
-    with scale_up.scaled_up(stay.deployment, bars) as nodes:
+    with scale_up.scaled_up(stay.deployment) as nodes:
         assert [node.group for node in nodes] == ["train"]
     assert stay.desired() == {"train": 0, "stay": 1, "left": 0}
 
 
 def test_nodes_started_with_the_deployment_stay(fleet, bars):
     both = fleet().add("fast", "g5.xlarge", 1, start="deploy").add("slow", "g4dn.xlarge", 1)
-    first = both.scaled_up(bars)
+    first = both.scaled_up()
     assert both.desired() == {"fast": 1, "slow": 0}
-    second = both.scaled_up(bars)
+    second = both.scaled_up()
     assert (first[0], first[1].group) == (second[0], second[1].group)
 
 
@@ -190,7 +189,7 @@ def test_a_node_that_never_reports_is_an_error(fleet, bars, aws, monkeypatch):
     monkeypatch.setattr(scale_up, "READY_SECONDS", 2)
     silent = fleet().add("fast", "g5.xlarge", 1, boot=report(state="ready", log=""))
     with aws.faults.during(SilentBoot()), pytest.raises(ShoalError, match=r"0 of 1 are ready; .*(never reported|AWS)"):
-        silent.scaled_up(bars)
+        silent.scaled_up()
     assert silent.desired() == {"fast": 0}
 
 
@@ -210,7 +209,7 @@ def test_a_replacement_of_a_booting_node_is_waited_for(fleet, bars, monkeypatch)
         return node.instance_id not in gone and ready(s3, deployment, node)
 
     monkeypatch.setattr(scale_up, "is_ready", fail_first)
-    (node,) = one.scaled_up(bars)
+    (node,) = one.scaled_up()
     assert node.instance_id not in gone
 
 
@@ -243,7 +242,7 @@ def test_an_invalid_report_of_a_node_is_an_error(report, messages):
 
 def test_the_number_of_ready_nodes_is_unknown_if_a_report_is_unreadable(fleet, bars, aws):
     one = fleet().add("fast", "g5.xlarge", 1)
-    with scale_up.scaled_up(one.deployment, bars):
+    with scale_up.scaled_up(one.deployment):
         (message,) = status.read_groups(Account(), one.name, BUCKET)
         with aws.faults.during(Denied(service="s3", operation="GetObject")):
             (unknown,) = status.read_groups(Account(), one.name, BUCKET)

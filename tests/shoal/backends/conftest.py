@@ -4,7 +4,6 @@ import boto3
 import pytest
 
 from corpus.reading.s3 import place_of
-from shoal.progress import Bars
 from tests.fleet import BUCKET, Fleet
 from tests.shoal.backends.on_nodes import DATASET, made_dataset
 
@@ -22,5 +21,4 @@ def nodes(aws):
     """Return two nodes without agents."""
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")
-    with Bars() as bars:
-        return pair.scaled_up(bars)
+    return pair.scaled_up()

@@ -5,9 +5,9 @@ from pathlib import Path
 import boto3
 import numpy as np
 
+from common.progress import ProgressReporter
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
-from shoal.progress import Bars
 from tests.fleet import BUCKET
 
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
@@ -33,15 +33,13 @@ def checkpoints() -> list[str]:
     return [each["Key"] for each in found if "/checkpoints/" in each["Key"]]
 
 
-class Impatient(Bars):
-    """Progress bars that raise KeyboardInterrupt at the first step."""
+class Impatient(ProgressReporter):
+    """Reporter that raises KeyboardInterrupt at the first step."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._stage = ""
 
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        super().stage(name, total, unit)
+    def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:
         self._stage = name
 
     def at(self, done: int) -> None:

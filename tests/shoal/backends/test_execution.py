@@ -5,6 +5,7 @@ from unittest.mock import MagicMock, Mock
 import pytest
 
 from common.errors import DataError, ShoalError
+from common.progress import reporting
 from shoal.backends.execution import _follow, execute
 from shoal.backends.place import RunResult
 
@@ -13,15 +14,16 @@ from shoal.backends.place import RunResult
 def test_the_last_lines_of_the_record_are_shown_even_if_a_reader_fails(error):
     run = Mock(is_over=Mock(side_effect=[False, error]))
     with pytest.raises(type(error)):
-        _follow(Mock(pause=0), run, Mock())
+        _follow(Mock(pause=0), run)
     assert run.record.return_value.update.call_count == 2
 
 
 def test_files_that_were_not_fetched_are_noted_also_if_a_run_that_has_a_summary_fails(tmp_path):
-    place, run, bars = Mock(pause=0), MagicMock(**{"is_over.return_value": True, "spent.return_value": None}), Mock()
+    place, run = Mock(pause=0), MagicMock(**{"is_over.return_value": True, "spent.return_value": None})
+    shown = Mock()
     place.name, run.config.output, run.config.resume = "here", tmp_path, False
     failed = {"failure": ShoalError("died"), "details": {"refused": ["x"]}, "launch": {}}
     run.collect.return_value = RunResult(summary={"stopped": True}, **failed)
-    with pytest.raises(ShoalError, match="died"):
-        execute(place, run, bars)
-    bars.note.assert_called_once_with("not fetched: x")
+    with reporting(shown), pytest.raises(ShoalError, match="died"):
+        execute(place, run)
+    shown.note.assert_called_once_with("not fetched: x")

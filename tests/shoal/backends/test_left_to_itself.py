@@ -18,7 +18,6 @@ from shoal.backends.deployment_run import DeploymentRun
 from shoal.backends.followed import LONGEST_STOP_SECONDS
 from shoal.backends.launch import LaunchOptions, NodeLaunch, requested_runs
 from shoal.backends.train import train
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import DatasetSource, PreparedDataset
 from tests.bootstrap.node.world import request
 from tests.fleet import Fleet, boot_agent
@@ -35,13 +34,11 @@ def test_a_detached_training_is_followed_by_another_command_and_leaves_no_secret
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
     config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
-    with Bars() as bars:
-        left = train(DatasetSource(DATASET), config, DeploymentPlace(one.deployment, LaunchOptions(detach=True)), bars)
+    left = train(DatasetSource(DATASET), config, DeploymentPlace(one.deployment, LaunchOptions(detach=True)))
     assert (left["detached"], left["deployment"]) == (True, one.name)
     assert one.desired() == {"one": 1}
     assert places_of(secret, aws.folder, tmp_path) == []
-    with Bars() as bars:
-        found = find_training(one.deployment, None).follow(tmp_path / "there", bars)
+    found = find_training(one.deployment, None).follow(tmp_path / "there")
     assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
     assert (tmp_path / "there" / "model" / "config.json").exists()
     assert places_of(secret, aws.folder, tmp_path) == []

@@ -11,7 +11,6 @@ from common.errors import ShoalError, TrainingError
 from corpus.stream.progress import Status
 from shoal.backends import local
 from shoal.config_file import read_config, write_config
-from shoal.progress import Bars
 from shoal.runs.run_view import RecordView, RunView
 from tests.shoal.backends.on_nodes import made_dataset
 from trainer.config import TrainConfig
@@ -57,8 +56,7 @@ def train_here(config, ranks):
     """Train on this machine. The import takes long."""
     from benchmarks.ranks import train_here
 
-    with Bars() as bars:
-        return train_here(config, ranks=ranks, bars=bars)
+    return train_here(config, ranks=ranks)
 
 
 FILES = {"record.jsonl": '{"kind": "end", "stopped": true}\n', "summary.json": '{"stopped": true}', "train.log": "said"}
@@ -184,8 +182,7 @@ def test_the_words_read_are_shown_before_the_record_exists(tmp_path):
         asked.append(True)
         return Status(words=6)
 
-    with Bars() as bars:
-        RecordView(RunView(bars, read=read), Folder(tmp_path), "record.jsonl", before=None).update()
+    RecordView(RunView(read=read), Folder(tmp_path), "record.jsonl", before=None).update()
     assert asked
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import boto3
 import pytest
 
+from common.progress import ProgressReporter, reporting
 from shoal.aws.fleet import nodes
-from shoal.progress import Bars
 from tests.fleet import Fleet, boot_agent
 from tests.processes import rank_processes
 from tests.shoal.backends.on_nodes import DATASET, checkpoints
@@ -17,15 +17,13 @@ from trainer.config import TrainConfig
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
-class Losing(Bars):
-    """Progress bars that call `takes` as soon as a checkpoint may exist."""
+class Losing(ProgressReporter):
+    """Reporter that calls `takes` as soon as a checkpoint may exist."""
 
     def __init__(self, takes):
-        super().__init__()
         self._takes, self.lost, self.notes = takes, [], []
 
     def at(self, done):
-        super().at(done)
         self.lost = self.lost or self._takes(done)
 
     def note(self, text):
@@ -36,12 +34,13 @@ def trained(fleet, output, minutes, takes):
     """Train on two nodes with a loss; return what was lost, the summary and the record."""
     slow = {0: 30.0, 1: 30.0}
     more = {"epochs": 12, "slow": slow, "balance": "off", "checkpoint_minutes": minutes}
-    with Losing(takes) as bars:
+    losing = Losing(takes)
+    with reporting(losing):
         finished = train_on(
-            fleet.deployment, TrainConfig(model="lstm", data=Path("dataset"), output=output, **more), DATASET, bars
+            fleet.deployment, TrainConfig(model="lstm", data=Path("dataset"), output=output, **more), DATASET
         )
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
-    return bars, finished, [json.loads(line) for line in (output / "record.jsonl").open()]
+    return losing, finished, [json.loads(line) for line in (output / "record.jsonl").open()]
 
 
 @pytest.fixture
@@ -57,8 +56,8 @@ def test_after_the_loss_of_a_rank_all_ranks_restart(two, aws, tmp_path):
             rank.kill()
         return found
 
-    bars, finished, record = trained(two, tmp_path, 0.004, kill)
-    assert len(bars.lost) == 1
+    losing, finished, record = trained(two, tmp_path, 0.004, kill)
+    assert len(losing.lost) == 1
     starts = [line["from_step"] for line in record if line["kind"] == "start"]
     assert len(starts) == 2
     node = finished["nodes"][1]["instance_id"]
@@ -76,8 +75,8 @@ def test_the_other_nodes_continue_from_the_newest_checkpoint_without_the_first_n
         boto3.client("ec2").terminate_instances(InstanceIds=[first])
         return [first]
 
-    bars, _, record = trained(two, tmp_path, 0.02, end)
-    assert any(note.startswith(f"the node {bars.lost[0]} is gone; attempt 2 continues on ") for note in bars.notes)
+    losing, _, record = trained(two, tmp_path, 0.02, end)
+    assert any(note.startswith(f"the node {losing.lost[0]} is gone; attempt 2 continues on ") for note in losing.notes)
     starts = [line["from_step"] for line in record if line["kind"] == "start"]
     assert len(starts) >= 2
     assert starts[1] > 0

@@ -14,7 +14,6 @@ from corpus.reading.sources import Inputs
 from shoal.backends.bucket_place import upload_files, with_uploaded_files
 from shoal.backends.deployment import DeploymentPlace
 from shoal.backends.hosts import HostsPlace
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import DatasetSource
 from shoal.runs.sources.texts import TextsSource
 from shoal.ssh.hosts_file import read_hosts
@@ -32,9 +31,8 @@ def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
     texts = TextsSource(inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05)
-    with Bars() as bars:
-        config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "model")
-        prepared = texts.prepare(DeploymentPlace(Fleet().deployment), config, bars)
+    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "model")
+    prepared = texts.prepare(DeploymentPlace(Fleet().deployment), config)
     (made,) = (tmp_path / "cache").glob("texts-*/dataset.h5")
     with open_dataset(made) as opened:
         key = f"datasets/{opened.digest}/dataset.h5"
@@ -55,9 +53,8 @@ def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path)
         analogy=(str(tmp_path / "msr.questions"),),
     )
     folder = S3Path(BUCKET, "runs/one/sets/")
-    with Bars() as bars:
-        for each in (starts, compares):
-            upload_files(boto3.client("s3"), each, folder, bars)
+    for each in (starts, compares):
+        upload_files(boto3.client("s3"), each, folder)
     found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=folder.key)["Contents"]
     names = ["msr.answers", "msr.questions", "pairs.txt", "vectors.txt"]
     assert [each["Key"] for each in found] == [f"{folder.key}{name}" for name in names]
@@ -72,5 +69,5 @@ def test_hosts_refuse_local_vectors(tmp_path, messages):
     (tmp_path / "hosts.txt").write_text("folder=s3://somewhere\n10.0.0.1\n")
     place = HostsPlace(read_hosts(tmp_path / "hosts.txt"))
     config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
-    with Bars() as bars, messages.raises(ShoalError):
-        place.prepare(DatasetSource("dataset"), config, bars)
+    with messages.raises(ShoalError):
+        place.prepare(DatasetSource("dataset"), config)

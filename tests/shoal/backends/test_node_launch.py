@@ -16,6 +16,7 @@ from bootstrap.node import documents
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
 from common.errors import ShoalError
+from common.progress import ProgressReporter, reporting
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
 from shoal.aws import fleet
@@ -27,7 +28,6 @@ from shoal.backends.deployment_run import DeploymentRun
 from shoal.backends.launch import DEFAULT, NodeLaunch, options_of
 from shoal.cli.verbs.status import describe_outlook, describe_status
 from shoal.deployments.status import read_groups
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.texts import PreparedTexts
 from tests.bootstrap.node.test_documents import TEXTS
@@ -41,11 +41,10 @@ NUMBERS = itertools.count()
 GROUP = GpuGroup(name="pair", scaling_group="demo", size=2, desired=2, gpus=1, spot=False, stays=False)
 
 
-class Watching(Bars):
-    """Progress bars that record their calls, and write statuses."""
+class Watching(ProgressReporter):
+    """Reporter that records its calls, and writes statuses."""
 
     def __init__(self, *statuses):
-        super().__init__()
         self._statuses, self.shown = list(statuses), []
 
     def at(self, done):
@@ -105,13 +104,12 @@ def on_their_group(monkeypatch):
 
 
 def claim(launch, data=DATASET, config=CONFIG):
-    with Bars() as bars:
-        more = {"share": "nfs", "options": options_of(config), **data.request()}
-        launch.claim(DEFAULT, bars, force=config.force, trainers=2, readers=0, **more)
+    more = {"share": "nfs", "options": options_of(config), **data.request()}
+    launch.claim(DEFAULT, force=config.force, trainers=2, readers=0, **more)
 
 
-def wait_for_data(launch, bars):
-    DeploymentRun(launch, DATASET, CONFIG).wait_for_data(bars)
+def wait_for_data(launch):
+    DeploymentRun(launch, DATASET, CONFIG).wait_for_data()
 
 
 def agree(launch, nodes, number=1, why=""):
@@ -162,9 +160,10 @@ def test_the_bar_shows_the_text_that_all_nodes_have_read(start):
         [status_of(launch, "staged", read=1_000), status_of(launch, "stage", read=900)],
         [status_of(launch, "run", read=1_000), status_of(launch, "staged", read=1_000)],
     )
-    with Watching(*((launch, each) for each in statuses)) as bars:
-        wait_for_data(launch, bars)
-    assert bars.shown == [400, 900]
+    watching = Watching(*((launch, each) for each in statuses))
+    with reporting(watching):
+        wait_for_data(launch)
+    assert watching.shown == [400, 900]
 
 
 def test_invalid_statuses_and_those_of_another_launch_do_not_count(launch, nodes):
@@ -193,23 +192,22 @@ def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch, node
 
 def test_the_command_does_not_wait_for_a_node_without_data(launch, nodes):
     tell(launch, [status_of(launch, "failed", error="the disk is full")])
-    with Watching() as bars:
-        wait_for_data(launch, bars)
+    wait_for_data(launch)
 
 
 def test_a_silent_agent_is_an_error(start, monkeypatch, messages):
     launch = start(agreed=False)
     monkeypatch.setattr(followed, "_ANSWER_SECONDS", -1)
-    with Watching() as bars, messages.raises(ShoalError):
-        wait_for_data(launch, bars)
+    with messages.raises(ShoalError):
+        wait_for_data(launch)
 
 
 def test_the_command_does_not_wait_for_stopped_nodes(launch, monkeypatch, messages):
     monkeypatch.setattr(DeploymentRun, "look_seconds", 0)
     monkeypatch.setattr(fleet, "nodes", lambda _: [])
     monkeypatch.setattr(fleet, "groups", lambda _: [])
-    with Watching() as bars, messages.raises(ShoalError):
-        wait_for_data(launch, bars)
+    with messages.raises(ShoalError):
+        wait_for_data(launch)
 
 
 def test_the_reason_of_a_new_attempt_is_noted(launch, nodes, capsys, messages):
@@ -218,8 +216,8 @@ def test_the_reason_of_a_new_attempt_is_noted(launch, nodes, capsys, messages):
             agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
             tell(launch, [status_of(launch, "staged", attempt=2)])
 
-    with Lost() as bars:
-        wait_for_data(launch, bars)
+    with reporting(Lost()):
+        wait_for_data(launch)
     assert list(launch.statuses()) == [nodes[0].instance_id]
     messages.check(" ".join(capsys.readouterr().err.split()))
 
@@ -292,7 +290,7 @@ def test_an_interrupt_during_the_claim_leaves_no_request(launch, on_their_group,
     monkeypatch.setattr(launch.requests.store, "write_if", interrupted)
     again = NodeLaunch(launch.deployment, launch.run)
     again.requests = launch.requests
-    with Bars() as bars, pytest.raises(KeyboardInterrupt), DeploymentRun(again, DATASET, CONFIG).resources(bars):
+    with pytest.raises(KeyboardInterrupt), DeploymentRun(again, DATASET, CONFIG).resources():
         pytest.fail("it was claimed")
     assert launch.requests.read() is None
 
@@ -340,18 +338,20 @@ def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, mess
     scaled = []
     monkeypatch.setattr(fleet, "scale_to_zero", lambda _, groups, **__: scaled.extend(groups))
     end(launch, "failed", "no disk")
-    with Bars() as bars:
-        assert find_training(launch.deployment, launch.run).stop(bars) == ("failed", "no disk")
+    assert find_training(launch.deployment, launch.run).stop() == ("failed", "no disk")
     assert scaled == ["group"]
     with messages.raises(ShoalError):
         find_training(launch.deployment, "x")
 
 
 @pytest.mark.parametrize("again", [KeyboardInterrupt, ShoalError])
-def test_a_run_that_could_not_be_ended_after_an_interrupt_is_reported(again, monkeypatch, messages):
+def test_a_run_that_could_not_be_ended_after_an_interrupt_is_reported(again, messages):
     run = SimpleNamespace(
         launch_options=DEFAULT, name="demo.1", deployment=SimpleNamespace(name="demo"), give_up=Mock(side_effect=again)
     )
-    monkeypatch.setattr(followed, "note", messages.check)
-    with pytest.raises(KeyboardInterrupt, match="first"), followed.RemoteRun._ended_after_errors(run):
+    with (
+        reporting(Mock(note=messages.check)),
+        pytest.raises(KeyboardInterrupt, match="first"),
+        followed.RemoteRun._ended_after_errors(run),
+    ):
         raise KeyboardInterrupt("first")

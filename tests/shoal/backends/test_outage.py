@@ -10,6 +10,7 @@ from shoal_local_aws.account import raise_quotas, use_emulator
 from shoal_local_aws.aws import EmbeddedAws
 from tests.local_aws.accounts import make_roles
 
+from common.progress import ProgressReporter
 from shoal.aws import fleet
 from shoal.aws.cdk import WHEELS
 from shoal.aws.retry import Abandoned, retrying
@@ -39,7 +40,7 @@ def test_ctrl_c_during_an_outage_prints_the_command_that_stops_the_nodes(aws, mo
 
     monkeypatch.setattr(retrying, "notice", 0.2)
     monkeypatch.setattr(retrying, "say", press)
-    monkeypatch.setattr(fleet, "note", said.append)
+    monkeypatch.setattr(ProgressReporter, "note", lambda _, text: said.append(text))
     server.suspend()
     try:
         with pytest.raises(Abandoned):

@@ -14,7 +14,6 @@ import pytest
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from shoal.progress import Bars
 from shoal.runs.sources.texts import TextsSource, dataset_of_texts
 
 Find = Callable[..., Path]
@@ -30,7 +29,6 @@ def make_or_find(folder, **settings):
         ),
         output=folder / "model",
         cache=folder / "cache",
-        bars=Bars(),
     )
 
 

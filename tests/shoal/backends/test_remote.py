@@ -9,7 +9,6 @@ import pytest
 from common.errors import DataError, ShoalError, TrainingError
 from shoal.backends import bucket_place
 from shoal.backends.bucket_place import BucketPlace
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import PreparedDataset
 from tests.fleet import BUCKET, Fleet
 from tests.shoal.backends.on_nodes import DATASET
@@ -43,22 +42,21 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(one, tmp
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("finished")
     config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, resume=resume)
-    with Bars() as bars, messages.raises(TrainingError):
-        train_on(one.deployment, config, DATASET, bars)
+    with messages.raises(TrainingError):
+        train_on(one.deployment, config, DATASET)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
 def test_unreadable_vectors_are_refused_before_any_node_starts(one, tmp_path, messages):
     for address in ("vectors.bin", "s3://elsewhere/v.bin"):
         config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, embeddings=address)
-        with Bars() as bars, messages.raises((DataError, ShoalError)):
-            train_on(one.deployment, config, DATASET, bars)
+        with messages.raises((DataError, ShoalError)):
+            train_on(one.deployment, config, DATASET)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
 @pytest.mark.parametrize("changes", [{"model": "skipgram"}, {"model": "lstm", "resume": True}], ids=str)
 def test_an_impossible_prediction_is_noted_and_not_an_error(one, tmp_path, capsys, changes, messages):
     config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
-    with Bars() as bars:
-        assert predicted_on(one.deployment, config, PreparedDataset(DATASET), bars) is None
+    assert predicted_on(one.deployment, config, PreparedDataset(DATASET)) is None
     messages.check(" ".join(capsys.readouterr().err.split()))

@@ -9,7 +9,6 @@ from bootstrap.node import processes
 from common.errors import DataError, ShoalError, TrainingError
 from corpus.stream.parts import part_numbers
 from corpus.stream.stream_settings import StreamSettings
-from shoal.progress import Bars
 from shoal.runs.sources.local_readers import Readers, delete_stream, running_readers
 from tests.corpus.stream.reading import lines
 from tests.waiting import until
@@ -28,7 +27,7 @@ def readers(stream, monkeypatch):
     settings = StreamSettings(
         sources=(str(stream.with_name("log")),), tokeniser="spaces", follow=True, part_rows=1, quiet_seconds=0.1
     )
-    with Bars() as bars, running_readers(stream, settings, bars) as made:
+    with running_readers(stream, settings) as made:
         yield made
 
 
@@ -57,7 +56,7 @@ def test_a_reader_may_die_often_if_it_writes_parts_in_between(stream, readers):
 
 def test_a_removed_stream_ends_the_run_with_this_reason(stream, messages):
     with messages.raises(TrainingError):
-        Readers(stream, StreamSettings(sources=("/log",), tokeniser="spaces"), Bars()).check()
+        Readers(stream, StreamSettings(sources=("/log",), tokeniser="spaces")).check()
 
 
 def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers, messages):

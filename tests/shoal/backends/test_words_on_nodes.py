@@ -3,15 +3,16 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import boto3
 import pytest
 
 from common.errors import DataError, ShoalError
+from common.progress import reporting
 from corpus.stream.stream_settings import StreamSettings
 from infra import topology
 from shoal.backends.deployment import DeploymentPlace
-from shoal.progress import Bars
 from shoal.runs.sources.stream import PreparedStream, StreamSource
 from tests.bootstrap.node.world import STREAM, request
 from tests.fleet import BUCKET, Fleet
@@ -65,18 +66,18 @@ def test_nodes_without_a_share_are_refused(deployed, messages):
 def test_an_unreadable_word_set_is_refused_before_nodes_start(deployed, tmp_path, messages):
     fleet, deployment = deployed()
     config = configuration(tmp_path / "out", similarity=("s3://sets-of-others/pairs.txt",))
-    with messages.raises(ShoalError), Bars() as bars:
-        train_on(deployment, config, SETTINGS, bars)
+    with messages.raises(ShoalError):
+        train_on(deployment, config, SETTINGS)
     assert fleet.scaling.describe_scaling_activities(AutoScalingGroupName=f"{fleet.name}-train")["Activities"] == []
 
 
-def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(aws, tmp_path, monkeypatch):
+def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(aws, tmp_path):
     alone, both = (Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
-    bars, notes = Bars(), []
-    monkeypatch.setattr(bars, "note", notes.append)
-    for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
-        assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS), bars) is None
-    hourly, less = map(float, re.findall(r"cost \$(\S+) per hour", str(notes)))
+    shown = Mock()
+    with reporting(shown):
+        for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
+            assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS)) is None
+    hourly, less = map(float, re.findall(r"cost \$(\S+) per hour", str(shown.note.mock_calls)))
     assert hourly > less + 2 * 0.15
 
 

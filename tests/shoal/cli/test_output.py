@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from common.display import is_printable
+from common.progress import reporter
 from shoal import progress
 from shoal.cli import output
 from shoal.cli.output import table
@@ -41,7 +42,7 @@ def notice() -> None:
         lambda: output.print_result(output.Result({}, [[(HOSTILE, HOSTILE)]])),
         lambda: output.print_result(output.Result({"a": HOSTILE}, [{"a": "{a}"}])),
         lambda: output.confirm(HOSTILE),
-        lambda: progress.note(HOSTILE),
+        lambda: reporter().note(HOSTILE),
         notice,
         bars,
     ],
@@ -56,7 +57,7 @@ def test_output_contains_no_control_characters(prints, capsys, monkeypatch) -> N
 
 def test_a_newline_in_a_name_adds_no_line(capsys) -> None:
     assert table([("bucket\nstack", "deleted")]) == "bucket stack  deleted"
-    for prints, before in ((progress.note, "  "), (output.say, ""), (output.print_error, "shoal: ")):
+    for prints, before in ((reporter().note, "  "), (output.say, ""), (output.print_error, "shoal: ")):
         prints("left out: a\nshoal: all is gone")
         assert OWN.sub("", capsys.readouterr().err) == f"{before}left out: a shoal: all is gone\n"
 

@@ -60,7 +60,7 @@ class StartedRun:
     continued: str
     ends: tuple[str, str]
 
-    def stop(self, _: object) -> tuple[str, str]:
+    def stop(self) -> tuple[str, str]:
         return self.ends
 
 

@@ -13,6 +13,7 @@ from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.zones import FIRST_ZONE
 
 from common.errors import ShoalError
+from common.progress import reporting
 from infra import topology
 from infra.policies import BOUNDARY
 from shoal.aws import stacks
@@ -25,7 +26,6 @@ from shoal.deployments.removal import teardown
 from shoal.deployments.removal.sweep import LEFT, UNVERIFIED, FoundResource
 from shoal.deployments.removal.teardown import DestroyResult
 from shoal.interrupt import Interrupt
-from shoal.progress import Bars
 from tests.command_user import CommandUser
 from tests.waiting import PATIENCE, until
 
@@ -161,7 +161,7 @@ def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, m
         monkeypatch.setattr(module, name, Mock(return_value=answer))
     monkeypatch.setattr(deploy, "_generation", changed)  # the next step
     with pytest.raises(EOFError) if empty or kept else messages.raises(ShoalError):
-        deploy.deploy(request, bars=Mock(), say=Mock())
+        deploy.deploy(request, say=Mock())
     assert changed.called == (empty or kept)
 
 
@@ -194,7 +194,7 @@ def test_an_interrupt_says_what_continues_even_if_another_one_follows(looks, mon
     monkeypatch.setattr(deploy, "_refuse_others", Mock(side_effect=Interrupt(signal.SIGINT)))
     said: list[str] = []
     with pytest.raises(Interrupt):
-        deploy.deploy(request, bars=Mock(), say=said.append)
+        deploy.deploy(request, say=said.append)
     messages.check("\n".join(said))
 
 
@@ -227,17 +227,19 @@ def event(number: int, resource: str, status: str) -> dict[str, str]:
 def test_the_bar_starts_with_the_first_resource_and_counts_complete_ones(monkeypatch) -> None:
     events = [event(0, "Old", "CREATE_COMPLETE"), event(1, "Shoal-demo", "UPDATE_IN_PROGRESS")]
     monkeypatch.setattr(stacks, "events", lambda *_: events[::-1])
-    bars = Mock()
-    view = _StackView(None, "Shoal-demo", {"0"}, bars)
-    view.look(3)
-    assert bars.mock_calls == [call.tick()]
+    shown = Mock()
+    view = _StackView(None, "Shoal-demo", {"0"})
+    with reporting(shown):
+        view.look(3)
+    assert shown.mock_calls == [call.tick()]
     events += [event(2, "Role", "CREATE_COMPLETE"), event(3, "Bucket", "CREATE_IN_PROGRESS")]
-    view.look(3)
-    events += [event(4, "Bucket", "CREATE_COMPLETE")]
-    view.look(3)
+    with reporting(shown):
+        view.look(3)
+        events += [event(4, "Bucket", "CREATE_COMPLETE")]
+        view.look(3)
     bucket = call.say(now="Bucket")
-    shown = [each for each in bars.mock_calls if each != call.tick()]
-    assert shown == [call.stage("CloudFormation", 3, unit="resource"), bucket, call.at(1), bucket, call.at(2)]
+    calls = [each for each in shown.mock_calls if each != call.tick()]
+    assert calls == [call.stage("CloudFormation", 3, unit="resource"), bucket, call.at(1), bucket, call.at(2)]
 
 
 @pytest.mark.parametrize(
@@ -250,4 +252,4 @@ def test_only_deleted_resources_are_reported_as_deleted(monkeypatch, messages, s
     monkeypatch.setattr(failure, "first_boot", lambda *_, **__: [])
     monkeypatch.setattr(teardown, "destroy", lambda *_, **__: DestroyResult(stack=stack, things=things))
     failed = {"StackName": "Shoal-mine", "StackStatus": "CREATE_FAILED"}
-    messages.check(failure.clean_up("mine", Account(), failed, bars=Bars(), say=lambda _: None))
+    messages.check(failure.clean_up("mine", Account(), failed, say=lambda _: None))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -11,10 +12,10 @@ from shoal_local_aws.faults.kinds import Denied
 
 from bootstrap.node.store import Bucket
 from common.errors import ShoalError
+from common.progress import reporting
 from shoal.aws import fetched, names
 from shoal.backends.followed import copy_results
 from shoal.deployments.fetch import FetchResult, fetch_runs
-from shoal.progress import Bars
 from tests.shoal.cli.command import shoal_here
 
 BUCKET = "data"
@@ -55,8 +56,7 @@ def fetch(s3, tmp_path) -> Callable[..., FetchResult]:
     """Function that fetches runs from a bucket into the folder `output`."""
 
     def run(bucket: str = BUCKET, **options: str) -> FetchResult:
-        with Bars() as bars:
-            return fetch_runs(s3, bucket, tmp_path / "output", bars=bars, **options)
+        return fetch_runs(s3, bucket, tmp_path / "output", **options)
 
     return run
 
@@ -124,7 +124,7 @@ def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(
     assert fetched.unfetched(s3, "noted") == [TWO]
     folder = f"runs/{TWO}/"
     checkpoints = {key.removeprefix(folder): each.tag for key, each in Bucket("noted", s3).list(folder).items()}
-    fetched.record(s3, "noted", {TWO: checkpoints}, pytest.fail)
+    fetched.record(s3, "noted", {TWO: checkpoints})
     fetch("noted")
     assert fetched.unfetched(s3, "noted") == []
     for name in ("attempts/000001.json", "ended.json"):  # files that nobody needs
@@ -135,11 +135,10 @@ def test_a_run_counts_as_fetched_until_it_continues_unless_checkpoints_are_left(
 
 
 def test_a_read_only_bucket_gets_no_record_of_fetched_runs(s3, aws, messages) -> None:
-    notes: list[str] = []
-    with aws.faults.during(Denied(service="s3", operation="PutObject")):
-        fetched.record(s3, BUCKET, {ONE: {"x": "y"}}, notes.append)
-    (note,) = notes
-    messages.check(note)
+    shown = Mock()
+    with reporting(shown), aws.faults.during(Denied(service="s3", operation="PutObject")):
+        fetched.record(s3, BUCKET, {ONE: {"x": "y"}})
+    messages.check(shown.note.call_args.args[0])
 
 
 @pytest.fixture

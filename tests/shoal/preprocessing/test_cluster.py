@@ -8,10 +8,10 @@ from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.node.documents import Cancellation
 from common.errors import ShoalError
+from common.progress import ProgressReporter, reporting
 from infra import topology
 from shoal.preprocessing import cluster
 from shoal.preprocessing.cluster import EmrCluster
-from shoal.progress import Bars
 from tests.jobs.piles import plan_in
 from tests.shoal.preprocessing.emr_clusters import deployment, deployment_of, make_buckets
 from tests.waiting import until
@@ -147,16 +147,14 @@ def test_pending_steps_are_cancelled_at_once(session):
     assert list(there.active_steps("shoal ")) == [f"{THEIRS.run}: encode"]
 
 
-class Shown(Bars):
-    """Progress bar that records the stages and the latest figures."""
+class Shown(ProgressReporter):
+    """Reporter that records the stages and the latest figures."""
 
     def __init__(self):
-        super().__init__()
         self.stages = []
         self.figures = {}
 
-    def stage(self, name, total, unit=None):
-        super().stage(name, total, unit)
+    def stage(self, name, total=0, unit=None):
         self.stages.append((name, total))
 
     def say(self, **figures):
@@ -164,7 +162,7 @@ class Shown(Bars):
 
 
 def test_stages_are_shown_with_the_cost_and_a_failure_with_the_place_of_its_log(session, messages):
-    there, bars, plan = EmrCluster(deployment()), Shown(), plan_in(f"s3://data/work/{MINE.run}")
+    there, shown, plan = EmrCluster(deployment()), Shown(), plan_in(f"s3://data/work/{MINE.run}")
     failing = (
         f"for name in texts/part-0000.bin choice.json; do sleep 2; echo | aws s3 cp --only-show-errors - {plan.work}/"
         "$name; done; sleep 3; exit 3"
@@ -172,7 +170,7 @@ def test_stages_are_shown_with_the_cost_and_a_failure_with_the_place_of_its_log(
     failed = there.submit(step(f"{OWN}preprocess", "bash", "-c", failing))
     messages.hide(there.id, "CLUSTER")
     messages.hide(failed, "STEP")
-    with messages.raises(ShoalError):
-        there.follow(failed, plan, bars)
-    assert bars.stages == [("read reviews", 0), ("deduplicate", 0), ("encode and merge", 0)]
-    assert bars.figures["cost so far"].startswith("$")
+    with reporting(shown), messages.raises(ShoalError):
+        there.follow(failed, plan)
+    assert shown.stages == [("read reviews", 0), ("deduplicate", 0), ("encode and merge", 0)]
+    assert shown.figures["cost so far"].startswith("$")

@@ -8,6 +8,7 @@ from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, 
 from shoal_local_aws.hadoop import yarn
 
 from common.errors import DataError, ShoalError
+from common.progress import ProgressReporter
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
 from infra import topology
@@ -19,7 +20,6 @@ from shoal.interrupt import Detached
 from shoal.preprocessing.attaching import StartedPreprocessing, attach
 from shoal.preprocessing.cluster import EmrCluster
 from shoal.preprocessing.preprocess import preprocess_on_deployment
-from shoal.progress import Bars
 from tests.shoal.preprocessing.emr_clusters import deployment, make_buckets
 
 pytestmark = pytest.mark.soak
@@ -37,20 +37,18 @@ class There:
         self.deployment = deployment()
         self.cluster = self.deployment.output(topology.OUTPUT_CLUSTER_ID)
 
-    def preprocess(self, path, *, bars=None, **settings):
+    def preprocess(self, path, **settings):
         limit = settings.pop("max_malformed", 0.2)
         launch = {name: settings.pop(name, False) for name in ("detach", "force")}
         self.messages = []
-        with bars or Bars() as shown:
-            return preprocess_on_deployment(
-                self.deployment,
-                Inputs(files=(str(path),)),
-                settings=replace(DEFAULT, **settings),
-                max_malformed=limit,
-                bars=shown,
-                say=self.messages.append,
-                **launch,
-            )
+        return preprocess_on_deployment(
+            self.deployment,
+            Inputs(files=(str(path),)),
+            settings=replace(DEFAULT, **settings),
+            max_malformed=limit,
+            say=self.messages.append,
+            **launch,
+        )
 
     def steps(self):
         """Return the states of all steps by id, the oldest first."""
@@ -81,15 +79,13 @@ def reviews(tmp_path, request):
     return path
 
 
-class Impatient(Bars):
-    """Bars that raise Ctrl-C in a stage."""
+class Impatient(ProgressReporter):
+    """Reporter that raises Ctrl-C in a stage."""
 
     def __init__(self, stage):
-        super().__init__()
         self._wanted, self._now = stage, ""
 
-    def stage(self, name, total, unit=None):
-        super().stage(name, total, unit)
+    def stage(self, name, total=0, unit=None):
         self._now = name
 
     def tick(self):
@@ -119,7 +115,7 @@ def test_ctrl_c_cancels_the_step_and_removes_all_files(there, reviews):
     kept = there.work()
     before = len(there.steps())
     with pytest.raises(KeyboardInterrupt):
-        there.preprocess(reviews, bars=Impatient("deduplicate"))
+        there.preprocess(reviews)
     assert "`shoal destroy mine` deletes the deployment" in there.messages[-1]
     assert list(there.steps().values())[before:] == ["CANCELLED"]
     assert there.work() == kept
@@ -134,7 +130,7 @@ def test_steps_that_aws_does_not_cancel_keep_their_files(there, reviews, monkeyp
     monkeypatch.setattr(EmrCluster, "cancel", pressed_again)
     kept = there.work()
     with pytest.raises(Abandoned):
-        there.preprocess(reviews, bars=Impatient("read reviews"))
+        there.preprocess(reviews)
     assert "continues" in there.messages[-1]
     assert there.work() != kept
     there.emr.cancel_steps(ClusterId=there.cluster, StepIds=list(there.steps()))
@@ -145,7 +141,7 @@ def test_ctrl_c_leaves_the_steps_of_another_command(there, reviews):
         there.preprocess(reviews, detach=True)
     submitted = list(there.steps())
     with pytest.raises(KeyboardInterrupt):
-        there.preprocess(reviews, bars=Impatient("read reviews"))
+        there.preprocess(reviews)
     following, leaving = there.messages
     assert following.startswith("following run ")
     assert "continues" in leaving
@@ -184,11 +180,10 @@ def test_repeated_work_returns_its_dataset_and_runs_nothing(there, reviews):
 def test_detached_steps_can_be_followed_from_elsewhere_and_their_result_found_later(there, reviews):
     with pytest.raises(Detached) as left:
         there.preprocess(reviews, detach=True)
-    with Bars() as bars:
-        made = attach(there.deployment, None, bars)
-        assert made.counts["lines"] == len(reviews.read_bytes().splitlines())
-        assert attach(there.deployment, str(left.value), bars) == made
-        with pytest.raises(ShoalError, match="0123456789ab is neither active nor finished"):
-            attach(there.deployment, "0123456789ab", bars)
+    made = attach(there.deployment, None)
+    assert made.counts["lines"] == len(reviews.read_bytes().splitlines())
+    assert attach(there.deployment, str(left.value)) == made
+    with pytest.raises(ShoalError, match="0123456789ab is neither active nor finished"):
+        attach(there.deployment, "0123456789ab")
     with pytest.raises(ShoalError, match=r"^nothing runs on 'mine': "):
-        StartedPreprocessing(there.deployment, None).stop(bars)
+        StartedPreprocessing(there.deployment, None).stop()

@@ -7,19 +7,20 @@ import pytest
 import yaml
 
 from bootstrap.node.folder import Folder
+from common.progress import ProgressReporter, reporting
 from corpus.stream.progress import Status
 from shoal.runs import run_view
 from shoal.runs.run_view import RecordView, RunView
 
 
-class Screen:
-    """Progress bars that record their calls."""
+class Screen(ProgressReporter):
+    """Reporter that records its calls."""
 
     def __init__(self):
         self.shown = []
         self.figures = {}
 
-    def stage(self, name, total, unit="step"):  # noqa: ARG002
+    def stage(self, name, total=0, unit=None):
         self.shown.append([name, total])
 
     def begin_at(self, done):
@@ -37,20 +38,29 @@ class Screen:
     def note(self, text):
         self.shown.append(text)
 
-    def tick(self):
-        pass
-
     def leave(self):
         self.shown.append("left")
 
 
 class Interrupted(Screen):
-    """Progress bars that raise KeyboardInterrupt at the first step."""
+    """Reporter that raises KeyboardInterrupt at the first step."""
 
     def at(self, done):
         if not self.shown.count(done):
             super().at(done)
             raise KeyboardInterrupt
+
+
+class ViewOn(RunView):
+    """View that reports to a screen."""
+
+    def __init__(self, screen, **more):
+        super().__init__(**more)
+        self._screen = screen
+
+    def feed(self, more):
+        with reporting(self._screen):
+            super().feed(more)
 
 
 TABLE = yaml.safe_load(Path(__file__).with_name("run_view.yaml").read_text())
@@ -67,7 +77,7 @@ HALF = json.dumps(STEP).encode()[:-5]
 @pytest.mark.parametrize("line", [b"\xff", b"[]", b"7", b"{}", b'"kind"', b"[" * 100_000, b'{"kind": "step"}', HALF])
 def test_an_invalid_line_is_ignored(line):
     screen = Screen()
-    RunView(screen).feed(record(START) + line + b"\n" + record(STEP))
+    ViewOn(screen).feed(record(START) + line + b"\n" + record(STEP))
     assert screen.shown == [["train", 320], ["from", 128], 192]
 
 
@@ -83,7 +93,7 @@ def test_the_view_of_a_record(row, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: now[0])
     more = {"spent": lambda: next(dollars)} if "spent" in row else {}
     more |= {"read": lambda: Status(words=row["read"])} if "read" in row else {}
-    view = RunView(screen, **more)
+    view = ViewOn(screen, **more)
     for fed in row["fed"]:
         now[0] = fed["at"]
         screen.shown = []
@@ -95,8 +105,8 @@ def test_the_view_of_a_record(row, monkeypatch):
 def test_a_record_in_pieces_is_shown_like_a_whole_one():
     whole, pieces = Screen(), Screen()
     content = record(START, STEP, EPOCH, STEP)
-    RunView(whole).feed(content)
-    view = RunView(pieces)
+    ViewOn(whole).feed(content)
+    view = ViewOn(pieces)
     for place in range(len(content)):
         view.feed(content[place : place + 1])
     assert (pieces.shown, pieces.figures) == (whole.shown, whole.figures)
@@ -105,7 +115,7 @@ def test_a_record_in_pieces_is_shown_like_a_whole_one():
 
 def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(monkeypatch):
     content, asked, whole, pieces = record(START, STEP, EPOCH, STEP), [], Screen(), Screen()
-    RunView(whole).feed(content)
+    ViewOn(whole).feed(content)
 
     def read(_, offset, most):
         asked.append((offset, most))
@@ -113,7 +123,7 @@ def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(monkeypatch
 
     most = max(map(len, content.splitlines())) + 1
     monkeypatch.setattr(run_view, "PIECE_BYTES", most)
-    view = RunView(pieces)
+    view = ViewOn(pieces)
     store = SimpleNamespace(size=lambda _: len(content), read_from=read)
     remote = RecordView(view, store, "record.jsonl", before=None)
     remote.update()
@@ -128,7 +138,7 @@ def test_a_record_is_read_in_pieces_and_an_endless_line_is_discarded(monkeypatch
 
 def test_a_restarted_record_is_read_from_its_start():
     screen = Screen()
-    view = RunView(screen)
+    view = ViewOn(screen)
     view.feed(record(START, STEP) + b'{"kind": "st')
     view.restart()
     assert view.offset == 0
@@ -139,7 +149,7 @@ def test_a_restarted_record_is_read_from_its_start():
 def test_the_record_of_a_resumed_run_is_shown_once_it_changes(tmp_path):
     screen, path, store = Screen(), tmp_path / "record.jsonl", Folder(tmp_path)
     path.write_bytes(record(START, STEP))
-    view = RecordView(RunView(screen), store, path.name, before=store.size(path.name))
+    view = RecordView(ViewOn(screen), store, path.name, before=store.size(path.name))
     view.update()
     assert screen.shown == []
     path.write_bytes(record(START, STEP, STEP))
@@ -152,7 +162,7 @@ def test_the_record_of_a_resumed_run_is_shown_once_it_changes(tmp_path):
 
 def test_an_interrupt_loses_no_line():
     screen = Interrupted()
-    view = RunView(screen)
+    view = ViewOn(screen)
     with pytest.raises(KeyboardInterrupt):
         view.feed(record(START, STEP, {**STEP, "step": 7}))
     with pytest.raises(KeyboardInterrupt):

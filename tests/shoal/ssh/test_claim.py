@@ -14,7 +14,6 @@ from shoal.backends import followed
 from shoal.backends.execution import execute
 from shoal.backends.hosts import HostsPlace, HostsRun
 from shoal.backends.launch import RequestedRuns
-from shoal.progress import Bars
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.ssh.connection import LostError
 from shoal.ssh.hosts_file import Host, HostsFile
@@ -58,7 +57,7 @@ def test_busy_hosts_are_refused(store, run, messages):
         run=name, token="0a1b2c3d", trainers=1, share=None, options=options, dataset=run._data, ready=True
     )
     RequestedRuns(store, "hosts").change(lambda _: other)
-    with Bars() as bars, messages.raises(ShoalError) as refusal, run.started(bars):
+    with messages.raises(ShoalError) as refusal, run.started():
         pass
     assert name in str(refusal.value)
     assert RequestedRuns(store, "hosts").read() == other
@@ -67,7 +66,7 @@ def test_busy_hosts_are_refused(store, run, messages):
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), LostError("no host answers")], ids=["interrupted", "lost"])
 def test_a_failed_claim_leaves_no_request(store, run, error):
     store.error = error
-    with Bars() as bars, pytest.raises(type(error)) as raised, run.started(bars):
+    with pytest.raises(type(error)) as raised, run.started():
         pass
     assert raised.value is error
     assert RequestedRuns(store, "hosts").read() is None
@@ -75,14 +74,14 @@ def test_a_failed_claim_leaves_no_request(store, run, error):
 
 def test_waiting_for_stopping_hosts_times_out(run, monkeypatch, messages):
     monkeypatch.setattr(followed, "LONGEST_STOP_SECONDS", -1)
-    with Bars() as bars, run.started(bars):
+    with run.started():
         run.launch.follow(replace(run.launch.request, stop=True))
-        assert not run.is_over(bars)
-        run.stop(bars)
+        assert not run.is_over()
+        run.stop()
         time.sleep(0.01)
         messages.hide(run.launch.run, "RUN")
         with messages.raises(ShoalError):
-            run.is_over(bars)
+            run.is_over()
 
 
 def test_unknown_files_of_a_failed_run_are_reported(store, run, monkeypatch, capsys, messages):
@@ -91,9 +90,9 @@ def test_unknown_files_of_a_failed_run_are_reported(store, run, monkeypatch, cap
         run.launch.requests.write_end(run.launch.request, "the disk is full")
 
     run.config.output.mkdir()
-    monkeypatch.setattr(run, "resources", lambda _: nullcontext())
+    monkeypatch.setattr(run, "resources", nullcontext)
     monkeypatch.setattr(run.hosts, "on_all", fail)
-    with Bars() as bars, pytest.raises(ShoalError, match=r"^the disk is full$"):
-        execute(run._place, run, bars)
+    with pytest.raises(ShoalError, match=r"^the disk is full$"):
+        execute(run._place, run)
     messages.hide(run.launch.run, "RUN")
     messages.check(" ".join(capsys.readouterr().err.split()))

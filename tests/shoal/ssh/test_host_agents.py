@@ -8,6 +8,7 @@ import pytest
 
 from bootstrap.node import documents
 from common.errors import ShoalError
+from common.progress import reporting
 from shoal.backends import hosts
 
 
@@ -24,7 +25,8 @@ def test_a_silent_agent_is_restarted_after_pauses_that_double_up_to_five_minutes
     def pauses_within(seconds):
         restarts[:] = [clock[0]]
         for _ in range(seconds):
-            hosts.HostsRun.look_at_nodes(run, SimpleNamespace(note=notes.append))
+            with reporting(SimpleNamespace(note=notes.append)):
+                hosts.HostsRun.look_at_nodes(run)
             clock[0] += 1
         return [after - before - 1 for before, after in pairwise(restarts)]
 

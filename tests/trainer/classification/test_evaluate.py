@@ -95,7 +95,7 @@ def test_the_surest_mistakes_of_each_label_are_returned_the_surest_first(threads
     odds = np.array([4, 2, 3, 4, -1, -2])  # outputs by first word, from 2
 
     class ByOdds(FirstWord):
-        def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:  # noqa: ARG002
+        def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
             return torch.from_numpy(odds)[tokens[:, :1].long() - 2].float()
 
     rows = of_words(np.arange(2, 8)[:, None], np.array([0, 0, 0, 1, 1, 1], np.uint8))

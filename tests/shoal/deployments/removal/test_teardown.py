@@ -15,7 +15,6 @@ from shoal.aws.account import Account
 from shoal.deployments.removal import teardown
 from shoal.deployments.removal.inventory import inventory, left_over
 from shoal.deployments.removal.sweep import DELETED
-from shoal.progress import Bars
 from tests import slow
 from tests.shoal.cli.command import shoal_here
 from tests.shoal.deployments.removal.plants import delete_stack
@@ -74,8 +73,7 @@ class Made:
 
 def destroy(deployment, session=None):
     printed = []
-    with Bars() as bars:
-        return teardown.destroy(deployment, Account(session), bars=bars, say=printed.append, stuck_seconds=20), printed
+    return teardown.destroy(deployment, Account(session), say=printed.append, stuck_seconds=20), printed
 
 
 def make_holes(made):
