@@ -67,7 +67,7 @@ def build(app: App) -> ShoalStack:
     name = app.node.try_get_context("topology")
     if not name:
         raise TopologyError(
-            f"No topology is given; add `-c topology=NAME` with one of {', '.join(topology.names(TOPOLOGIES))}, or "
+            f"No topology is given; add `-c topology=NAME` with one of {', '.join(topology.names_in(TOPOLOGIES))}, or "
             "`-c topology=FILE.yaml` with your own file."
         )
     spec = topology.load(str(name), TOPOLOGIES)

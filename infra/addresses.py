@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+from common import names
+
 MOST = 10
 """Maximum number of inputs of a topology. A role's policy with this number of inputs of LONGEST characters still fits
 within AWS's size limit."""
@@ -45,7 +46,7 @@ def _valid_address(address: str) -> str:
 
 InputAddress = Annotated[
     str,
-    Field(pattern=rf"^{_SCHEME}{BUCKET.pattern}(/[{_CHARACTERS}]*)?$", max_length=LONGEST),
+    Field(pattern=rf"^{_SCHEME}{names.BUCKET.pattern}(/[{_CHARACTERS}]*)?$", max_length=LONGEST),
     AfterValidator(_valid_address),
 ]
 

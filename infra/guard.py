@@ -12,6 +12,7 @@ from shoal_guard.grants import accept_keys, accept_pattern, region_in_rule
 from shoal_guard.handlers.cleanup import job_prefix
 from shoal_guard.stack_guard import StackGuard
 
+from common import names
 from infra import catalog, cost, sizing, topology
 from infra.managed_spec import ManagedSpec
 
@@ -23,14 +24,14 @@ class Guard(StackGuard):
         self, scope: Construct, construct_id: str, *, spec: topology.Topology, deployment: str, data: s3.IBucket
     ) -> None:
         """Create the guard. `data` is the data bucket, to which the nodes write their activity markers."""
-        requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
-        copy = f"{topology.REQUESTS_PREFIX}{deployment}.guard.json"
+        requests = f"{names.REQUESTS}{deployment}.json"
+        copy = f"{names.REQUESTS}{deployment}.guard.json"
         super().__init__(
             scope,
             construct_id,
             name=deployment,
             mail=spec.guard.mail,
-            tag=topology.TAG_DEPLOYMENT,
+            tag=names.TAG_DEPLOYMENT,
             groups=f"{Stack.of(scope).stack_name}-*",
             settings={
                 "max_hours": spec.guard.max_hours,
@@ -38,19 +39,19 @@ class Guard(StackGuard):
                 "bucket": data.bucket_name,
                 "budget": spec.guard.budget,
                 "keep": True if spec.data.bucket else spec.data.keep,
-                "nodes_prefix": topology.NODES_PREFIX,
+                "nodes_prefix": names.NODES,
                 "requests": requests,
                 "copy": copy,
-                "start_tag": topology.TAG_START,
-                "account": topology.guard_parameter(deployment),
-                "extension": topology.extension_parameter(deployment),
+                "start_tag": names.TAG_START,
+                "account": names.guard_parameter(deployment),
+                "extension": names.extension_parameter(deployment),
                 **prices(spec),
                 **(_jobs(spec.managed, deployment, spec.region) if spec.managed else {}),
             },
         )
         self.grant("ec2", "DescribeInstances", on="*")
-        runs = f"{topology.RUNS_PREFIX}{deployment}.*/{topology.END_NAME}"
-        listed = [topology.NODES_PREFIX, requests, copy, runs]
+        runs = f"{names.RUNS}{deployment}.*/{names.END_NAME}"
+        listed = [names.NODES, requests, copy, runs]
         self.grant("s3", "ListBucket", on=data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
         for key in (requests, copy):
             self.grant("s3", "GetObject", "PutObject", on=data.arn_for_objects(key))

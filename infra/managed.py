@@ -12,7 +12,8 @@ from shoal_guard.cleanup import Cleanup
 from shoal_guard.grants import READ, accept_pattern, allow, allow_objects, explain, region_in_rule
 from shoal_guard.handlers.cleanup import JOB_LOGS, job_prefix
 
-from infra import libraries, topology
+from common import names
+from infra import libraries
 from infra.managed_spec import REGISTRY, REPOSITORY, ManagedSpec, aws_image
 from infra.stage import WRITE, Deployment, Stage, allow_inputs, same_account_principal
 
@@ -56,16 +57,16 @@ class Managed(Stage):
         )
         allow(self.role, ["cloudwatch:PutMetricData"], ["*"], {"StringEquals": {"cloudwatch:namespace": JOB_LOGS}})
         self._grant(deployment)
-        stopped = Cleanup.of(self).stop_jobs(deployment.name, topology.TAG_DEPLOYMENT, JOB_LOGS)
+        stopped = Cleanup.of(self).stop_jobs(deployment.name, names.TAG_DEPLOYMENT, JOB_LOGS)
         stopped.node.add_dependency(self)
         self.machines = [self, stopped]
-        self.outputs = {topology.OUTPUT_MANAGED: self._describe_jobs(deployment)}
+        self.outputs = {names.OUTPUT_MANAGED: self._describe_jobs(deployment)}
 
     def _grant(self, deployment: Deployment) -> None:
         role, data = self.role, deployment.buckets.data
-        allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.RUNS_PREFIX))
+        allow_objects(role, data, READ, under=(names.DATASETS, names.RUNS))
         allow_objects(role, data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
-        allow_objects(role, data, WRITE, under=(f"{topology.MODELS_PREFIX}{job_prefix(deployment.name)}-",))
+        allow_objects(role, data, WRITE, under=(f"{names.MODELS}{job_prefix(deployment.name)}-",))
         explain(
             role,
             ["s3:AbortMultipartUpload", "s3:DeleteObject"],

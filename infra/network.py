@@ -15,6 +15,7 @@ from constructs import Construct, IConstruct
 from shoal_guard.cleanup import Cleanup
 from shoal_guard.functions import log_group
 
+from common import names
 from infra import catalog, parts, sizing, topology
 from infra.stage import same_account_principal
 
@@ -122,7 +123,7 @@ class Network(Construct):
             assert isinstance(resource, ec2.CfnSubnet)
             if zones:
                 resource.availability_zone, resource.availability_zone_id = None, zones[number]
-            Tags.of(subnet).add(topology.TAG_NODES, "true", include_resource_types=["AWS::EC2::Subnet"])
+            Tags.of(subnet).add(names.TAG_NODES, "true", include_resource_types=["AWS::EC2::Subnet"])
         gateway = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
         for statement in _gateway_statements(Stack.of(self), spec):
             gateway.add_to_policy(statement)

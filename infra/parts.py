@@ -6,18 +6,16 @@ and the JSON schema show both.
 
 import difflib
 import functools
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 import botocore.session
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from common import names
 from infra import addresses, catalog
 from infra.document import FieldError
 
-NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
-NAME_LENGTH = 40  # CloudFormation appends logical IDs to the name, and the result must not exceed 63 characters
 RESERVED_NAMES = ("NodeProfile", "NodeRole", "Nodes", "Payload", "Place")
 """Names that node groups must not have, because the stack uses them for other constructs of the training stage."""
 
@@ -164,9 +162,9 @@ class NodeGroup(TopologyPart):
     """Node group: an Auto Scaling group of equal nodes, which either train on GPUs or read a text stream."""
 
     name: str = Field(
-        pattern=rf"^{NAME.pattern}$",
-        max_length=NAME_LENGTH,
-        description=f"a name of at most {NAME_LENGTH} letters, digits and single dashes between them",
+        pattern=rf"^{names.DEPLOYMENT.pattern}$",
+        max_length=names.DEPLOYMENT_LENGTH,
+        description=f"a name of at most {names.DEPLOYMENT_LENGTH} letters, digits and single dashes between them",
         examples=["fast"],
     )
     role: Role = Field(
@@ -300,7 +298,7 @@ class DataSpec(TopologyPart):
 
     bucket: str | None = Field(
         default=None,
-        pattern=rf"^{addresses.BUCKET.pattern}$",
+        pattern=rf"^{names.BUCKET.pattern}$",
         description="the name of an existing bucket (3 to 63 lowercase letters, digits, dots and dashes), or nothing "
         "for a new one",
         examples=["my-reviews"],

@@ -13,6 +13,7 @@ from constructs import Construct
 from shoal_guard.cleanup import Cleanup
 from shoal_guard.grants import LIST, READ, accept, allow, allow_objects, explain
 
+from common import names
 from infra import libraries, parts, sizing, topology
 from infra.network import Network
 from infra.stage import (
@@ -95,7 +96,7 @@ class Preprocessing(Stage):
             job_flow_role=profile.instance_profile_name,
             service_role=service.role_arn,
             security_configuration=security.ref,
-            log_uri=deployment.buckets.log.s3_url_for_object(topology.EMR_LOGS_PREFIX),
+            log_uri=deployment.buckets.log.s3_url_for_object(names.EMR_LOGS),
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,
@@ -117,8 +118,8 @@ class Preprocessing(Stage):
             Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
         self.machines = [self.cluster]
         self.outputs = {
-            topology.OUTPUT_CLUSTER_ID: self.cluster.ref,
-            topology.OUTPUT_GENERATION: str(generation),
+            names.OUTPUT_CLUSTER_ID: self.cluster.ref,
+            names.OUTPUT_GENERATION: str(generation),
         }
         self._accept_findings()
         self._grant(deployment, network)
@@ -127,10 +128,10 @@ class Preprocessing(Stage):
         buckets, role = deployment.buckets, self.role
         self.payload.allow_download(role)
         allow_objects(role, buckets.raw, READ, listing=_LISTS)
-        allow_objects(role, buckets.data, READ, under=(topology.REQUESTS_PREFIX,), listing=_LISTS)
-        own = (topology.DATASETS_PREFIX, topology.WORK_PREFIX)
+        allow_objects(role, buckets.data, READ, under=(names.REQUESTS,), listing=_LISTS)
+        own = (names.DATASETS, names.WORK)
         allow_objects(role, buckets.data, _WRITES, under=own, listing=_LISTS)
-        allow_objects(role, buckets.log, WRITE, under=(topology.EMR_LOGS_PREFIX,), listing=_LISTS)
+        allow_objects(role, buckets.log, WRITE, under=(names.EMR_LOGS,), listing=_LISTS)
         explain(role, _OF_FILE_SYSTEM, "EMR's file system calls these operations, and is not emulated.")
         allow_inputs(role, deployment.spec.inputs)
         for nodes in self.groups[:2]:

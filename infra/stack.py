@@ -14,6 +14,7 @@ from constructs import Construct, IConstruct
 from shoal_guard.cleanup import Cleanup
 from shoal_guard.grants import allow
 
+from common import names
 from infra import preflight, topology
 from infra.guard import Guard
 from infra.managed import Managed
@@ -57,9 +58,9 @@ class ShoalStack(Stack):
         )
         for tag, value in {
             **spec.tags,
-            topology.TAG_DEPLOYMENT: deployment,
-            topology.TAG_TOPOLOGY: spec.name,
-            topology.TAG_OWNER: owner,
+            names.TAG_DEPLOYMENT: deployment,
+            names.TAG_TOPOLOGY: spec.name,
+            names.TAG_OWNER: owner,
         }.items():
             Tags.of(self).add(tag, value)
         key = kms.Key.from_key_arn(self, "Key", spec.kms_key) if spec.kms_key else None
@@ -76,7 +77,7 @@ class ShoalStack(Stack):
         if key:
             for role in (*(stage.role for stage in self._stages), self._guard.role, self._cleanup.role):
                 allow(role, ["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn])
-        self._cleanup.allow_revoke_group_rules(topology.TAG_DEPLOYMENT, deployment)
+        self._cleanup.allow_revoke_group_rules(names.TAG_DEPLOYMENT, deployment)
         claim = {"deployment": deployment, "owner": owner, "topology": spec.name}
         self._order(deployment, claim, [part for part in (network, self._share) if part])
         self._output(spec)
@@ -115,24 +116,24 @@ class ShoalStack(Stack):
             _before(emptied, machines)
         _before(self._cleanup.claim(**claim), [self._guard, *machines])
         _before(self._guard, [*machines, *shared])
-        written = (topology.extension_parameter(deployment), topology.guard_parameter(deployment))
+        written = (names.extension_parameter(deployment), names.guard_parameter(deployment))
         _before(self._cleanup.delete_parameters(written), [self._guard])
 
     def _output(self, spec: topology.Topology) -> None:
         values = {
-            topology.OUTPUT_RAW_BUCKET: self._buckets.raw.bucket_name,
-            topology.OUTPUT_DATA_BUCKET: self._buckets.data.bucket_name,
-            topology.OUTPUT_LOG_BUCKET: self._buckets.log.bucket_name,
-            topology.OUTPUT_GUARD: self._guard.function.function_name,
+            names.OUTPUT_RAW_BUCKET: self._buckets.raw.bucket_name,
+            names.OUTPUT_DATA_BUCKET: self._buckets.data.bucket_name,
+            names.OUTPUT_LOG_BUCKET: self._buckets.log.bucket_name,
+            names.OUTPUT_GUARD: self._guard.function.function_name,
         }
         for stage in self._stages:
             values |= stage.outputs
         if spec.share:
-            values[topology.OUTPUT_SHARE_ID] = self._share.files.file_system_id if self._share else spec.share
+            values[names.OUTPUT_SHARE_ID] = self._share.files.file_system_id if self._share else spec.share
         if spec.inputs:
-            values[topology.OUTPUT_INPUTS] = " ".join(spec.inputs)
+            values[names.OUTPUT_INPUTS] = " ".join(spec.inputs)
         if spec.max_dollars:
-            values[topology.OUTPUT_MAX_DOLLARS] = str(spec.max_dollars)
+            values[names.OUTPUT_MAX_DOLLARS] = str(spec.max_dollars)
         for name, value in values.items():
             CfnOutput(self, name, value=value)
 

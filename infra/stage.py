@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 from shoal_guard.grants import READ, accept, accept_pattern, allow
 
+from common import names
 from infra import addresses, topology
 from infra.payload import Payload
 from infra.storage import Buckets
@@ -38,7 +39,7 @@ class Deployment:
     def runs(self) -> str:
         """Prefix of this deployment's runs in the data bucket, as a pattern of IAM: the start time and four hexadecimal
         digits follow the name. An existing bucket can also contain runs of other deployments, and other objects."""
-        return f"{topology.RUNS_PREFIX}{self.name}.????????T??????-????/"
+        return f"{names.RUNS}{self.name}.????????T??????-????/"
 
     @property
     def trainer(self) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from constructs import Construct
 from shoal_guard.clean_bucket import ABANDONED, CleanBucket, accept_private, private
 from shoal_guard.cleanup import Cleanup
 
-from infra import parts, topology
+from common import names
+from infra import parts
 
 
 class Buckets(Construct):
@@ -44,7 +45,7 @@ class Buckets(Construct):
         runs that were not fetched. CloudFormation deletes the bucket only if `keep` is False. With None, `Cleanup`
         decides whether the bucket is deleted.
         """
-        expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=ABANDONED)
+        expiring = s3.LifecycleRule(prefix=names.WORK, expiration=ABANDONED)
         if keep is False:
             clean = _OwnBucket(self, "Data", encryption_key=self._key, lifecycle_rules=[expiring])
             self.emptied.append(clean.emptied)
@@ -57,15 +58,15 @@ class Buckets(Construct):
             **private(self._key),
         )
         accept_private(bucket)
-        Tags.of(bucket).add(topology.TAG_KEEP, "true" if keep else topology.KEEP_UNFETCHED)
+        Tags.of(bucket).add(names.TAG_KEEP, "true" if keep else names.KEEP_UNFETCHED)
         assert bucket.policy
         bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         cleanup = Cleanup.of(self)
-        unfetched = (topology.RUNS_PREFIX, topology.FETCHED_PREFIX) if keep is None else None
+        unfetched = (names.RUNS, names.FETCHED) if keep is None else None
         self.emptied.append(cleanup.empty(bucket, "DataBucket", keep=bool(keep), unfetched=unfetched))
         bucket.policy.node.add_dependency(self.emptied[-1])
         if keep is None:
-            cleanup.allow_empty(bucket, fetched=topology.FETCHED_PREFIX)
+            cleanup.allow_empty(bucket, fetched=names.FETCHED)
         return bucket
 
 

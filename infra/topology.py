@@ -1,4 +1,4 @@
-"""Reads and checks topologies, and defines the names that the stack and the commands share.
+"""Reads and checks topologies.
 
 Do not import `aws_cdk` here, not even indirectly, because most commands import this module, and `aws_cdk` loads slowly.
 """
@@ -11,104 +11,30 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from common import names
 from infra import addresses, document, parts
 from infra.document import FieldError
 from infra.managed_spec import ManagedSpec
 from infra.on_node import OnNode
 from infra.topology_error import TopologyError
 
-STACK_PREFIX = "Shoal-"
-
-TAG_DEPLOYMENT = "shoal:deployment"
-TAG_TOPOLOGY = "shoal:topology"
-TAG_GROUP = "shoal:group"
-TAG_OWNER = "shoal:owner"
-TAG_GPUS = "shoal:gpus"
-"""Tag of a node group: the number of GPUs in use per node."""
-TAG_MARKET = "shoal:market"
-"""Tag of a node group: `on-demand` or `spot`."""
-TAG_START = "shoal:start"
-"""Tag of a node group: whether its nodes start with `shoal train` (`train`) or with the stack (`deploy`)."""
-TAG_ROLE = "shoal:role"
-"""Tag of a node group: the role of its nodes, `train` (the default) or `read`."""
-TAG_EFA = "shoal:efa"
-"""Tag of a node group: `true` if its nodes have EFA interfaces."""
-TAG_KEEP = "shoal:keep"
-"""Tag of a bucket that outlives the stack: `true` (always), or `unfetched` (only while it contains runs that were not
-fetched)."""
-KEEP_UNFETCHED = "unfetched"
-TAG_NODES = "shoal:nodes"
-"""Tag of a subnet: `true` if node groups can start nodes in it."""
-
-OUTPUT_RAW_BUCKET = "RawBucket"
-OUTPUT_DATA_BUCKET = "DataBucket"
-OUTPUT_LOG_BUCKET = "LogBucket"
-OUTPUT_CLUSTER_ID = "ClusterId"
-OUTPUT_SHARE_ID = "ShareId"
-"""Stack output: ID of the EFS file system, or `nfs` if the first GPU node serves the share."""
-OUTPUT_INPUTS = "Inputs"
-"""Stack output: addresses of the topology's inputs, separated by spaces. Absent without inputs."""
-OUTPUT_ON_NODE = "PreprocessingNode"
-"""Stack output: instance type of the node that also preprocesses. Absent without such a node."""
-OUTPUT_MANAGED = "ManagedTraining"
-"""Stack output: settings of all SageMaker training jobs, as JSON (infra/managed.py). Absent without managed
-training."""
-OUTPUT_MAX_DOLLARS = "MaxDollars"
-"""Stack output: maximum cost of a run's nodes in dollars. Absent if the topology sets no limit."""
-OUTPUT_GENERATION = "Generation"
-OUTPUT_GUARD = "GuardFunction"
-
-NODES_PREFIX = "nodes/"
-"""Prefix in the data bucket for the documents of nodes, such as status `<instance-id>.json` and activity marker
-`.busy`."""
-REQUESTS_PREFIX = "requests/"
-"""Prefix in the data bucket for requests to the agents (bootstrap/node/documents.py). Nodes can only read requests,
-because whoever can write a request can start any training run."""
-RUNS_PREFIX = "runs/"
-"""Prefix in the data bucket for runs. Below it, nodes can write only to names that start with their deployment's name
-and a dot. The only other prefix that nodes can write to is `NODES_PREFIX`."""
-END_NAME = "ended.json"
-"""Name of the file, in a run's folder, that says how the run ended."""
-FETCHED_PREFIX = "runs_fetched/"
-"""Prefix in the data bucket for `RUN.json`, which maps each fetched object of a run to its ETag. Objects are deleted in
-sorted order. This prefix sorts after `RUNS_PREFIX`, so a run's `RUN.json` is deleted after the run's objects."""
-MODELS_PREFIX = "models/"
-"""Prefix in the data bucket for the models that SageMaker jobs write, one copy per job."""
-DATASETS_PREFIX = "datasets/"
-"""Prefix in the data bucket for datasets."""
-WORK_PREFIX = "work/"
-"""Prefix in the data bucket for the intermediate files of preprocessing, which expire."""
-EMR_LOGS_PREFIX = "emr/"
-"""Prefix in the log bucket for EMR's logs. Below it, each cluster has a folder, named by the cluster ID."""
-
-
 POLICY_ARN = r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
 """Pattern for the ARN of a customer managed policy or an AWS managed policy."""
 
 
 def stack_name(deployment: str) -> str:
-    return STACK_PREFIX + check_deployment(deployment)
+    return names.STACK_PREFIX + check_deployment(deployment)
 
 
 def check_deployment(name: str) -> str:
     """Return `name`. Raises TopologyError if AWS does not accept it as part of the names of stacks and parameters."""
-    if len(name) > parts.NAME_LENGTH or not parts.NAME.fullmatch(name):
-        nearest = re.sub(r"[^A-Za-z0-9]+", "-", name)[: parts.NAME_LENGTH].strip("-") or "demo"
+    if len(name) > names.DEPLOYMENT_LENGTH or not names.DEPLOYMENT.fullmatch(name):
+        nearest = re.sub(r"[^A-Za-z0-9]+", "-", name)[: names.DEPLOYMENT_LENGTH].strip("-") or "demo"
         raise TopologyError(
-            f"'{name}' cannot name a deployment: use at most {parts.NAME_LENGTH} letters, digits and single dashes "
-            f"between them, such as '{nearest}'."
+            f"'{name}' cannot name a deployment: use at most {names.DEPLOYMENT_LENGTH} letters, digits and single "
+            f"dashes between them, such as '{nearest}'."
         )
     return name
-
-
-def extension_parameter(deployment: str) -> str:
-    """Return the name of the SSM parameter that stores the hours added to the deployment's life."""
-    return f"/shoal/{deployment}/extension"
-
-
-def guard_parameter(deployment: str) -> str:
-    """Return the name of the SSM parameter in which the guard stores the dollars spent and the warnings sent."""
-    return f"/shoal/{deployment}/guard"
 
 
 def owner_tag(text: str) -> str:
@@ -338,7 +264,7 @@ def instance_types(topology: Topology) -> list[str]:
     return list(dict.fromkeys([*cluster, *(name for group in topology.training for name in group.types)]))
 
 
-def names(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
     """Return the names of the topologies in a folder, sorted."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
@@ -379,7 +305,7 @@ def _own(file: Path, folder: Path) -> document.Document:
     try:
         file.stat()
     except (FileNotFoundError, NotADirectoryError):
-        hint = f"did you mean {file.stem}?" if file.stem in names(folder) else "check the path."
+        hint = f"did you mean {file.stem}?" if file.stem in names_in(folder) else "check the path."
         raise TopologyError(f"There is no file {file}; {hint}") from None
     except OSError:  # `read` below reports why
         pass
@@ -387,7 +313,7 @@ def _own(file: Path, folder: Path) -> document.Document:
 
 
 def _shipped(name: str, folder: Path) -> document.Document:
-    known = names(folder)
+    known = names_in(folder)
     if name not in known:
         nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"there are: {', '.join(known) or 'none'}."

@@ -15,7 +15,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 from shoal_guard.grants import READ, accept, allow_objects, explain
 
-from infra import catalog, libraries, parts, sizing, topology
+from common import names
+from infra import catalog, libraries, parts, sizing
 from infra.network import Network
 from infra.share import Share
 from infra.stage import AGENT, WRITE, Deployment, Stage, allow_inputs, node_role
@@ -85,16 +86,16 @@ class Training(Stage):
         for group in self.machines:
             # The endpoints of the network and the share must outlive the nodes.
             group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
-        self.outputs = {topology.OUTPUT_ON_NODE: spec.trainers[0].instance_type} if spec.preprocesses_on_node else {}
+        self.outputs = {names.OUTPUT_ON_NODE: spec.trainers[0].instance_type} if spec.preprocesses_on_node else {}
         self._grant(deployment, network, share)
 
     def _grant(self, deployment: Deployment, network: Network, share: Share | None) -> None:
         buckets, role = deployment.buckets, self.role
         self.payload.allow_download(role)
-        read = (topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX, topology.RUNS_PREFIX)
+        read = (names.DATASETS, names.REQUESTS, names.RUNS)
         allow_objects(role, buckets.data, READ, under=read)
         allow_objects(role, buckets.data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
-        allow_objects(role, buckets.data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
+        allow_objects(role, buckets.data, (*READ, *WRITE), under=(names.NODES,))
         explain(
             role, ["s3:AbortMultipartUpload"], "The grant removes the parts of a failed upload, which would cost money."
         )
@@ -139,13 +140,13 @@ class Training(Stage):
         accept(group, "AS3", "`shoal train` scales the group and watches its nodes.")
         for part in (template, group):
             Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{spec.name}")
-            Tags.of(part).add(topology.TAG_GROUP, spec.name)
-            Tags.of(part).add(topology.TAG_GPUS, str(spec.gpus))
-            Tags.of(part).add(topology.TAG_MARKET, spec.market)
-            Tags.of(part).add(topology.TAG_START, spec.start)
-            Tags.of(part).add(topology.TAG_ROLE, spec.role)
+            Tags.of(part).add(names.TAG_GROUP, spec.name)
+            Tags.of(part).add(names.TAG_GPUS, str(spec.gpus))
+            Tags.of(part).add(names.TAG_MARKET, spec.market)
+            Tags.of(part).add(names.TAG_START, spec.start)
+            Tags.of(part).add(names.TAG_ROLE, spec.role)
             if spec.efa:
-                Tags.of(part).add(topology.TAG_EFA, "true")
+                Tags.of(part).add(names.TAG_EFA, "true")
         return group
 
     def _template(self, scope: Construct, spec: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import boto3
 
-from infra import topology
+from common import names
 from shoal.aws import scale_up
 from shoal.aws.deployment import Deployment
 from shoal.aws.fleet import GpuNode
@@ -65,8 +65,8 @@ class Fleet:
         self.scaling, self.ec2 = self.session.client("autoscaling"), self.session.client("ec2")
         self.name = next(_names)
         self._tags = [
-            {"Key": topology.TAG_DEPLOYMENT, "Value": self.name},
-            {"Key": topology.TAG_NODES, "Value": "true"},
+            {"Key": names.TAG_DEPLOYMENT, "Value": self.name},
+            {"Key": names.TAG_NODES, "Value": "true"},
         ]
         vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         self._subnets = [self._subnet(vpc, number, zone, tagged) for number, zone in enumerate(zones)]
@@ -75,9 +75,9 @@ class Fleet:
             topology="demo",
             session=self.session,
             outputs={
-                topology.OUTPUT_RAW_BUCKET: BUCKET,
-                topology.OUTPUT_DATA_BUCKET: BUCKET,
-                **({topology.OUTPUT_SHARE_ID: share} if share else {}),
+                names.OUTPUT_RAW_BUCKET: BUCKET,
+                names.OUTPUT_DATA_BUCKET: BUCKET,
+                **({names.OUTPUT_SHARE_ID: share} if share else {}),
             },
         )
 
@@ -127,12 +127,12 @@ class Fleet:
         }
         source: dict[str, Any] = {"MixedInstancesPolicy": policy} if market == "spot" else {"LaunchTemplate": template}
         tags = {
-            topology.TAG_DEPLOYMENT: self.name,
-            topology.TAG_GROUP: name,
-            topology.TAG_GPUS: ranks,
-            topology.TAG_MARKET: market,
-            topology.TAG_START: start,
-            topology.TAG_ROLE: role,
+            names.TAG_DEPLOYMENT: self.name,
+            names.TAG_GROUP: name,
+            names.TAG_GPUS: ranks,
+            names.TAG_MARKET: market,
+            names.TAG_START: start,
+            names.TAG_ROLE: role,
         }
         self.scaling.create_auto_scaling_group(
             AutoScalingGroupName=f"{self.name}-{name}",

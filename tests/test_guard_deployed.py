@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.faults.kinds import GuardDutyAgent
 
+from common import names
 from infra import topology
 from shoal.aws import cdk
 from shoal.deployments.removal.inventory import inventory, left_over
@@ -29,12 +30,12 @@ class Deployment:
         (record,) = boto3.client("cloudformation").describe_stacks(StackName=topology.stack_name("guarded"))["Stacks"]
         self.created, self.identifier = record["CreationTime"], record["StackId"]
         self.outputs = {each["OutputKey"]: each["OutputValue"] for each in record["Outputs"]}
-        self.bucket = self.outputs[topology.OUTPUT_DATA_BUCKET]
+        self.bucket = self.outputs[names.OUTPUT_DATA_BUCKET]
 
     def wake(self, hours: float) -> None:
         """Run a round of the guard, this many hours after the creation."""
         event = json.dumps({"time": (self.created + timedelta(hours=hours)).astimezone(UTC).isoformat()})
-        answer = boto3.client("lambda").invoke(FunctionName=self.outputs[topology.OUTPUT_GUARD], Payload=event)
+        answer = boto3.client("lambda").invoke(FunctionName=self.outputs[names.OUTPUT_GUARD], Payload=event)
         assert "FunctionError" not in answer, answer["Payload"].read()
 
     def status(self) -> str:
@@ -47,12 +48,12 @@ class Deployment:
 
     def results(self, run: str) -> list[str]:
         """Return the objects of a run in the bucket, by their names in its folder."""
-        prefix = f"{topology.RUNS_PREFIX}{run}/"
+        prefix = f"{names.RUNS}{run}/"
         found = boto3.client("s3").list_objects_v2(Bucket=self.bucket, Prefix=prefix)
         return [each["Key"].removeprefix(prefix) for each in found.get("Contents", ())]
 
     def result(self, run: str, name: str) -> dict[str, Any]:
-        found = boto3.client("s3").get_object(Bucket=self.bucket, Key=f"{topology.RUNS_PREFIX}{run}/{name}")
+        found = boto3.client("s3").get_object(Bucket=self.bucket, Key=f"{names.RUNS}{run}/{name}")
         return dict(json.loads(found["Body"].read()))
 
 
@@ -90,7 +91,7 @@ def test_at_the_end_of_life_a_run_stops_with_a_checkpoint_and_only_its_bucket_is
     before: dict[str, set[str]], tmp_path: Path
 ) -> None:
     deployment = Deployment()
-    boto3.client("ssm").put_parameter(Name=topology.extension_parameter("guarded"), Value="1", Type="String")
+    boto3.client("ssm").put_parameter(Name=names.extension_parameter("guarded"), Value="1", Type="String")
     for hours in (11.6, 12.1, 12.6):
         deployment.wake(hours)
     assert deployment.status() == "CREATE_COMPLETE"
@@ -98,8 +99,8 @@ def test_at_the_end_of_life_a_run_stops_with_a_checkpoint_and_only_its_bucket_is
     until(lambda: "checkpoints/" in " ".join(deployment.results(run)))
     deployment.wake(13)
     assert (deployment.status(), deployment.desired()) == ("CREATE_COMPLETE", {1})
-    until(lambda: topology.END_NAME in deployment.results(run))
-    assert deployment.result(run, topology.END_NAME)["outcome"] == "stopped"
+    until(lambda: names.END_NAME in deployment.results(run))
+    assert deployment.result(run, names.END_NAME)["outcome"] == "stopped"
     summary = deployment.result(run, "summary.json")
     assert summary["stopped"] is True
     assert f"checkpoints/step-{summary['steps']:09d}.pt" in deployment.results(run)
@@ -107,7 +108,7 @@ def test_at_the_end_of_life_a_run_stops_with_a_checkpoint_and_only_its_bucket_is
     until(lambda: deployment.status() != "DELETE_IN_PROGRESS")
     assert deployment.status() == "DELETE_COMPLETE"
     with pytest.raises(ClientError, match="ParameterNotFound"):
-        boto3.client("ssm").get_parameter(Name=topology.guard_parameter("guarded"))
+        boto3.client("ssm").get_parameter(Name=names.guard_parameter("guarded"))
 
     bucket = deployment.bucket
     assert left_over(before, inventory()) == {"s3 bucket": {bucket}}

@@ -15,6 +15,7 @@ from shoal_local_aws.aws import ACCOUNT, REGION, EmbeddedAws
 from shoal_local_aws.faults.zones import FIRST_ZONE
 from tests.local_aws.accounts import refused, running_aws
 
+from common import names
 from infra import topology
 from infra.policies import BOUNDARY
 from shoal.aws import cdk, policies
@@ -74,11 +75,11 @@ def groups() -> dict[str, tuple[int, int, str, str, tuple[str, ...]]]:
     found = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     tags = [{tag["Key"]: tag["Value"] for tag in group["Tags"]} for group in found]
     return {
-        tag[topology.TAG_GROUP]: (
+        tag[names.TAG_GROUP]: (
             group["MaxSize"],
             group["DesiredCapacity"],
-            tag[topology.TAG_MARKET],
-            tag[topology.TAG_START],
+            tag[names.TAG_MARKET],
+            tag[names.TAG_START],
             tuple(each["InstanceType"] for each in overrides(group)),
         )
         for group, tag in zip(found, tags, strict=True)

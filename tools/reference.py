@@ -13,7 +13,7 @@ import click
 
 from infra import catalog, cost
 from infra.schema import schema
-from infra.topology import load, names
+from infra.topology import load, names_in
 from shoal.aws.cdk import TOPOLOGIES
 from shoal.cli.commands import COMMANDS
 from trainer.output import lines, summary
@@ -152,7 +152,7 @@ def _fields(title: str, part: Mapping[str, Any]) -> Iterator[str]:
 
 def shipped_topologies() -> str:
     """Return a Markdown page with one table row per topology in `topologies/`, with its description and prices."""
-    return _SHIPPED + "".join(map(_shipped, names(TOPOLOGIES)))
+    return _SHIPPED + "".join(map(_shipped, names_in(TOPOLOGIES)))
 
 
 def _shipped(name: str) -> str:

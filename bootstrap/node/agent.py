@@ -24,6 +24,7 @@ from bootstrap.node.machine import Node, is_shutting_down, this_machine
 from bootstrap.node.node_documents import Member, NodeStatus
 from bootstrap.node.processes import Processes
 from bootstrap.node.store import Document
+from common import names
 from common.display import printable
 from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
@@ -44,7 +45,7 @@ _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 class Agent:
     def __init__(self, deployment: str, node: Node, *, activity_seconds: float = ACTIVITY_SECONDS) -> None:
-        self._key, self._node = documents.request_key(deployment), node
+        self._key, self._node = names.request_key(deployment), node
         self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
         self._activity_seconds, self._activity_reported = activity_seconds, node.clock() - activity_seconds
         self._document: Document | None = None
@@ -127,7 +128,7 @@ class Agent:
             self._node.say(why)
             if token := documents.token_in(document.text):
                 status = NodeStatus(token=token, phase="failed", error=why[: documents.MAX_ERROR_LENGTH])
-                self._channel.write(documents.status_key(self._instance), status.to_json())
+                self._channel.write(names.status_key(self._instance), status.to_json())
             return None
 
     def _stop_others(self, attempt: str | None, patience: float) -> bool:
@@ -150,7 +151,7 @@ class Agent:
             return
         self._activity_reported = self._clock()
         if self.busy or self._node.machine.uses_gpus():
-            self._channel.write(f"{documents.NODES}{self._instance}.busy", json.dumps({"busy": True}))
+            self._channel.write(f"{names.NODES}{self._instance}.busy", json.dumps({"busy": True}))
 
 
 def serve(

@@ -15,11 +15,12 @@ import psutil
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.node.documents import MAX_ERROR_LENGTH, Cancellation, step_name
+from bootstrap.node.documents import MAX_ERROR_LENGTH, Cancellation
 from bootstrap.node.machine import call
 from bootstrap.node.store import Bucket, Document
 from common.display import printable
 from common.errors import DataError
+from common.names import step_name
 
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError)
 _YARN_SECONDS = 120

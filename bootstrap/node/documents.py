@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from typing import Annotated, Self
 
+from common import names
 from common.errors import DataError
 from common.json_values import Bound, from_json, matching, of_length, one_of, parse_json_object, require_fields, within
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
@@ -22,13 +22,6 @@ from corpus.text_request import TextRequest
 VERSION = 2
 """Version of every kind of document. An agent rejects documents of a different version, and reports the rejection."""
 
-REQUESTS, RUNS, NODES, WORK = "requests/", "runs/", "nodes/", "work/"
-"""Key prefixes in the data bucket. `REQUESTS`: requests, which nodes cannot write; `RUNS`: files of runs; `NODES`: node
-statuses and heartbeats; `WORK`: intermediate files of preprocessing."""
-REQUEST_NAME = "request.json"
-"""Name of the copy of the request in the run's folder."""
-END_NAME, ATTEMPTS = "ended.json", "attempts/"
-"""Names in the run's folder: the document that states how the run ended, and the folder of the run's attempts."""
 PHASES = ("wait", "stage", "staged", "run", "end", "done", "failed")
 """Phases of a node, in order.
 
@@ -37,17 +30,9 @@ reading a stream; `end`: copying the results; `done`: finished; `failed`: unable
 """
 OUTCOMES = ("finished", "stopped", "failed")
 """Outcomes of a run."""
-_NUMBER_DIGITS = 6
 
-LOG = re.compile(r"(?P<program>(node|reader)-[0-9]{1,6})(-attempt-(?P<attempt>[0-9]{1,6}))?\.log")
-"""Pattern of the names of log files in the run's folder."""
-INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
-RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
-FINGERPRINT = re.compile(r"[0-9a-f]{12}")
-"""Pattern of the name of a preprocessing run."""
-TOKEN = re.compile(r"[0-9a-f]{8}")
 _DATASET = re.compile(
-    rf"(s3://[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9]/)?datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}"
+    rf"(s3://{names.BUCKET.pattern}/)?{names.DATASETS}{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}"
 )
 _IN_S3 = re.compile(r"s3://[^/]")
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -58,26 +43,14 @@ _OUTPUT_OPTIONS = ("resume", "force")
 _LAUNCH_FIELDS = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
 """Fields of a request that do not describe the training itself."""
 
-Token = Annotated[str, matching("8 hexadecimal digits", TOKEN)]
+Token = Annotated[str, matching("8 hexadecimal digits", names.TOKEN)]
 """Identifier of a launch. Each command that starts or resumes a run makes one launch, which can take several
 attempts."""
-Instance = Annotated[str, matching("the id of an instance", INSTANCE)]
-Fingerprint = Annotated[str, matching("12 hexadecimal digits", FINGERPRINT)]
+Instance = Annotated[str, matching("the id of an instance", names.INSTANCE)]
+Fingerprint = Annotated[str, matching("12 hexadecimal digits", names.FINGERPRINT)]
 Count = Annotated[int, within(0, MAX_COUNT)]
 Sentence = Annotated[str, of_length(0, MAX_ERROR_LENGTH)]
 _Positive = Annotated[float, within(1e-6, MAX_COUNT)]
-
-
-def start_time(run: str) -> datetime:
-    """Return the start time of a run from its name. Raises ValueError if the name contains no valid time."""
-    return datetime.strptime(run.rpartition(".")[2].partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-
-
-def has_start_time(run: str) -> bool:
-    """Return whether the name of a run contains a valid time."""
-    with suppress(ValueError):
-        return bool(start_time(run))
-    return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +99,7 @@ class LaunchDocument(JsonDocument):
 class RunRequest(LaunchDocument):
     """Request that the nodes of a deployment execute a run."""
 
-    run: Annotated[str, matching("the name of a run", RUN), Bound("the name of a run", has_start_time)]
+    run: Annotated[str, Bound("the name of a run", names.is_run)]
     trainers: Annotated[int, within(1, MAX_NODES)]
     """Number of nodes that train."""
     readers: Annotated[int, within(0, MAX_NODES)] = 0
@@ -175,7 +148,7 @@ class RunRequest(LaunchDocument):
     @property
     def end_key(self) -> str:
         """Key of the document that states that the run has ended."""
-        return f"{RUNS}{self.run}/{END_NAME}"
+        return names.end_key(self.run)
 
     def same_work(self, other: "RunRequest") -> bool:
         """Return whether `other` requests the same training: the same data and options, for example if a user repeated
@@ -215,11 +188,11 @@ class Cancellation(LaunchDocument):
 
     @property
     def key(self) -> str:
-        return f"{REQUESTS}{self.run}.cancelled.json"
+        return f"{names.REQUESTS}{self.run}.cancelled.json"
 
     @property
     def answer_key(self) -> str:
-        return f"{WORK}{self.run}/cancelled.json"
+        return f"{names.WORK}{self.run}/cancelled.json"
 
 
 def token_in(text: str) -> str | None:
@@ -229,51 +202,7 @@ def token_in(text: str) -> str | None:
     except DataError:
         return None
     tokens = [str(each.get("token")) for each in runs if isinstance(each, dict)] if isinstance(runs, list) else []
-    return next(filter(TOKEN.fullmatch, tokens), None)
-
-
-def step_name(run: str, name: str) -> str:
-    """Return the name under which EMR lists a step. If the step is a job, YARN lists the job's application under the
-    same name."""
-    return f"shoal {run}: {name}"
-
-
-def request_key(deployment: str) -> str:
-    return f"{REQUESTS}{deployment}.json"
-
-
-def attempts_prefix(run: str) -> str:
-    return f"{RUNS}{run}/{ATTEMPTS}"
-
-
-def attempt_key(run: str, number: int) -> str:
-    """Return the key of an attempt. Keys sort in the order of the attempts' numbers."""
-    return f"{attempts_prefix(run)}{number:0{_NUMBER_DIGITS}}.json"
-
-
-def attempt_number(key: str) -> int:
-    """Return the number of the attempt with this key, or 0 if the key does not belong to an attempt."""
-    name = key.rpartition("/")[2].removesuffix(".json")
-    return int(name) if name.isdecimal() and len(name) == _NUMBER_DIGITS else 0
-
-
-def log_name(program: str, attempt: int) -> str:
-    """Return the file name of a program's log in an attempt. `program` is `node-K` or `reader-K`.
-
-    Each attempt has its own log, because the next attempt might run the program on a node that does not have the
-    earlier log.
-    """
-    return f"{program}.log" if attempt == 1 else f"{program}-attempt-{attempt}.log"
-
-
-def heartbeat_key(instance: str) -> str:
-    """Return the key of a node's heartbeat, an object that changes every few seconds while the node takes part in a
-    run."""
-    return f"{NODES}{instance}.beat"
-
-
-def status_key(instance: str) -> str:
-    return f"{NODES}{instance}.run"
+    return next(filter(names.TOKEN.fullmatch, tokens), None)
 
 
 def require(holds: object, sentence: str) -> None:

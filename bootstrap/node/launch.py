@@ -4,7 +4,6 @@ status."""
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from bootstrap.node import documents
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.machine import Node
 from bootstrap.node.membership import ClusterView, decide
@@ -12,6 +11,7 @@ from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.node_run import NodeRun, stage_arguments
 from bootstrap.node.processes import Restarts
 from bootstrap.node.store import Document, Store
+from common import names
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
@@ -146,13 +146,13 @@ class Launch:
         """Read all attempts that are newer than the latest known attempt. Return whether one of them replaces a known
         attempt."""
         if not self._listed_attempts:
-            keys = list(self._channel.list(documents.attempts_prefix(self.request.run)))
-            self._number = max(map(documents.attempt_number, keys), default=0)
+            keys = list(self._channel.list(names.attempts_prefix(self.request.run)))
+            self._number = max(map(names.attempt_number, keys), default=0)
             self._listed_attempts = True
             if self._number:
-                self._take(self._channel.read(documents.attempt_key(self.request.run, self._number)))
+                self._take(self._channel.read(names.attempt_key(self.request.run, self._number)))
         before = self._latest
-        while document := self._channel.read(documents.attempt_key(self.request.run, self._number + 1)):
+        while document := self._channel.read(names.attempt_key(self.request.run, self._number + 1)):
             self._number += 1
             self._take(document)
         return self._latest is not before and before is not None
@@ -171,13 +171,13 @@ class Launch:
 
         Time during which this node itself was stuck is not added to the ages of the heartbeats.
         """
-        keys, now = self._channel.list(documents.NODES), self._clock()
+        keys, now = self._channel.list(names.NODES), self._clock()
         stuck, self._last_read = max(0.0, now - self._last_read - 2 * _CHECK_SECONDS), now
         self._since += stuck
         self._tags = {name: (tag, since + stuck, changed) for name, (tag, since, changed) in self._tags.items()}
         for key, (_, _, tag) in keys.items():
-            instance, _, kind = key.removeprefix(documents.NODES).partition(".")
-            if not documents.INSTANCE.fullmatch(instance) or instance == self._instance:
+            instance, _, kind = key.removeprefix(names.NODES).partition(".")
+            if not names.INSTANCE.fullmatch(instance) or instance == self._instance:
                 continue
             if kind == "beat":
                 known = self._tags.get(instance)
@@ -240,9 +240,7 @@ class Launch:
                 if self._is_finished():
                     self._end(RunEnd(token=self.request.token, outcome="finished"))
                 else:
-                    self._channel.write_if(
-                        documents.attempt_key(self.request.run, attempt.number), attempt.to_json(), None
-                    )
+                    self._channel.write_if(names.attempt_key(self.request.run, attempt.number), attempt.to_json(), None)
             case RunEnd() as end:
                 self._end(end)
 
@@ -254,11 +252,11 @@ class Launch:
         """Return whether this launch has written its finished model, even if a node was lost afterwards."""
         if self._latest is None:
             return False
-        summary = self._channel.read(f"{documents.RUNS}{self.request.run}/{SUMMARY}")
+        summary = self._channel.read(f"{names.RUNS}{self.request.run}/{SUMMARY}")
         return summary is not None and '"stopped": false' in summary.text
 
     def _newest_step(self) -> int:
-        folder = f"{documents.RUNS}{self.request.run}/{CHECKPOINTS}/step-"
+        folder = f"{names.RUNS}{self.request.run}/{CHECKPOINTS}/step-"
         steps = (key.removeprefix(folder).removesuffix(".pt") for key in self._channel.list(folder))
         return max((int(each) for each in steps if each.isdecimal()), default=0)
 
@@ -272,13 +270,13 @@ class Launch:
 
     def _reported_for(self, attempt: Attempt) -> NodeStatus | None:
         """Return the status that this node reported for the attempt before its agent restarted."""
-        document = self._channel.read(documents.status_key(self._instance))
+        document = self._channel.read(names.status_key(self._instance))
         status = NodeStatus.of_launch(attempt.token, document and document.text)
         return status if status and status.attempt == attempt.number else None
 
     def _report(self, status: NodeStatus) -> None:
         if status != self._reported:
-            self._channel.write(documents.status_key(self._instance), status.to_json())
+            self._channel.write(names.status_key(self._instance), status.to_json())
             self._reported = replace(status)
 
     def heartbeat(self) -> None:
@@ -287,7 +285,7 @@ class Launch:
             _URGENT_HEARTBEAT_SECONDS if self.is_urgent else _HEARTBEAT_SECONDS
         ):
             self._last_heartbeat, self._heartbeats = self._clock(), self._heartbeats + 1
-            self._channel.write(documents.heartbeat_key(self._instance), f"{self._clock():.3f} {self._heartbeats}")
+            self._channel.write(names.heartbeat_key(self._instance), f"{self._clock():.3f} {self._heartbeats}")
 
 
 def has_ended(channel: Store, request: RunRequest) -> bool:

@@ -20,6 +20,7 @@ from bootstrap.node.documents import (
     Sentence,
     require,
 )
+from common import names
 from common.json_values import matching, of_length, one_of, within
 
 MAX_ATTEMPTS = 999_999
@@ -28,10 +29,7 @@ LEAVES = ("", "now", "off")
 shutting down; empty: the node is not about to terminate."""
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900, the latest time that a date can represent."""
-_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-ADDRESS = re.compile(rf"{_BYTE}(\.{_BYTE}){{3}}")
-"""Pattern of an IPv4 address."""
-_Address = Annotated[str, matching("the IPv4 address of a node", ADDRESS)]
+_Address = Annotated[str, matching("the IPv4 address of a node", names.ADDRESS)]
 _Gpus = Annotated[int, within(0, MAX_GPUS)]
 
 
@@ -103,7 +101,7 @@ class NodeStatus(LaunchDocument):
     phase: Annotated[str, one_of(PHASES)]
     attempt: Count = 0
     """Number of the node's attempt; 0 while the node waits for an attempt."""
-    address: Annotated[str, matching("an IPv4 address, or empty", re.compile(f"({ADDRESS.pattern})?"))] = ""
+    address: Annotated[str, matching("an IPv4 address, or empty", re.compile(f"({names.ADDRESS.pattern})?"))] = ""
     """Private IPv4 address of the node; empty if the node cannot use the request."""
     gpus: _Gpus = 0
     """Number of GPUs, each with one rank; 0 for a reader."""

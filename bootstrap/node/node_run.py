@@ -23,6 +23,7 @@ from bootstrap.node.node_documents import Attempt, Member, NodeStatus
 from bootstrap.node.processes import Restarts
 from bootstrap.node.progress import RecordedProgress
 from bootstrap.node.uploads import Uploads
+from common import names
 from common.errors import DataError, TrainingError
 from common.files import DOCUMENT_BYTES, read_regular, read_tail
 from corpus.stream.parts import part_numbers
@@ -59,8 +60,8 @@ class NodeRun:
         self._folder = node.machine.run(request)
         folder = node.machine.programs / attempt.name
         self._meeting_file = folder / "meeting"
-        newer = documents.attempt_key(request.run, attempt.number + 1)
-        self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
+        newer = names.attempt_key(request.run, attempt.number + 1)
+        self._uploads = Uploads(self._folder, node.channel, f"{names.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
         self._earlier_results: Future[None] | None = None
         """Background task that copies the results that an earlier attempt left on this node."""
@@ -174,7 +175,7 @@ class NodeRun:
             return
         self._last_upload.result()
         if finished:
-            folder = f"{documents.RUNS}{self._request.run}/{CHECKPOINTS}/"
+            folder = f"{names.RUNS}{self._request.run}/{CHECKPOINTS}/"
             for key in self._channel.list(folder):
                 self._channel.remove(key)
             if self._request.stream is not None:
@@ -305,9 +306,9 @@ class NodeRun:
         if program == _STAGE:
             return self._machine.programs / self.attempt.name / "stage.log"
         if program == _TRAIN:
-            name = documents.log_name(f"node-{self.attempt.trainers.index(self._me)}", self.attempt.number)
+            name = names.log_name(f"node-{self.attempt.trainers.index(self._me)}", self.attempt.number)
             return self._machine.logs(self._request) / name
-        return self._folder / documents.log_name(program, self.attempt.number)
+        return self._folder / names.log_name(program, self.attempt.number)
 
     def _upload(self) -> None:
         """Start to copy changed files in the background, every few seconds."""

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from bootstrap.node import documents
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.folder import open_store
 from bootstrap.node.machine import Machine, this_machine
 from bootstrap.node.store import Store
+from common import names
 from common.errors import DataError
 from common.files import whole_file
 from common.progress import ProgressReporter, reporting
@@ -69,10 +69,9 @@ def _copy_dataset(request: RunRequest, machine: Machine, channel: Store) -> None
 
 def _copy_results(request: RunRequest, run: Path, channel: Store) -> None:
     """Copy the record and the checkpoints of a run that continues, unless they exist on this node."""
-    folder = f"{documents.RUNS}{request.run}/"
-    names = [key.removeprefix(folder) for key in channel.list(folder)]
+    folder = f"{names.RUNS}{request.run}/"
     started = (run / RECORD).exists()
-    for name in names:
+    for name in [key.removeprefix(folder) for key in channel.list(folder)]:
         wanted = _CHECKPOINT.fullmatch(name) or (name in (RECORD, STREAM) and not started)
         if wanted and not (run / name).exists():
             channel.get(folder + name, run / name)

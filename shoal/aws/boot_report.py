@@ -8,8 +8,8 @@ import json
 
 from botocore.exceptions import ClientError
 
+from common import names
 from corpus.reading.s3 import S3Path, read_text
-from infra import topology
 from shoal.aws.account import Account, reason_of
 
 UNREADABLE = "unreadable"
@@ -38,7 +38,7 @@ def read_report(account: Account, bucket: str | None, instance: str) -> dict[str
     if bucket is None:
         return {}
     try:
-        text = read_text(account.client("s3"), S3Path(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
+        text = read_text(account.client("s3"), S3Path(bucket, f"{names.NODES}{instance}.json"))
     except ClientError as error:
         if error.response["Error"]["Code"] == "NoSuchBucket":  # the bucket was deleted with its stack
             return {}

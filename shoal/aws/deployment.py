@@ -12,9 +12,10 @@ from typing import Any, Literal
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from common import names
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, place_of
-from infra import addresses, parts, topology
+from infra import addresses, topology
 from infra.caller import emulated
 from shoal.aws import stacks
 from shoal.aws.account import Account, ask_other_regions, read_tags, reason_of
@@ -50,7 +51,7 @@ class Deployment:
     @property
     def share(self) -> Literal["efs", "nfs"] | None:
         """File system of the folder that all GPU nodes share. None if each node has its own folder."""
-        share_id = self.outputs.get(topology.OUTPUT_SHARE_ID)
+        share_id = self.outputs.get(names.OUTPUT_SHARE_ID)
         return None if share_id is None else "nfs" if share_id == "nfs" else "efs"
 
     @property
@@ -60,7 +61,7 @@ class Deployment:
 
         Raises ShoalError if the output is not a valid amount, because an unreadable limit must not be ignored.
         """
-        text = self.outputs.get(topology.OUTPUT_MAX_DOLLARS)
+        text = self.outputs.get(names.OUTPUT_MAX_DOLLARS)
         if text is None:
             return None
         try:
@@ -69,7 +70,7 @@ class Deployment:
             amount = math.nan
         if not 0 < amount < math.inf:
             raise ShoalError(
-                f"the output {topology.OUTPUT_MAX_DOLLARS} of the deployment '{self.name}' is {text!r}, "
+                f"the output {names.OUTPUT_MAX_DOLLARS} of the deployment '{self.name}' is {text!r}, "
                 "which is not an amount of dollars; deploy again, or add --max-dollars"
             )
         return amount
@@ -92,7 +93,7 @@ class Deployment:
         """
         place = place_of(address)
         read = [S3Path(self.output(name), prefix) for name in own for prefix in under]
-        named = self.outputs.get(topology.OUTPUT_INPUTS, "").split()
+        named = self.outputs.get(names.OUTPUT_INPUTS, "").split()
         ours = any(place.bucket == each.bucket and place.key.startswith(each.key) for each in read)
         if not ours and not any(addresses.contains(each, address) for each in named):
             or_copied = f", or copy the data to {' or '.join(map(str, read))}" if read else ""
@@ -133,13 +134,13 @@ def _stacks(cloudformation: Any) -> list[Any]:
         each
         for page in cloudformation.get_paginator("list_stacks").paginate()
         for each in page["StackSummaries"]
-        if each["StackName"].startswith(topology.STACK_PREFIX) and parts.NAME.fullmatch(name_of(each))
+        if each["StackName"].startswith(names.STACK_PREFIX) and names.DEPLOYMENT.fullmatch(name_of(each))
     ]
 
 
 def name_of(stack: Mapping[str, Any]) -> str:
     """Return the name of a stack's deployment."""
-    return str(stack["StackName"]).removeprefix(topology.STACK_PREFIX)
+    return str(stack["StackName"]).removeprefix(names.STACK_PREFIX)
 
 
 def existing_names(found: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 from shoal_guard.handlers import cleanup
 
+from common import names
 from common.progress import reporter
 from corpus.reading.s3 import S3Path, list_objects, read_text
-from infra import topology
 from trainer.output.run_files import BINARY_VECTORS, CHECKPOINTS, MODEL, SUMMARY, TEXT_VECTORS, WEIGHTS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ incomplete."""
 def unfetched(s3: "S3Client", bucket: str) -> list[str]:
     """Return the names of the runs in a data bucket that have unfetched files, or files that changed after the
     fetch."""
-    return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
+    return cleanup.unfetched(s3, bucket, names.RUNS, names.FETCHED)
 
 
 def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]]) -> None:
@@ -35,7 +35,7 @@ def record(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]]) -
     If the bucket is not writable, the run still counts as not fetched. A note gives the reason.
     """
     for run, etags in runs.items():
-        key = f"{topology.FETCHED_PREFIX}{run}.json"
+        key = f"{names.FETCHED}{run}.json"
         try:
             recorded = {**cleanup.fetched_etags(s3, bucket, key), **etags}
             s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(recorded).encode())

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from common import names
 from common.errors import ShoalError
 from common.progress import reporter
-from infra import parts, topology
-from shoal.aws import names
+from infra import parts
+from shoal.aws import checked
 from shoal.aws.account import read_tags
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import Abandoned, retrying
@@ -55,8 +56,8 @@ class GpuNode:
     """`train` or `read`."""
 
     def __post_init__(self) -> None:
-        names.instance(self.instance_id)
-        names.address(self.address)
+        checked.instance(self.instance_id)
+        checked.address(self.address)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +89,15 @@ def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
     """
     node_groups = [
         GpuGroup(
-            name=tags[topology.TAG_GROUP],
+            name=tags[names.TAG_GROUP],
             scaling_group=group["AutoScalingGroupName"],
             size=group["MaxSize"],
             desired=group["DesiredCapacity"],
-            gpus=int(tags[topology.TAG_GPUS]),
-            spot=tags.get(topology.TAG_MARKET) == "spot",
-            stays=tags.get(topology.TAG_START) == "deploy",
+            gpus=int(tags[names.TAG_GPUS]),
+            spot=tags.get(names.TAG_MARKET) == "spot",
+            stays=tags.get(names.TAG_START) == "deploy",
             role=role_of(tags),
-            efa=tags.get(topology.TAG_EFA) == "true",
+            efa=tags.get(names.TAG_EFA) == "true",
         )
         for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
     ]
@@ -112,7 +113,7 @@ def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
 def role_of(tags: Mapping[str, str]) -> str:
     """Return the role of a group's nodes from its tags: `train` or `read`. Without the tag, as in old deployments, it
     is `train`."""
-    return tags.get(topology.TAG_ROLE, "train")
+    return tags.get(names.TAG_ROLE, "train")
 
 
 def scale_to_zero(
@@ -197,12 +198,12 @@ def nodes(deployment: Deployment) -> list[GpuNode]:
     running = [
         GpuNode(
             instance_id=instance["InstanceId"],
-            group=tags_of[instance["InstanceId"]][topology.TAG_GROUP],
+            group=tags_of[instance["InstanceId"]][names.TAG_GROUP],
             instance_type=instance["InstanceType"],
             market=instance.get("InstanceLifecycle", "on-demand"),
             zone=instance["Placement"]["AvailabilityZone"],
             address=instance["PrivateIpAddress"],
-            gpus=int(tags_of[instance["InstanceId"]][topology.TAG_GPUS]),
+            gpus=int(tags_of[instance["InstanceId"]][names.TAG_GPUS]),
             launched=instance["LaunchTime"],
             role=role_of(tags_of[instance["InstanceId"]]),
         )
@@ -228,5 +229,5 @@ def scaling_groups(
     return [
         (group, tags)
         for group, tags in tagged
-        if tags.get(topology.TAG_DEPLOYMENT) == deployment and topology.TAG_GROUP in tags
+        if tags.get(names.TAG_DEPLOYMENT) == deployment and names.TAG_GROUP in tags
     ]

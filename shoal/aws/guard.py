@@ -18,6 +18,7 @@ from shoal_guard.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
 from shoal_guard.handlers.guard.parameters import read_account, read_extension
 from shoal_guard.handlers.guard.rules import GuardSettings, GuardState
 
+from common import names
 from common.errors import ShoalError
 from infra import topology
 from shoal.aws import stacks
@@ -61,7 +62,7 @@ class GuardReport:
 def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     """Return the report on a stack's guard, or None if the guard does not exist. Raises ShoalError if a parameter or
     the guard's settings are invalid."""
-    function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
+    function = stacks.outputs(stack).get(names.OUTPUT_GUARD)
     if function is None:
         return None
     try:
@@ -73,7 +74,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     settings = _settings(function, configuration)
     created: datetime = stack["CreationTime"].astimezone(UTC)
     kept = _read_parameters(account, deployment, created)
-    guard_parameter, extension = topology.guard_parameter(deployment), topology.extension_parameter(deployment)
+    guard_parameter, extension = names.guard_parameter(deployment), names.extension_parameter(deployment)
     delete = "aws ssm delete-parameter --name"
     again = f"delete it: {delete} {guard_parameter}; the guard writes it again within five minutes"
     now = datetime.now(UTC)
@@ -128,7 +129,7 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
             "total; deploy it again after its deletion"
         )
     account.client("ssm").put_parameter(
-        Name=topology.extension_parameter(deployment), Value=f"{total:.10g}", Type="String", Overwrite=True
+        Name=names.extension_parameter(deployment), Value=f"{total:.10g}", Type="String", Overwrite=True
     )
     return guard.ends + timedelta(hours=hours)
 
@@ -136,8 +137,8 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
 def _read_parameters(account: Account, deployment: str, created: datetime) -> dict[str, str]:
     """Return the values of the guard's SSM parameters by name. Parameters of an earlier stack are left out, because the
     guard ignores them, too."""
-    names = [topology.extension_parameter(deployment), topology.guard_parameter(deployment)]
-    parameters = account.client("ssm").get_parameters(Names=names)["Parameters"]
+    wanted = [names.extension_parameter(deployment), names.guard_parameter(deployment)]
+    parameters = account.client("ssm").get_parameters(Names=wanted)["Parameters"]
     return {each["Name"]: each["Value"] for each in parameters if each["LastModifiedDate"] >= created}
 
 

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 _CHANGED = "changed"
 """Key of an object's metadata with the modification time of the uploaded file, in nanoseconds since 1970."""
 
-RAW_PREFIX = "reviews/"
-"""Key prefix of uploaded reviews in the raw bucket."""
-
 _CHUNK_BYTES = 64 << 20
 _LAST_BLOCKS = (1 << 20) // BLOCK_BYTES
 MOST_LOG_BYTES = 250_000_000

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from common import names
 from common.errors import ShoalError
 from common.progress import reporter
 from corpus.reading.s3 import S3Path, read_text
-from infra import catalog, topology
+from infra import catalog
 from infra.topology_error import TopologyError
 from shoal.aws import boot_report, capacity, fleet, scaling_group
 from shoal.aws.capacity import GroupState
@@ -185,7 +186,7 @@ def ready_seconds(instance_types: Iterable[str]) -> int:
 def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
     """Return the zones that the groups can use. The first zone is the one where their nodes run or would start."""
     current = min(groups, key=lambda group: group.existing == 0).subnet
-    tags = {topology.TAG_DEPLOYMENT: deployment.name, topology.TAG_NODES: "true"}
+    tags = {names.TAG_DEPLOYMENT: deployment.name, names.TAG_NODES: "true"}
     usable = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
     if current not in [zone.subnet for zone in usable]:  # subnets of the user's own network do not have Shoal's tag
         usable = _subnets(deployment, SubnetIds=[current])
@@ -201,8 +202,8 @@ def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
 
 def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
     """Return whether a node reported that it is ready. Raises ShoalError if the node reported a failure."""
-    bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    place = S3Path(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
+    bucket = deployment.output(names.OUTPUT_DATA_BUCKET)
+    place = S3Path(bucket, f"{names.NODES}{node.instance_id}.json")
     report = retrying(partial(read_text, s3, place))
     if report is None:
         return False

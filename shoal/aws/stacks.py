@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
+from common import names
 from common.errors import ShoalError
 from common.progress import reporter
-from infra import topology
 from shoal.aws.account import read_tags
 from shoal.aws.retry import retrying
 
@@ -69,7 +69,7 @@ def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
     if stack is None or stack["StackStatus"] == _EMPTY:
         return None
     tags = read_tags(stack.get("Tags"))
-    return tags.get(topology.TAG_OWNER, "unknown"), tags.get(topology.TAG_TOPOLOGY, "unknown")
+    return tags.get(names.TAG_OWNER, "unknown"), tags.get(names.TAG_TOPOLOGY, "unknown")
 
 
 def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:

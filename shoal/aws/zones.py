@@ -7,6 +7,7 @@ offer each of its types. So the zone must offer all types of the topology.
 
 from ipaddress import ip_network
 
+from common import names
 from common.errors import ShoalError
 from infra import sizing, topology
 from infra.topology import Topology
@@ -57,7 +58,7 @@ def _offered(account: Account, types: list[str]) -> set[tuple[str, str]]:
 
 def _existing(account: Account, deployment: str) -> dict[str, str]:
     """Return the ids of the zones of an existing deployment by their names, in the order of its subnets."""
-    tags = {topology.TAG_DEPLOYMENT: deployment, topology.TAG_NODES: "true"}
+    tags = {names.TAG_DEPLOYMENT: deployment, names.TAG_NODES: "true"}
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
     subnets = account.client("ec2").describe_subnets(Filters=filters)["Subnets"]
     ordered = sorted(subnets, key=lambda each: ip_network(each["CidrBlock"]))

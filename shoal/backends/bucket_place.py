@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.node.node_documents import Attempt, NodeStatus
+from common import names
 from common.errors import ShoalError
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3, list_objects
-from infra import topology
-from shoal.aws import names, objects
+from shoal.aws import checked, objects
 from shoal.aws.deployment import Deployment
 from shoal.backends.execution import execute
 from shoal.backends.launch import LaunchOptions, requested_runs
@@ -126,7 +126,7 @@ class BucketPlace(Place):
         self.deployment, self.name = deployment, deployment.name
         self.launch_options, self._others = launch_options, others
         self.options = {"deployment": (self.name,)}
-        self._bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
+        self._bucket = deployment.output(names.OUTPUT_DATA_BUCKET)
         self._s3 = deployment.session.client("s3")
 
     @classmethod
@@ -161,20 +161,20 @@ class BucketPlace(Place):
             return newest
         if not is_s3(address):
             return self._upload(Path(address))
-        place = self.deployment.require_readable(address, topology.OUTPUT_DATA_BUCKET)
-        names.dataset(place.key)
+        place = self.deployment.require_readable(address, names.OUTPUT_DATA_BUCKET)
+        checked.dataset(place.key)
         if place.key not in objects.sizes(self._s3, place):
             raise ShoalError(f"there is no dataset at {address}; check the address")
         return address
 
     def newest_dataset(self) -> str | None:
         """Return the address of the most recently changed dataset; None if the bucket has no dataset."""
-        below = list(list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX)))
+        below = list(list_objects(self._s3, s3.S3Path(self._bucket, names.DATASETS)))
         changed = {
             each["Key"].rpartition("/")[0]: each["LastModified"]
             for each in sorted(below, key=lambda each: each["LastModified"])
         }
-        datasets = [each for each in below if names.is_dataset(each["Key"])]
+        datasets = [each for each in below if checked.is_dataset(each["Key"])]
         newest = max(datasets, key=lambda each: changed[each["Key"].rpartition("/")[0]], default=None)
         return str(s3.S3Path(self._bucket, newest["Key"])) if newest else None
 
@@ -183,7 +183,7 @@ class BucketPlace(Place):
             digest = opened.digest
         if path.name != DATASET_NAME:
             raise ShoalError(f"Shoal uploads only datasets with the name {DATASET_NAME}; rename {path}")
-        folder = s3.S3Path(self._bucket, f"{topology.DATASETS_PREFIX}{digest}/")
+        folder = s3.S3Path(self._bucket, f"{names.DATASETS}{digest}/")
         return objects.upload(self._s3, [path], folder)[0]
 
     def _require_readable(self, config: TrainConfig) -> None:
@@ -191,9 +191,7 @@ class BucketPlace(Place):
         if config.embeddings is not None and not is_s3(config.embeddings):
             vectors_size(config.embeddings)  # raises an error for missing vectors before anything costs money
         for address in filter(is_s3, (*config.similarity, *config.analogy, config.embeddings or "")):
-            self.deployment.require_readable(
-                address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
-            )
+            self.deployment.require_readable(address, names.OUTPUT_DATA_BUCKET, under=(names.RUNS, names.DATASETS))
 
     def _run_name(self, config: TrainConfig) -> str:
         """Return the name of a new run, or of the run to resume.

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.node_documents import NodeStatus, RunEnd
+from common import names
 from common.errors import ShoalError
 from common.progress import reporter
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
-from infra import catalog, cost, topology
+from infra import catalog, cost
 from infra.gpu_nodes import START_SECONDS, Node, group_nodes
 from infra.topology_error import TopologyError
 from shoal.aws import fleet, objects
@@ -71,7 +72,7 @@ class DeploymentPlace(BucketPlace):
     @property
     def preprocesses(self) -> bool:
         """True if the deployment has only one node, which also runs the preprocessing jobs."""
-        return topology.OUTPUT_ON_NODE in self.deployment.outputs
+        return names.OUTPUT_ON_NODE in self.deployment.outputs
 
     def upload_inputs(self, sources: tuple[FileSource, ...], name: str) -> tuple[FileSource, ...]:
         """Upload the files to a new folder of the raw bucket that no other command uses.
@@ -80,8 +81,8 @@ class DeploymentPlace(BucketPlace):
         """
         for source in sources:
             if is_s3(source.address):
-                self.deployment.require_readable(source.address, topology.OUTPUT_RAW_BUCKET)
-        raw = s3.S3Path(self.deployment.output(topology.OUTPUT_RAW_BUCKET), f"{objects.RAW_PREFIX}{name}/")
+                self.deployment.require_readable(source.address, names.OUTPUT_RAW_BUCKET)
+        raw = s3.S3Path(self.deployment.output(names.OUTPUT_RAW_BUCKET), f"{names.RAW}{name}/")
         return objects.upload_reviews(self._s3, sources, raw)
 
     def require_common_folder(self) -> None:

@@ -11,10 +11,10 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, get_args
 
-from bootstrap.node.documents import RUNS
 from bootstrap.node.store import Store
 from common.display import plural
 from common.errors import DataError, ShoalError
+from common.names import RUNS, SETS
 from common.progress import reporter
 from corpus.reading import s3
 from corpus.stream.lines import describe_malformed
@@ -24,7 +24,6 @@ from infra import parts
 from shoal.aws import fleet
 from shoal.aws.deployment import Deployment
 from shoal.aws.fleet import GpuNode, of_role
-from shoal.aws.names import SETS
 from shoal.aws.retry import retrying
 from shoal.aws.scale_up import LONGEST_READY_SECONDS, scaled_up
 from shoal.backends.bucket_place import upload_files, with_uploaded_files

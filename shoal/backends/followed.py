@@ -17,15 +17,15 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.node.documents import RUNS, log_name
 from bootstrap.node.node_documents import Attempt, RunEnd
 from bootstrap.node.store import Store, StoredFile, ignore
+from common import names
 from common.display import plural, size
 from common.errors import ShoalError, explain_os_error
 from common.files import read_tail
+from common.names import RUNS, log_name
 from common.progress import reporter
-from infra import topology
-from shoal.aws import fetched, names
+from shoal.aws import checked, fetched
 from shoal.aws.deployment import Deployment
 from shoal.aws.guard import find_announcement
 from shoal.aws.objects import is_marker
@@ -104,11 +104,11 @@ def copy_results(
         if is_marker(f"{folder}{name}", stored.size):
             continue
         try:
-            path = path_below(output, f"{into}{names.result(name)}")
+            path = path_below(output, f"{into}{checked.result(name)}")
         except ShoalError as error:
             copied.refused.append(str(error))
             continue
-        if stored.size > (most := names.most_bytes(name)):
+        if stored.size > (most := checked.most_bytes(name)):
             copied.refused.append(f"{name} has {size(stored.size)}, but such a file has at most {size(most)}")
             continue
         if skip and _is_there(path, stored):
@@ -197,7 +197,7 @@ class RemoteRun(Run):
         copied = copy_results(self.store, self.name, self.config.output)
         summary = copied.summary
         if self.deployment is not None and not copied.refused:
-            bucket = self.deployment.output(topology.OUTPUT_DATA_BUCKET)
+            bucket = self.deployment.output(names.OUTPUT_DATA_BUCKET)
             s3 = self.deployment.session.client("s3")
             fetched.record(s3, bucket, {self.name: copied.tags})
         self.give_up()

@@ -13,9 +13,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.node import documents
 from bootstrap.node.folder import Folder
 from bootstrap.node.store import Bucket, Store
+from common import names
 from common.errors import DataError, ShoalError, UsageError
 from common.json_values import parse_json_object
 from common.progress import reporter
@@ -212,9 +212,9 @@ class HostsRun(AgentRun):
 
         The run continues undisturbed if the agent sends heartbeats again within GONE_SECONDS.
         """
-        now, heartbeats = time.monotonic(), self.store.list(documents.NODES)
+        now, heartbeats = time.monotonic(), self.store.list(names.NODES)
         for host in self.hosts.file.hosts:
-            heartbeat = heartbeats.get(documents.heartbeat_key(host.instance))
+            heartbeat = heartbeats.get(names.heartbeat_key(host.instance))
             tag = heartbeat.tag if heartbeat else ""
             known, since, pause = self._heartbeats.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
             if tag != known:

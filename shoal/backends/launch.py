@@ -12,15 +12,15 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from bootstrap.node import documents
-from bootstrap.node.documents import REQUEST_NAME, RequestDocument, RunRequest
+from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.store import Bucket, Document, Store
+from common import names
 from common.errors import DataError, ShoalError
+from common.names import REQUEST_NAME
 from common.progress import reporter
 from corpus.reading.s3 import S3Path, head_or_none
-from infra import topology
-from shoal.aws import fetched, fleet, names
+from shoal.aws import checked, fetched, fleet
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import retrying
 from shoal.aws.scale_up import READY_SECONDS
@@ -66,7 +66,7 @@ class RequestedRuns:
 
     def __init__(self, store: Store, group: str) -> None:
         """`group` is the name of a deployment, or of the hosts that share a store."""
-        self.store, self._group, self._key = store, group, documents.request_key(group)
+        self.store, self._group, self._key = store, group, names.request_key(group)
 
     def new_name(self) -> str:
         """Return a name for a new run. Names sort by time, and differ even for simultaneous starts."""
@@ -74,9 +74,9 @@ class RequestedRuns:
 
     def unfinished(self) -> str:
         """Return the name of the newest unfinished run. Raises ShoalError if all runs have finished."""
-        runs = {key.split("/")[1] for key in self.store.list(f"{documents.RUNS}{self._group}.")}
+        runs = {key.split("/")[1] for key in self.store.list(f"{names.RUNS}{self._group}.")}
         for name in sorted(filter(names.is_run, runs), reverse=True):
-            summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
+            summary = self.store.read(f"{names.RUNS}{name}/{SUMMARY}")
             if summary is None or '"stopped": true' in summary.text:
                 return name
         raise ShoalError(f"'{self._group}' has no stopped run to resume; start a new run without --resume")
@@ -142,7 +142,7 @@ class Launch:
 
     def __init__(self, requests: RequestedRuns, run: str) -> None:
         """`run` is the name of a new run or of a run to resume. Raises ShoalError if the name is invalid."""
-        self.requests, self.run = requests, names.run(run)
+        self.requests, self.run = requests, checked.run(run)
         self.already_started = False
         """True if an earlier command started the launch."""
         self._request: RunRequest | None = None
@@ -159,7 +159,7 @@ class Launch:
     @property
     def left_in(self) -> str:
         """S3 address or path of the run's folder."""
-        return f"{self.requests.store.name}/{documents.RUNS}{self.run}/"
+        return f"{self.requests.store.name}/{names.RUNS}{self.run}/"
 
     def require_free(self, run: str) -> None:
         """Raise ShoalError if nodes are executing this run, or are about to execute it."""
@@ -191,14 +191,14 @@ class Launch:
             self.follow(kept)
             reporter().note(f"following run {self.run}, which the same command started")
             return False
-        attempts = self.requests.store.list(documents.attempts_prefix(self.run))
-        self._number = max(map(documents.attempt_number, attempts), default=0)
+        attempts = self.requests.store.list(names.attempts_prefix(self.run))
+        self._number = max(map(names.attempt_number, attempts), default=0)
         self.requests.store.write(self._copy_key, request.to_json())
         return True
 
     def follow(self, request: RunRequest) -> None:
         """Use the launch of an earlier command, which wrote `request`."""
-        self.already_started, self._request, self.run = True, request, names.run(request.run)
+        self.already_started, self._request, self.run = True, request, checked.run(request.run)
 
     def start(self, instances: Sequence[str], *, until: float | None = None) -> None:
         """Tell the nodes to start the run. `until` is the Unix time at which the ranks must stop; None: no limit."""
@@ -248,7 +248,7 @@ class Launch:
 
     def attempts(self) -> list[Attempt]:
         """Return all attempts of this launch so far, oldest first."""
-        while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
+        while (text := self._read(names.attempt_key(self.run, self._number + 1))) is not None:
             self._number += 1
             attempt = Attempt.of_launch(self.request.token, text)
             if attempt is not None and attempt.number == self._number:
@@ -266,9 +266,7 @@ class Launch:
         """
         attempt = self.attempt()
         named = attempt.instances if attempt else self.started
-        read = {
-            each: NodeStatus.of_launch(self.request.token, self._read(documents.status_key(each))) for each in named
-        }
+        read = {each: NodeStatus.of_launch(self.request.token, self._read(names.status_key(each))) for each in named}
         number = attempt.number if attempt else None
         return {name: each for name, each in read.items() if each and number in (None, each.attempt)}
 
@@ -287,7 +285,7 @@ class Launch:
 
     @property
     def _copy_key(self) -> str:
-        return f"{documents.RUNS}{self.run}/{REQUEST_NAME}"
+        return f"{names.RUNS}{self.run}/{REQUEST_NAME}"
 
     def _claimed(self, new: RunRequest, known: RunRequest | None, *, force: bool) -> RunRequest:
         """Return the known request if it is for the same work as the new request; otherwise return the new request.
@@ -316,7 +314,7 @@ class NodeLaunch(Launch):
     @property
     def folder(self) -> S3Path:
         """Folder of the run in the data bucket."""
-        return S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.run}/")
+        return S3Path(self._bucket, f"{names.RUNS}{self.run}/")
 
     @property
     def requested_at(self) -> datetime:
@@ -326,7 +324,7 @@ class NodeLaunch(Launch):
         """
         if not self.already_started:
             return self._requested_at
-        return documents.start_time(self.run)
+        return names.start_time(self.run)
 
     def claim(self, launch_options: LaunchOptions, *, force: bool, **fields: Any) -> bool:
         new = super().claim(launch_options, force=force, **fields)
@@ -338,7 +336,7 @@ class NodeLaunch(Launch):
 
     def require_free(self, run: str) -> None:
         """Raise ShoalError if nodes are running, or if another command is possibly starting them."""
-        deployment, place = self.deployment, S3Path(self._bucket, documents.request_key(self.deployment.name))
+        deployment, place = self.deployment, S3Path(self._bucket, names.request_key(self.deployment.name))
         head, just_changed = head_or_none(deployment.session.client("s3"), place), False
         if head is not None:  # another command is possibly starting nodes; both times are S3's
             now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
@@ -352,7 +350,7 @@ class NodeLaunch(Launch):
     def first_attempt_at(self) -> datetime | None:
         """Return the time of the first attempt according to S3's clock; None before the first attempt."""
         for first in self.attempts()[:1]:
-            place = S3Path(self._bucket, documents.attempt_key(self.run, first.number))
+            place = S3Path(self._bucket, names.attempt_key(self.run, first.number))
             head = retrying(partial(head_or_none, self.deployment.session.client("s3"), place))
             if head is not None:
                 return head["LastModified"]
@@ -369,4 +367,4 @@ def requested_runs(deployment: Deployment) -> RequestedRuns:
 
 
 def _bucket(deployment: Deployment) -> str:
-    return names.bucket(deployment.output(topology.OUTPUT_DATA_BUCKET))
+    return checked.bucket(deployment.output(names.OUTPUT_DATA_BUCKET))

@@ -15,15 +15,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from common import names
 from common.errors import ShoalError
+from common.names import SETS
 from common.options import flag
 from common.progress import reporter
 from corpus.reading import s3
-from infra import catalog, topology
+from infra import catalog
 from infra.gpu_nodes import Node
-from shoal.aws import fetched, names, objects
+from shoal.aws import checked, fetched, objects
 from shoal.aws.deployment import Deployment
-from shoal.aws.names import SETS
 from shoal.backends.bucket_place import (
     PAUSE_SECONDS,
     BucketPlace,
@@ -69,7 +70,7 @@ class ManagedPlace(BucketPlace):
 
     @classmethod
     def serves(cls, deployment: Deployment) -> bool:
-        return topology.OUTPUT_MANAGED in deployment.outputs
+        return names.OUTPUT_MANAGED in deployment.outputs
 
     @cached_property
     def settings(self) -> Settings:
@@ -221,8 +222,8 @@ class ManagedRun(RemoteRun):
 
     @property
     def _folder(self) -> s3.S3Path:
-        bucket = names.bucket(self.deployment.output(topology.OUTPUT_DATA_BUCKET))
-        return s3.S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(self._run)}/")
+        bucket = checked.bucket(self.deployment.output(names.OUTPUT_DATA_BUCKET))
+        return s3.S3Path(bucket, f"{names.RUNS}{checked.run(self._run)}/")
 
     def _hyper(self) -> dict[str, str]:
         given = {name: words for name, words in options_of(self._config).items() if name not in _NOT_GIVEN}

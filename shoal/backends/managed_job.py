@@ -13,14 +13,15 @@ from typing import Any
 
 from shoal_guard.handlers import cleanup
 
+from common import names
 from common.errors import DataError, ShoalError
 from common.json_values import from_json, parse_json_object
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path
 from corpus.reading.storage import size_of
-from infra import catalog, cost, topology
+from infra import catalog, cost
 from infra.managed_spec import PREFIX
-from shoal.aws import names
+from shoal.aws import checked
 from shoal.aws.account import Account
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import retrying
@@ -72,12 +73,12 @@ def settings(deployment: Deployment) -> Settings:
 
     Raises ShoalError if the topology has no managed training, or if a different version of Shoal wrote the output.
     """
-    text = deployment.output(topology.OUTPUT_MANAGED)
+    text = deployment.output(names.OUTPUT_MANAGED)
     try:
         return from_json(Settings, parse_json_object(text))
     except DataError as error:
         raise ShoalError(
-            f"a different version of Shoal wrote the output {topology.OUTPUT_MANAGED} of the deployment "
+            f"a different version of Shoal wrote the output {names.OUTPUT_MANAGED} of the deployment "
             f"'{deployment.name}'; deploy it again"
         ) from error
 
@@ -99,7 +100,7 @@ class Job:
         self.name = str(described["TrainingJobName"])
         address = str((described.get("CheckpointConfig") or {}).get("S3Uri", ""))
         try:
-            self.bucket, self.run = s3.place_of(address).bucket, names.run(address.rpartition("/")[2])
+            self.bucket, self.run = s3.place_of(address).bucket, checked.run(address.rpartition("/")[2])
         except DataError as error:
             raise ShoalError(
                 f"the job {self.name} has no run folder, so Shoal did not start it; inspect it with AWS's tools"
@@ -222,7 +223,7 @@ def jobs(deployment: Deployment, run: str | None = None, *, active: bool = False
     if run is not None and not names.is_run(run):
         return
     prefix = job_name(run) if run else cleanup.job_prefix(deployment.name)
-    bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
+    bucket = deployment.output(names.OUTPUT_DATA_BUCKET)
     filters = {"NameContains": prefix, "SortBy": "CreationTime", "SortOrder": "Descending"}
     sagemaker: Any = deployment.session.client("sagemaker")
     pages = sagemaker.get_paginator("list_training_jobs").paginate(**filters)
@@ -236,9 +237,9 @@ def jobs(deployment: Deployment, run: str | None = None, *, active: bool = False
 
 def count_active_jobs(account: Account, deployment: str, outputs: Mapping[str, str]) -> int:
     """Return the number of active jobs of a deployment; 0 without managed training."""
-    if topology.OUTPUT_MANAGED not in outputs:
+    if names.OUTPUT_MANAGED not in outputs:
         return 0
-    return len(cleanup.running_jobs(account.client("sagemaker"), deployment, topology.TAG_DEPLOYMENT))
+    return len(cleanup.running_jobs(account.client("sagemaker"), deployment, names.TAG_DEPLOYMENT))
 
 
 def work_of(run: str, hyper: Mapping[str, str], channels: Mapping[str, str]) -> tuple[object, ...]:
@@ -297,7 +298,7 @@ def job_request(
         "HyperParameters": dict(options),
         "InputDataConfig": [_channel(*each) for each in channels.items()],
         "OutputDataConfig": {
-            "S3OutputPath": f"s3://{folder.bucket}/{topology.MODELS_PREFIX.rstrip('/')}",
+            "S3OutputPath": f"s3://{folder.bucket}/{names.MODELS.rstrip('/')}",
             **({"KmsKeyId": shared.key} if shared.key else {}),
         },
         "CheckpointConfig": {"S3Uri": f"s3://{folder.bucket}/{folder.key.rstrip('/')}"},

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra import topology
+from common import names
 from shoal.aws.account import Account
 
 _COST_EXPLORER_REGION = "us-east-1"
@@ -43,7 +43,7 @@ def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
             TimePeriod={"Start": start, "End": end},
             Granularity="MONTHLY",
             Metrics=["UnblendedCost"],
-            Filter={"Tags": {"Key": topology.TAG_DEPLOYMENT, "Values": [deployment], "MatchOptions": ["EQUALS"]}},
+            Filter={"Tags": {"Key": names.TAG_DEPLOYMENT, "Values": [deployment], "MatchOptions": ["EQUALS"]}},
             GroupBy=[{"Type": "DIMENSION", "Key": "SERVICE"}],
         )
     except ClientError as error:

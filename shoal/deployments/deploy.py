@@ -20,6 +20,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from common import names
 from common.errors import ShoalError
 from common.progress import reporter
 from infra import libraries, topology
@@ -213,7 +214,7 @@ def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
 def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
     """Raise ShoalError if the topology now names an existing data bucket, and the bucket that the stack created would
     be deleted with its data."""
-    bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
+    bucket = stacks.outputs(stack).get(names.OUTPUT_DATA_BUCKET) if stack else None
     if stack is None or bucket is None or request.topology.data.bucket in (None, bucket):
         return
     resources = request.account.items(
@@ -254,7 +255,7 @@ def _refuse_during_training(request: DeployRequest) -> None:
     running = [
         group["AutoScalingGroupName"]
         for group, tags in fleet.scaling_groups(request.account.client("autoscaling"), request.deployment)
-        if tags.get(topology.TAG_START) == "train" and group["DesiredCapacity"]
+        if tags.get(names.TAG_START) == "train" and group["DesiredCapacity"]
     ]
     if running:
         raise ShoalError(
@@ -268,8 +269,8 @@ def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]
     """Return the generation to deploy, and whether it is a new generation. It is new if the current EMR cluster has
     terminated."""
     outputs = stacks.outputs(stack) if stack else {}
-    present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
-    cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
+    present = int(outputs.get(names.OUTPUT_GENERATION, "1"))
+    cluster = outputs.get(names.OUTPUT_CLUSTER_ID)
     if cluster is None or request.topology.preprocessing is None:
         return present, False
     state = clusters.status_of(request.account.client("emr"), cluster)["State"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from common import names
 from common.errors import ShoalError
 from infra import topology
 from shoal.aws import fetched, stacks
@@ -69,7 +70,7 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
     keeping = measure_kept(account, things)
     buckets = [thing for thing in things if thing.kind == "s3 bucket"]
     bucket_names = [thing.identifier for thing in buckets if thing.outcome != UNVERIFIED]
-    data = stacks.outputs(described).get(topology.OUTPUT_DATA_BUCKET) if described else None
+    data = stacks.outputs(described).get(names.OUTPUT_DATA_BUCKET) if described else None
     if data and data not in bucket_names:
         if any(thing.outcome == UNVERIFIED for thing in buckets):
             bucket_names.append(data)
@@ -114,7 +115,7 @@ def _trains(
 ) -> list[str] | None:
     outputs = stacks.outputs(stack)
     has_nodes = now is None or now.jobs or any(group.desired or group.running for group in now.groups)
-    if not (has_nodes and topology.OUTPUT_DATA_BUCKET in outputs):
+    if not (has_nodes and names.OUTPUT_DATA_BUCKET in outputs):
         return []
     running = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
     try:

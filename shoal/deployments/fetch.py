@@ -7,11 +7,12 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.node.store import Bucket, StoredFile
+from common import names
 from common.errors import ShoalError
 from common.progress import reporter
 from corpus.reading.s3 import S3Path
 from infra import topology
-from shoal.aws import fetched, names, objects, stacks
+from shoal.aws import checked, fetched, objects, stacks
 from shoal.aws.account import Account
 from shoal.aws.deployment import no_such_deployment
 from shoal.backends.followed import Copied, copy_results
@@ -38,14 +39,14 @@ def runs(s3: Any, bucket: str) -> dict[str, dict[str, StoredFile]]:
     Raises ShoalError if the bucket does not exist.
     """
     try:
-        listed = Bucket(bucket, s3).list(topology.RUNS_PREFIX)
+        listed = Bucket(bucket, s3).list(names.RUNS)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
         raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists your buckets") from None
     files_by_run: dict[str, dict[str, StoredFile]] = {}
     for key, file in listed.items():
-        run, _, name = key.removeprefix(topology.RUNS_PREFIX).partition("/")
+        run, _, name = key.removeprefix(names.RUNS).partition("/")
         if not (name.startswith(f"{CHECKPOINTS}/") or objects.is_marker(key, file.size)):
             files_by_run.setdefault(run, {})[name] = file
     return dict(sorted(files_by_run.items()))
@@ -62,17 +63,17 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, run: str | None = None) ->
     existing = runs(s3, bucket)
     if run is not None and run not in existing:
         known = ", ".join(existing) or "none"
-        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; existing runs: {known}")
+        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{names.RUNS}; existing runs: {known}")
     copied, refused = dict[str, Copied](), list[str]()
     wanted = {name: files for name, files in existing.items() if run in (None, name)}
     reporter().stage("fetch", sum(file.size for files in wanted.values() for file in files.values()))
     for name, files in wanted.items():
         try:
-            into = f"{names.run(name)}/"
+            into = f"{checked.run(name)}/"
         except ShoalError as error:
             refused += [str(error)] * len(files)
             continue
-        fetched.remove_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"))
+        fetched.remove_checkpoints(s3, S3Path(bucket, f"{names.RUNS}{name}/"))
         copied[name] = copy_results(
             Bucket(bucket, s3), name, output, into=into, files=files, skip=True, count=reporter().add
         )
@@ -94,7 +95,7 @@ def find_data_bucket(deployment: str, account: Account) -> str:
     Raises ShoalError if no such bucket exists, if several exist, or if Shoal cannot check a bucket.
     """
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
-    bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
+    bucket = stacks.outputs(stack).get(names.OUTPUT_DATA_BUCKET) if stack else None
     if bucket:
         return bucket
     buckets = find_buckets(deployment, account)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.node.documents import LOG
+from common import names
 from common.errors import ShoalError
+from common.names import LOG
 from corpus.reading.s3 import S3Path, read_from
-from infra import topology
-from shoal.aws import boot_report, names, objects
+from shoal.aws import boot_report, checked, objects
 from shoal.aws.account import Account
 from shoal.deployments.status import Status
 from trainer.rank_processes import split_rank_prefix
@@ -61,18 +61,16 @@ def steps(account: Account, now: Status) -> list[LogExcerpt]:
 
 def nodes(account: Account, now: Status) -> list[LogExcerpt]:
     """Return the reports of the nodes' first boots, sorted by instance id."""
-    bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
+    bucket = now.outputs.get(names.OUTPUT_DATA_BUCKET)
     if bucket is None:
         return []
     try:
-        keys = objects.sizes(account.client("s3"), S3Path(bucket, topology.NODES_PREFIX))
+        keys = objects.sizes(account.client("s3"), S3Path(bucket, names.NODES))
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
         return []  # the bucket was deleted with its stack
-    reported = sorted(
-        key.removeprefix(topology.NODES_PREFIX).removesuffix(".json") for key in keys if key.endswith(".json")
-    )
+    reported = sorted(key.removeprefix(names.NODES).removesuffix(".json") for key in keys if key.endswith(".json"))
     excerpts = []
     for instance in reported:
         report = boot_report.read_report(account, bucket, instance)
@@ -88,10 +86,10 @@ class RunLogs:
 
     def __init__(self, s3: "S3Client", bucket: str, run: str) -> None:
         """Raises ShoalError if `run` is not a valid name, or if the bucket has no files of this run."""
-        self._s3, self._folder = s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(run)}/")
+        self._s3, self._folder = s3, S3Path(bucket, f"{names.RUNS}{checked.run(run)}/")
         self._read: dict[str, int] = {}
         if not objects.sizes(s3, self._folder):
-            raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
+            raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{names.RUNS}")
 
     def more(self, rank: int | None = None) -> Iterator[str]:
         """Yield the complete lines that were added since the last call. With `rank`, yield only the lines of this rank.
@@ -124,7 +122,7 @@ class RunLogs:
 
 def guard(account: Account, now: Status) -> LogExcerpt | None:
     """Return the last lines of the guard's log from the last 24 hours, or None if no guard exists."""
-    function = now.outputs.get(topology.OUTPUT_GUARD)
+    function = now.outputs.get(names.OUTPUT_GUARD)
     if function is None:
         return None
     try:
@@ -151,8 +149,8 @@ def _step(account: Account, now: Status, cluster: str, step: Any) -> LogExcerpt:
     if state != "FAILED":
         return LogExcerpt(who=who, state=state, lines=[])
     log = S3Path(
-        now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""),
-        f"{topology.EMR_LOGS_PREFIX}{cluster}/steps/{step['Id']}/stderr.gz",
+        now.outputs.get(names.OUTPUT_LOG_BUCKET, ""),
+        f"{names.EMR_LOGS}{cluster}/steps/{step['Id']}/stderr.gz",
     )
     text = objects.log_tail(account.client("s3"), log) if log.bucket else None
     lines = (text or "").splitlines()[-_LINES:]

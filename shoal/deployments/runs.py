@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Protocol
 
-from bootstrap.node.documents import FINGERPRINT
-from infra import topology
+from common import names
+from common.names import FINGERPRINT
 from shoal.aws.deployment import Deployment
 from shoal.backends.attaching import current_trainings, find_training
 from shoal.preprocessing.attaching import StartedPreprocessing, step_of
@@ -40,7 +40,7 @@ def find_run(deployment: Deployment, run: str | None) -> RunHandle:
 
 def _preprocesses(deployment: Deployment) -> bool:
     """For a command without a run name, return whether the run to find is a preprocessing run."""
-    if topology.OUTPUT_CLUSTER_ID not in deployment.outputs:
+    if names.OUTPUT_CLUSTER_ID not in deployment.outputs:
         return False
     trainings = current_trainings(deployment)
     if not all(each.has_ended for each in trainings):

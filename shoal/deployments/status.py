@@ -11,8 +11,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.node import documents
 from bootstrap.node.node_documents import NodeStatus
+from common import names
 from common.errors import DataError
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
@@ -145,8 +145,8 @@ def read_status(deployment: str, account: Account, *, with_guard: bool = True) -
     return Status(
         name=deployment,
         stack=stack,
-        groups=read_groups(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
-        cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
+        groups=read_groups(account, deployment, stacks.outputs(stack).get(names.OUTPUT_DATA_BUCKET)),
+        cluster=_cluster(account, stacks.outputs(stack).get(names.OUTPUT_CLUSTER_ID)),
         guard=report,
         jobs=managed_job.count_active_jobs(account, deployment, stacks.outputs(stack)),
         deletion=find_deletion(account, stack, report),
@@ -162,7 +162,7 @@ def read_groups(account: Account, deployment: str, bucket: str | None) -> list[G
         states = [boot_report.read_report(account, bucket, each).get("state") for each in running]
         statuses.append(
             GroupStatus(
-                name=tags[topology.TAG_GROUP],
+                name=tags[names.TAG_GROUP],
                 role=fleet.role_of(tags),
                 instance_types=_instance_types(account, group),
                 size=group["MaxSize"],
@@ -180,7 +180,7 @@ def _node_status(account: Account, bucket: str | None, instance: str) -> NodeSta
     """Return the status that a node reported, the reason why that status is unreadable, or None if the node reported
     none."""
     try:
-        text = read_text(account.client("s3"), S3Path(bucket, documents.status_key(instance))) if bucket else None
+        text = read_text(account.client("s3"), S3Path(bucket, names.status_key(instance))) if bucket else None
         return NodeStatus.from_json(text) if text is not None else None
     except DataError as error:
         return f"its status is invalid: {error}"

@@ -8,10 +8,11 @@ bucket.
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bootstrap.node.documents import FINGERPRINT, Cancellation, step_name
+from bootstrap.node.documents import Cancellation
+from common import names
 from common.errors import ShoalError
+from common.names import FINGERPRINT, step_name
 from corpus.reading.s3 import S3Path, list_objects
-from infra import topology
 from jobs.merge import MergeResult, read_merge_result
 from jobs.plan import RESULT, Plan
 from shoal.aws.deployment import Deployment
@@ -49,7 +50,7 @@ def attach(deployment: Deployment, run: str | None) -> MergeResult:
     has a result. Raises the same errors as `preprocess_on_deployment` if the run fails.
     """
     s3 = deployment.session.client("s3")
-    works = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.WORK_PREFIX)
+    works = S3Path(deployment.output(names.OUTPUT_DATA_BUCKET), names.WORK)
     cluster = EmrCluster(deployment)
     step = step_of(cluster, run)
     if step is None:

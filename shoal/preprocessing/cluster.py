@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.node.documents import MAX_ERROR_LENGTH, TOKEN, Cancellation
+from bootstrap.node.documents import MAX_ERROR_LENGTH, Cancellation
+from common import names
 from common.errors import DataError, ShoalError
+from common.names import TOKEN
 from common.progress import reporter
 from corpus.reading.s3 import S3Path, list_objects, place_of, put, read_text
-from infra import catalog, cost, topology
+from infra import catalog, cost
 from infra.topology_error import TopologyError
 from jobs.plan import Plan
 from shoal.aws import clusters, objects
@@ -46,7 +48,7 @@ class EmrCluster:
     exist."""
 
     def __init__(self, deployment: Deployment) -> None:
-        if kind := deployment.outputs.get(topology.OUTPUT_ON_NODE):
+        if kind := deployment.outputs.get(names.OUTPUT_ON_NODE):
             raise ShoalError(
                 f"the deployment '{deployment.name}' has no cluster: its node ({kind}) preprocesses its own data; "
                 f"run: shoal train --deployment {deployment.name} --input FILE... --output DIR"
@@ -54,9 +56,9 @@ class EmrCluster:
         self._session = deployment.session
         self._s3 = deployment.session.client("s3")
         self._emr = deployment.session.client("emr")
-        self.id = deployment.output(topology.OUTPUT_CLUSTER_ID)
-        self._data = deployment.output(topology.OUTPUT_DATA_BUCKET)
-        self._logs = S3Path(deployment.output(topology.OUTPUT_LOG_BUCKET), f"{topology.EMR_LOGS_PREFIX}{self.id}/")
+        self.id = deployment.output(names.OUTPUT_CLUSTER_ID)
+        self._data = deployment.output(names.OUTPUT_DATA_BUCKET)
+        self._logs = S3Path(deployment.output(names.OUTPUT_LOG_BUCKET), f"{names.EMR_LOGS}{self.id}/")
         if end := self._end():
             raise ShoalError(
                 f"the cluster {self.id} has terminated ({end}); `shoal deploy {deployment.topology} --deployment "

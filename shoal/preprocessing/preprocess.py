@@ -13,12 +13,13 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bootstrap.node.documents import Cancellation, step_name
+from bootstrap.node.documents import Cancellation
+from common import names
 from common.errors import DataError, ShoalError
+from common.names import step_name
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import Inputs
-from infra import topology
 from jobs.merge import MergeResult, read_merge_result
 from jobs.plan import Plan
 from jobs.preparation import PreparedWork, prepare_work
@@ -68,7 +69,7 @@ def preprocess_on_deployment(
     """
     cluster = EmrCluster(deployment)
     for address in filter(is_s3, inputs.addresses):
-        deployment.require_readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
+        deployment.require_readable(address, names.OUTPUT_RAW_BUCKET, names.OUTPUT_DATA_BUCKET)
     resources = cluster.workers()
     prepared = prepare_work(
         inputs,
@@ -77,15 +78,15 @@ def preprocess_on_deployment(
         transfer=lambda sources: objects.upload_reviews(
             deployment.session.client("s3"),
             sources,
-            S3Path(deployment.output(topology.OUTPUT_RAW_BUCKET), objects.RAW_PREFIX),
+            S3Path(deployment.output(names.OUTPUT_RAW_BUCKET), names.RAW),
         ),
     )
     run, s3 = prepared.name, deployment.session.client("s3")
-    datasets = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.DATASETS_PREFIX)
+    datasets = S3Path(deployment.output(names.OUTPUT_DATA_BUCKET), names.DATASETS)
     if not force and (existing := _existing_result(s3, datasets, prepared)):
         say("nothing to do: the dataset of this input and these settings exists; to create it again, add --force")
         return prepared.with_warnings(existing)
-    work = ClusterWork(s3=s3, folder=S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/"))
+    work = ClusterWork(s3=s3, folder=S3Path(datasets.bucket, f"{names.WORK}{run}/"))
     cancellation = Cancellation(run=run, token=secrets.token_hex(4))
 
     def submit() -> tuple[str, Plan]:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bootstrap.node.documents import Cancellation, step_name
+from bootstrap.node.documents import Cancellation
+from common.names import step_name
 from corpus.reading.storage import join
 from infra.catalog import InstanceType
 from jobs.plan import PLAN_NAME, Plan

@@ -15,11 +15,10 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from bootstrap.node.documents import MAX_GPUS, MAX_NODES
-from bootstrap.node.node_documents import ADDRESS
+from common import names
 from common.errors import DataError, ShoalError
 from common.files import DOCUMENT_BYTES, read_regular
 from corpus.reading.s3 import is_s3, place_of
-from infra import addresses
 
 _HOST = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][\w.-]{0,63})@)?(?P<name>[A-Za-z0-9][A-Za-z0-9.-]{0,252})(?::(?P<port>\d{1,5}))?"
@@ -117,7 +116,7 @@ def _is_bucket(address: str) -> bool:
         bucket, key = place_of(address)
     except DataError:
         return False
-    return not key and addresses.BUCKET.fullmatch(bucket) is not None
+    return not key and names.BUCKET.fullmatch(bucket) is not None
 
 
 def _folder(address: str) -> str:
@@ -131,7 +130,7 @@ def _host(found: re.Match[str], options: Mapping[str, str], where: str) -> Host:
         raise ShoalError(f"{where}: the port must be 1 to 65535, but is {port}")
     if gpus is not None and not (gpus.isascii() and gpus.isdecimal() and 0 < int(gpus) <= MAX_GPUS):
         raise ShoalError(f"{where}: gpus must be 1 to {MAX_GPUS}, but is '{gpus}'")
-    if address is not None and not ADDRESS.fullmatch(address):
+    if address is not None and not names.ADDRESS.fullmatch(address):
         raise ShoalError(f"{where}: address must be an IPv4 address, such as 10.0.0.1, but is '{address}'")
     return Host(
         name=found["name"],

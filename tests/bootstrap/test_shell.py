@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shoal_local_aws.nodes import commands
 
+from common import names
 from common.errors import ShoalError
-from infra import topology
-from shoal.aws import names
+from shoal.aws import checked
 from shoal.aws.deployment import Deployment
 from shoal.aws.fleet import GpuNode
 from shoal.backends.launch import NodeLaunch
@@ -46,15 +46,15 @@ DEPLOYMENT = Deployment(
     name="demo",
     topology="demo",
     session=boto3.Session(region_name="us-east-1"),
-    outputs={topology.OUTPUT_DATA_BUCKET: "data"},
+    outputs={names.OUTPUT_DATA_BUCKET: "data"},
 )
 GOOD = {
-    "bucket": (names.bucket, "data"),
-    "region": (names.region, "us-east-1"),
-    "instance": (names.instance, NODE.instance_id),
-    "address": (names.address, NODE.address),
-    "run": (names.run, "demo.20260102T030405-0a1b"),
-    "dataset": (names.dataset, f"datasets/{1:032x}/dataset.h5"),
+    "bucket": (checked.bucket, "data"),
+    "region": (checked.region, "us-east-1"),
+    "instance": (checked.instance, NODE.instance_id),
+    "address": (checked.address, NODE.address),
+    "run": (checked.run, "demo.20260102T030405-0a1b"),
+    "dataset": (checked.dataset, f"datasets/{1:032x}/dataset.h5"),
 }
 
 
@@ -68,7 +68,7 @@ def test_only_names_that_shoal_writes_are_accepted(kind):
                 check(wrong)
     assert [names.is_run(each) for each in (GOOD["run"][1], GOOD["dataset"][1], "demo")] == [True, False, False]
     changed = GOOD["dataset"][1].replace("dataset.h5", "other.h5")
-    assert [names.is_dataset(each) for each in (GOOD["dataset"][1], changed, changed[9:])] == [True, False, False]
+    assert [checked.is_dataset(each) for each in (GOOD["dataset"][1], changed, changed[9:])] == [True, False, False]
 
 
 @given(kind=st.sampled_from(list(GOOD)), at=st.integers(0, 60), cut=st.integers(0, 3), more=st.text(max_size=6))
@@ -92,7 +92,7 @@ def test_hostile_names_of_runs_and_nodes_are_refused(hostile):
     hostiles = [
         lambda: NodeLaunch(DEPLOYMENT, hostile),
         lambda: NodeLaunch(DEPLOYMENT, f"demo.{hostile}"),
-        lambda: NodeLaunch(replace(DEPLOYMENT, outputs={topology.OUTPUT_DATA_BUCKET: hostile}), GOOD["run"][1]),
+        lambda: NodeLaunch(replace(DEPLOYMENT, outputs={names.OUTPUT_DATA_BUCKET: hostile}), GOOD["run"][1]),
         lambda: replace(NODE, instance_id=hostile),
         lambda: replace(NODE, address=hostile),
     ]

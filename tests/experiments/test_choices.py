@@ -22,7 +22,7 @@ def of(name: str) -> topology.Topology:
     return topology.load(name, TOPOLOGIES)
 
 
-@pytest.mark.parametrize("name", topology.names(TOPOLOGIES))
+@pytest.mark.parametrize("name", topology.names_in(TOPOLOGIES))
 def test_every_topology_has_a_prediction_with_an_ordered_range(name: str) -> None:
     chosen = of(name)
     found = predict(chosen, WORK if chosen.preprocessing or chosen.preprocesses_on_node else TRAINING)

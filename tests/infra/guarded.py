@@ -13,6 +13,7 @@ from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
 from shoal_guard.handlers.guard import main
 
+from common import names
 from infra import parts, topology
 from infra.guard import Guard, prices
 from infra.storage import Buckets
@@ -20,7 +21,7 @@ from tests.infra.assemblies import publish
 from tests.infra.variants import SHIPPED
 from tests.waiting import until
 
-names = (f"g{number}" for number in itertools.count(1))
+_NUMBERED = (f"g{number}" for number in itertools.count(1))
 
 
 class Guarded(Stack):
@@ -28,7 +29,7 @@ class Guarded(Stack):
         name = topology.stack_name(deployment)
         synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
         super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
-        Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
+        Tags.of(self).add(names.TAG_DEPLOYMENT, deployment)
         self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.data_bucket(spec.data))
 
     def data_bucket(self, spec):
@@ -82,7 +83,7 @@ class Deployed:
     """Stack with a guard in the embedded AWS. `kind` names its class."""
 
     def __init__(self, client, out, *, becomes="CREATE_COMPLETE", kind="Small", name="", keep=True, **guard):
-        self.client, self.name, self._out, self._kind = client, name or next(names), out, globals()[kind]
+        self.client, self.name, self._out, self._kind = client, name or next(_NUMBERED), out, globals()[kind]
         spec = topology.load("demo", SHIPPED)
         limits = parts.GuardSpec(mail="ada@example.org", **guard)
         self.spec = spec.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=keep)})
@@ -228,7 +229,7 @@ class Deployed:
         return "\n".join(event["message"] for event in logs.filter_log_events(logGroupName=group)["events"])
 
     def account(self):
-        parameter = self.client("ssm").get_parameter(Name=topology.guard_parameter(self.name))["Parameter"]
+        parameter = self.client("ssm").get_parameter(Name=names.guard_parameter(self.name))["Parameter"]
         return dict(json.loads(parameter["Value"]))
 
     def _subscribe(self):

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
+from common import names
 from infra import topology
 from tests.infra.invariants import as_list, needs, references
 from tests.infra.templates import Templates
@@ -22,7 +23,7 @@ from tests.infra.variants import SHIPPED
 FILE = Path(__file__).with_name("templates.yaml")
 DEMO = topology.load("demo", SHIPPED)
 _SUFFIX = re.compile(r"(?<=\w)[0-9A-F]{8}\b")
-_ON_EVERYTHING = {topology.TAG_DEPLOYMENT, topology.TAG_TOPOLOGY, topology.TAG_OWNER, "Name"}
+_ON_EVERYTHING = {names.TAG_DEPLOYMENT, names.TAG_TOPOLOGY, names.TAG_OWNER, "Name"}
 _USUAL = {"UpdateReplacePolicy": "Delete", "DeletionPolicy": "Delete", "Version": "2012-10-17"}
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shoal_guard.handlers import cleanup
 from shoal_local_aws.faults.kinds import GuardDutyAgent, LateUpload
 
-from infra import topology
+from common import names
 
 PLENTY = 900_000
 
@@ -197,7 +197,7 @@ def test_a_bucket_with_unreadable_runs_stays_but_the_stack_is_deleted(operation,
 
 
 def test_an_interrupted_deletion_leaves_no_fetched_run_without_its_record():
-    assert sorted([topology.FETCHED_PREFIX, topology.RUNS_PREFIX]) == [topology.RUNS_PREFIX, topology.FETCHED_PREFIX]
+    assert sorted([names.FETCHED, names.RUNS]) == [names.RUNS, names.FETCHED]
 
 
 def test_without_time_left_the_cleanup_of_a_network_says_what_is_left(aws, messages):

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from shoal_guard.handlers.guard import main, observation
 from shoal_local_aws.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 
-from infra import topology
+from common import names
 from shoal.aws import scale_up
 from shoal.aws.account import Account
 from shoal.deployments.deletion import last_deletion
@@ -45,7 +45,7 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy):
     for name in (*small.groups(), small.physical("EMR::Cluster")):
         assert name in small.log()
     small.becomes("CREATE_COMPLETE")
-    assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=topology.NODES_PREFIX)["KeyCount"] == 2
+    assert small.client("s3").list_objects_v2(Bucket=small.bucket, Prefix=names.NODES)["KeyCount"] == 2
 
 
 def test_nodes_of_an_ended_run_stop_at_the_next_invocation_unless_the_run_keeps_them(deploy):
@@ -131,7 +131,7 @@ def test_the_stack_is_deleted_after_a_warning_even_if_nodes_are_busy(deploy):
     assert small.invoke(small.age(12)) == {}
     small.becomes("DELETE_COMPLETE")
     assert small.mails() == [f"Guard: {small.name} is being deleted"]
-    tagged = [{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [small.name]}]
+    tagged = [{"Name": f"tag:{names.TAG_DEPLOYMENT}", "Values": [small.name]}]
     reservations = small.client("ec2").describe_instances(Filters=tagged)["Reservations"]
     assert {each["State"]["Name"] for reservation in reservations for each in reservation["Instances"]} == {
         "terminated"
@@ -146,7 +146,7 @@ def test_added_hours_move_the_end_and_deploying_again_does_not(deploy):
     small.spec = small.spec.model_copy(update={"guard": small.spec.guard.model_copy(update={"mail": None})})
     small.update(small.template())
     small.becomes("UPDATE_COMPLETE")
-    parameter = topology.extension_parameter(small.name)
+    parameter = names.extension_parameter(small.name)
     small.client("ssm").put_parameter(Name=parameter, Value="1.5", Type="String")
     small.after(12)
     small.after(13.1)

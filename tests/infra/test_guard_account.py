@@ -5,7 +5,7 @@ import pytest
 from shoal_guard.handlers.guard import main
 from shoal_local_aws.faults.kinds import Denied, Throttled
 
-from infra import topology
+from common import names
 
 
 @pytest.mark.slow
@@ -42,7 +42,7 @@ def test_a_deployment_ends_on_time_without_access_to_its_parameters(
 ):
     small = deploy(kind="Guarded")
     if added:
-        parameter = topology.extension_parameter(small.name)
+        parameter = names.extension_parameter(small.name)
         small.client("ssm").put_parameter(Name=parameter, Value=str(added), Type="String")
     if copied:
         small.after(1)
@@ -58,7 +58,7 @@ def test_a_deployment_ends_on_time_without_access_to_its_parameters(
 @pytest.mark.parametrize("copy", [None, "{", '{"spent": 1}'])
 def test_the_dollars_spent_are_kept_without_readable_parameters_and_without_a_copy(copy, deploy, aws):
     small = deploy(kind="Guarded")
-    parameter = topology.guard_parameter(small.name)
+    parameter = names.guard_parameter(small.name)
     small.client("ssm").put_parameter(Name=parameter, Value='{"spent": 40}', Type="String")
     if copy is not None:
         small.client("s3").put_object(Bucket=small.bucket, Key=f"requests/{small.name}.guard.json", Body=copy)
@@ -73,7 +73,7 @@ def test_the_dollars_spent_are_kept_without_readable_parameters_and_without_a_co
 
 def test_invalid_parameters_are_named_and_the_deployment_ends_nevertheless(deploy):
     small = deploy(kind="Guarded")
-    parameters = (topology.extension_parameter(small.name), topology.guard_parameter(small.name))
+    parameters = (names.extension_parameter(small.name), names.guard_parameter(small.name))
     not_yet = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})
     for name, value in zip(parameters, ("many", not_yet), strict=True):
         small.client("ssm").put_parameter(Name=name, Value=value, Type="String")
@@ -92,8 +92,8 @@ def test_parameters_of_an_earlier_deployment_with_the_same_name_are_ignored(aws,
     notice = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
     left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": notice}}
     for parameter, value in (
-        (topology.extension_parameter("again"), "100"),
-        (topology.guard_parameter("again"), json.dumps(left)),
+        (names.extension_parameter("again"), "100"),
+        (names.guard_parameter("again"), json.dumps(left)),
     ):
         boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String")
     small = deploy(kind="Guarded", name="again", budget=100.0)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra import addresses, parts
+from common import names
+from infra import addresses
 from tests.infra.invariants import as_list, of_type, the
 from tests.infra.pages import demo
 
@@ -65,5 +66,5 @@ def test_the_maximum_of_inputs_fits_into_a_roles_policy(templates):
     bucket = "b" * 63
     longest = [f"s3://{bucket}/{number}".ljust(addresses.LONGEST, "x") for number in range(addresses.MOST)]
     whole = {"inputs": longest, "data": {"bucket": bucket}}
-    found = templates.resources(demo(**whole), deployment="x" * parts.NAME_LENGTH)
+    found = templates.resources(demo(**whole), deployment="x" * names.DEPLOYMENT_LENGTH)
     assert not of_type(found, "AWS::IAM::ManagedPolicy")  # the CDK splits a larger policy

@@ -25,7 +25,7 @@ def test_each_problem_has_a_level_and_a_message(case, messages):
         messages.check(each.sentence)
 
 
-@pytest.mark.parametrize("name", topology.names(SHIPPED))
+@pytest.mark.parametrize("name", topology.names_in(SHIPPED))
 def test_only_shipped_topologies_with_retired_types_are_refused(name):
     spec = topology.load(name, SHIPPED)
     retired = [kind for kind in topology.instance_types(spec) if catalog.find(kind).retired]

@@ -24,7 +24,7 @@ def test_the_shipped_copy_matches_the_models():
     assert copy == schema(), "update it: python -m infra.schema > topologies/schema.json"
 
 
-@pytest.mark.parametrize("name", topology.names(SHIPPED))
+@pytest.mark.parametrize("name", topology.names_in(SHIPPED))
 def test_a_shipped_topology_follows_the_schema(name):
     assert faults((SHIPPED / f"{name}.yaml").read_text()) == []
 

@@ -3,11 +3,12 @@ import re
 
 import pytest
 
+from common import names
 from infra import catalog, cost, topology
 from tests.infra import invariants, reach
 from tests.infra.variants import DEPLOYED, SHIPPED
 
-NAMES = topology.names(SHIPPED)
+NAMES = topology.names_in(SHIPPED)
 
 
 @pytest.fixture(params=NAMES)
@@ -76,7 +77,7 @@ def test_each_topology_has_resources_like_those_of_a_deployed_one(stacks):
 
 @pytest.mark.parametrize("name", [*NAMES, "with-inputs", "with-all", "in-network", "without-nat"])
 def test_nothing_is_open_untagged_unguarded_left_behind_or_allowed_too_much(name, handled):
-    tags = {topology.TAG_DEPLOYMENT: name, topology.TAG_TOPOLOGY: name, topology.TAG_OWNER: "ada"}
+    tags = {names.TAG_DEPLOYMENT: name, names.TAG_TOPOLOGY: name, names.TAG_OWNER: "ada"}
     assert invariants.broken(handled[name].resources, tags | handled[name].spec.tags) == []
 
 

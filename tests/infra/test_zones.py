@@ -8,7 +8,7 @@ from tests.infra.invariants import of_type
 from tests.infra.variants import SHIPPED
 
 
-@pytest.mark.parametrize("name", [name for name in topology.names(SHIPPED) if name != "managed"])
+@pytest.mark.parametrize("name", [name for name in topology.names_in(SHIPPED) if name != "managed"])
 def test_every_zone_of_a_topology_offers_all_its_types(name, handled):
     spec = handled[name].spec
     zones = {each["AvailabilityZoneId"] for each in of_type(handled[name].resources, "AWS::EC2::Subnet").values()}

@@ -24,7 +24,7 @@ def of(**fields):
 INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
 TOPOLOGIES = [
     # All shipped topologies, which have no inputs, one with inputs, and one with every option.
-    *(topology.load(name, SHIPPED) for name in topology.names(SHIPPED)),
+    *(topology.load(name, SHIPPED) for name in topology.names_in(SHIPPED)),
     topology.load("demo", SHIPPED).model_copy(update=INPUTS),
     of(name="with-all", **ALL),
 ]

@@ -11,10 +11,10 @@ import boto3
 import pytest
 
 from benchmarks.real_reviews import REVIEWS
+from common import names
 from corpus.dataset_settings import DEFAULT
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading.sources import Inputs
-from infra import topology
 from jobs.job import ReviewsJob
 from jobs.local import preprocess_locally
 from jobs.vocabulary import Vocabulary
@@ -93,7 +93,7 @@ def test_every_runner_makes_the_dataset_of_shoal_preprocess(tmp_path: Path, aws)
         assert {name: (out / name).read_bytes() for name in FILES} == expected
 
     s3, digest = make_buckets(), json.loads((tmp_path / "inline" / "part-00000").read_text())["digest"]
-    cluster = deployment().output(topology.OUTPUT_CLUSTER_ID)
+    cluster = deployment().output(names.OUTPUT_CLUSTER_ID)
     for path in folder.iterdir():
         s3.upload_file(str(path), "raw", path.name)
     (tmp_path / "mrjob.conf").write_text("runners: {emr: {check_cluster_every: 1}}")

@@ -198,7 +198,7 @@ def _list_choices(work: "Work") -> Result:
     from shoal.deployments.plan import retired
 
     alone, clusters = machines(work, _REGION), []
-    for name in topology.names(cdk.TOPOLOGIES):
+    for name in topology.names_in(cdk.TOPOLOGIES):
         chosen = topology.load(name, cdk.TOPOLOGIES)
         if chosen.training and not retired(chosen):
             with suppress(ExperimentError):  # the topology lacks nodes for the work
@@ -323,7 +323,7 @@ def _list_topologies() -> Result:
     from shoal.deployments import plan
 
     listing: list[dict[str, Any]] = []
-    for name in topology.names(cdk.TOPOLOGIES):
+    for name in topology.names_in(cdk.TOPOLOGIES):
         try:
             planned = plan.make_plan(topology.load(name, cdk.TOPOLOGIES), deployment=name)
         except TopologyError as error:

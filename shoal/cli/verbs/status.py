@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from common import names
 from common.display import plural
 from common.errors import ShoalError
 from shoal.cli.command import command
@@ -113,11 +114,10 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
     """Return the requested training runs as JSON content (None if they are unknown) and as rows of text."""
     from botocore.exceptions import ClientError
 
-    from infra import topology
     from shoal.aws.deployment import Deployment
     from shoal.backends.attaching import overview
 
-    if topology.OUTPUT_DATA_BUCKET not in now.outputs or not (now.groups or now.jobs):
+    if names.OUTPUT_DATA_BUCKET not in now.outputs or not (now.groups or now.jobs):
         return [], []
     deployment = Deployment(name=now.name, topology=now.topology, session=account.session, outputs=now.outputs)
     try:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from common import names
 from common.errors import ShoalError
 from infra import policies, topology
 from shoal.aws import fetched, stacks
@@ -43,7 +44,7 @@ class Ownership:
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
         """Return whether these tags, in any of AWS's formats, belong to the deployment."""
-        return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
+        return read_tags(tags).get(names.TAG_DEPLOYMENT) == self.deployment
 
     def may_own(self, record: ResourceRecord) -> bool:
         """Return whether a record might belong to the deployment, so that a call to read its tags is worthwhile.
@@ -71,7 +72,7 @@ class Ownership:
         some deleted resources."""
 
         def listed() -> list[str]:
-            filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
+            filters = [{"Key": names.TAG_DEPLOYMENT, "Values": [self.deployment]}]
             mappings = self.account.items(
                 "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
             )
@@ -146,7 +147,7 @@ def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
         keep = keep_tag(account, bucket)
         if keep == "true" and not is_empty(account, bucket):
             return f"its topology keeps it; to delete it: aws s3 rb --force s3://{bucket}", []
-        runs = fetched.unfetched(account.client("s3"), bucket) if keep == topology.KEEP_UNFETCHED else []
+        runs = fetched.unfetched(account.client("s3"), bucket) if keep == names.KEEP_UNFETCHED else []
     except (BotoCoreError, ClientError) as error:
         raise OwnershipUnknownError(f"it is unknown whether to keep its data ({reason_of(error)})") from None
     if not runs:
@@ -164,7 +165,7 @@ def keep_tag(account: Account, bucket: str) -> str | None:
         if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
             return None
         raise
-    return tags.get(topology.TAG_KEEP)
+    return tags.get(names.TAG_KEEP)
 
 
 def is_empty(account: Account, bucket: str) -> bool:

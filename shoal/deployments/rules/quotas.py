@@ -12,8 +12,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from common.names import TAG_DEPLOYMENT
 from infra import catalog
-from infra.topology import TAG_DEPLOYMENT, Topology
+from infra.topology import Topology
 from shoal.aws.account import read_tags
 from shoal.deployments.rules import PreflightContext
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from bootstrap.node import documents
 from bootstrap.node.documents import RequestDocument
 from bootstrap.node.machine import Machine
+from common import names
 from tests.bootstrap.node.test_progress import start as start_line
 from tests.bootstrap.node.test_progress import step
 from tests.bootstrap.node.world import FIRST, KEY, RUN, SECOND, World, request
@@ -135,7 +135,7 @@ def test_a_node_reports_activity_only_while_it_works(world):
 
 def test_a_stuck_node_sends_heartbeats_for_two_minutes(world, monkeypatch):
     world.train()
-    stuck, beat = world.agents[SECOND], documents.heartbeat_key(SECOND)
+    stuck, beat = world.agents[SECOND], names.heartbeat_key(SECOND)
     found = []
 
     def wait(self):  # as with a mount after its server is lost

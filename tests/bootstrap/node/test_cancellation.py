@@ -5,8 +5,8 @@ from unittest.mock import Mock
 import psutil
 
 from bootstrap.node import cancellation
-from bootstrap.node.documents import step_name
 from common.errors import DataError
+from common.names import step_name
 
 RUN, OTHER = "0123456789ab", "ba9876543210"
 LISTED = f"""Total number of applications: 2

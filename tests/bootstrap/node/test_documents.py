@@ -8,13 +8,13 @@ import pytest
 from bootstrap.node import documents
 from bootstrap.node.documents import Cancellation, RequestDocument, token_in
 from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
+from common import names
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
-from infra import topology
 from tests.bootstrap.node.world import request
 from tests.bootstrap.test_shell import HOSTILE
 
@@ -114,5 +114,5 @@ def test_a_node_has_reached_all_phases_up_to_its_own_unless_it_failed(phase, rea
 
 
 def test_prefixes_equal_those_of_the_stack():
-    prefixes = (topology.REQUESTS_PREFIX, topology.RUNS_PREFIX, topology.NODES_PREFIX, topology.END_NAME)
-    assert prefixes == (documents.REQUESTS, documents.RUNS, documents.NODES, documents.END_NAME)
+    prefixes = (names.REQUESTS, names.RUNS, names.NODES, names.END_NAME)
+    assert prefixes == (names.REQUESTS, names.RUNS, names.NODES, names.END_NAME)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bootstrap.node import documents
 from bootstrap.node.node_documents import RunEnd
 from bootstrap.node.stage import stage
+from common import names
 from tests.bootstrap.node.world import RUN, World, request
 
 STEPS = 40
@@ -51,7 +51,7 @@ class Training:
                     machine = self.world.agents[instance]._node.machine
                     stage(self.world.request, machine, self.world.channel, lambda _: None)
                     programs.states[name] = 0
-        kept = self.world.channel.list(f"{documents.RUNS}{RUN}/checkpoints/")
+        kept = self.world.channel.list(f"{names.RUNS}{RUN}/checkpoints/")
         newest = max((int(key[-len("000000000.pt") : -len(".pt")]) for key in kept), default=0)
         assert newest >= self.best or self.summary() is not None
         self.best = max(self.best, newest)
@@ -92,7 +92,7 @@ class Training:
 
     def summary(self):
         """Return the steps of a finished run."""
-        found = self.world.channel.read(f"{documents.RUNS}{RUN}/summary.json")
+        found = self.world.channel.read(f"{names.RUNS}{RUN}/summary.json")
         summary = json.loads(found.text) if found else {"stopped": True}
         return None if summary["stopped"] else list(summary["steps"])
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bootstrap.node import documents
 from bootstrap.node.agent import Agent
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.machine import Machine, Node
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.processes import State
 from bootstrap.node.store import Document, Store, StoredFile
+from common import names
 from corpus.stream.stream_settings import StreamSettings
 
 
@@ -71,7 +71,7 @@ class AtOnce(Executor):
 
 
 RUN = "demo.20260102T030405-0a1b"
-KEY = documents.request_key("demo")
+KEY = names.request_key("demo")
 DATASET = f"s3://data/datasets/{'0a' * 16}/dataset.h5"
 STREAM = StreamSettings(sources=("s3://texts/",), readers=2, follow=True)
 
@@ -205,13 +205,13 @@ class World:
             self.programs[instance].states[name] = "lost"
 
     def attempts(self) -> list[Attempt]:
-        keys = self.channel.list(documents.attempts_prefix(RUN))
+        keys = self.channel.list(names.attempts_prefix(RUN))
         return [Attempt.from_json(self.channel.read(key).text) for key in keys]
 
     @property
     def latest(self) -> Attempt | None:
         """Latest attempt."""
-        keys = list(self.channel.list(documents.attempts_prefix(RUN)))
+        keys = list(self.channel.list(names.attempts_prefix(RUN)))
         found = self.channel.read(keys[-1]) if keys else None
         return Attempt.from_json(found.text) if found else None
 
@@ -236,7 +236,7 @@ class World:
         assert running == [self.agents[each]._node.gpus > 0 for each in here]
 
     def status(self, instance: str) -> NodeStatus | None:
-        found = self.channel.read(documents.status_key(instance))
+        found = self.channel.read(names.status_key(instance))
         return NodeStatus.from_json(found.text) if found else None
 
     def settle(self) -> None:
@@ -249,7 +249,7 @@ class World:
                     if not kind.startswith("reader") or name in programs.stopped:  # a stream without an end
                         programs.states[name] = 0 if name not in programs.stopped else 143
                     if kind == "train" and name not in programs.stopped:
-                        self.channel.write(f"{documents.RUNS}{RUN}/summary.json", '{"stopped": false}')
+                        self.channel.write(f"{names.RUNS}{RUN}/summary.json", '{"stopped": false}')
             if self.end() is not None and not any(each.running() for each in self.programs.values()):
                 return
 

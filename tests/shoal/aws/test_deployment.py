@@ -3,17 +3,17 @@
 import boto3
 import pytest
 
+from common import names
 from common.errors import DataError, ShoalError
-from infra import topology
 from shoal.aws.deployment import Deployment
 
-RAW, DATA = topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET
+RAW, DATA = names.OUTPUT_RAW_BUCKET, names.OUTPUT_DATA_BUCKET
 
 
 def deployed(*inputs):
     outputs = {RAW: "my-raw", DATA: "my-data"}
     if inputs:
-        outputs[topology.OUTPUT_INPUTS] = " ".join(inputs)
+        outputs[names.OUTPUT_INPUTS] = " ".join(inputs)
     return Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
 
 

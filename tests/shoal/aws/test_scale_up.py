@@ -11,9 +11,10 @@ import pytest
 from shoal_local_aws.faults.kinds import Denied, NoCapacity, NotOffered, SilentBoot
 from tests.local_aws.accounts import session_with
 
+from common import names
 from common.errors import ShoalError
 from common.progress import ProgressReporter, reporting
-from infra import policies, topology
+from infra import policies
 from shoal.aws import scale_up
 from shoal.aws.account import Account
 from shoal.aws.deployment import Deployment
@@ -233,7 +234,7 @@ def test_an_invalid_report_of_a_node_is_an_error(report, messages):
         def get_object(self, **_):
             return {"Body": io.BytesIO(report)}
 
-    deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={topology.OUTPUT_DATA_BUCKET: "x"})
+    deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={names.OUTPUT_DATA_BUCKET: "x"})
     for filler in ("[" * 10, "\0" * 10):
         messages.hide(filler, "")
     with messages.raises(ShoalError):

@@ -9,8 +9,8 @@ from shoal_local_aws.faults.kinds import NotOffered
 from shoal_local_aws.faults.zones import FIRST_ZONE
 from tests.local_aws.accounts import running_aws
 
+from common import names
 from common.errors import ShoalError
-from infra import topology
 from shoal.aws import zones
 from shoal.aws.account import Account
 from tests.shoal.deployments.preflight import TRAINING, topology_of
@@ -48,7 +48,7 @@ def test_no_zone_is_chosen_for_a_topology_without_nodes_or_with_a_zone(account) 
 def test_a_deployment_keeps_its_zones(account, aws, messages) -> None:
     ec2 = account.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    tags = {topology.TAG_DEPLOYMENT: "old", topology.TAG_NODES: "true"}
+    tags = {names.TAG_DEPLOYMENT: "old", names.TAG_NODES: "true"}
     for block, zone in (("10.0.16.0/20", "use1-az3"), ("10.0.0.0/20", "use1-az5"), ("10.0.128.0/20", "use1-az2")):
         subnet = ec2.create_subnet(VpcId=vpc, CidrBlock=block, AvailabilityZoneId=zone)["Subnet"]["SubnetId"]
         ec2.create_tags(Resources=[subnet], Tags=[{"Key": key, "Value": value} for key, value in tags.items()])

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from infra import topology
+from common import names
 from shoal.backends import attaching
 from shoal.deployments import runs
 
 RESUMED, LATER = "demo.20260102T030405-0a1b", "demo.20260103T030405-0a1b"
-DEPLOYMENT = SimpleNamespace(name="demo", outputs={topology.OUTPUT_CLUSTER_ID: "j-1"})
+DEPLOYMENT = SimpleNamespace(name="demo", outputs={names.OUTPUT_CLUSTER_ID: "j-1"})
 
 
 def place(*wanted, ended=""):

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from common import names
 from common.errors import ShoalError, UsageError
-from infra import topology
 from shoal.aws.deployment import Deployment
 from shoal.backends import managed, managed_job
 from shoal.backends.attaching import place_on
@@ -52,7 +52,7 @@ class SageMaker:
 
 
 def deployment(*found):
-    outputs = {topology.OUTPUT_DATA_BUCKET: "data"}
+    outputs = {names.OUTPUT_DATA_BUCKET: "data"}
     return Deployment(name="demo", topology="demo", session=SageMaker(*found), outputs=outputs)
 
 

@@ -12,13 +12,12 @@ from unittest.mock import Mock
 import boto3
 import pytest
 
-from bootstrap.node import documents
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
+from common import names
 from common.errors import ShoalError
 from common.progress import ProgressReporter, reporting
 from corpus.reading.s3 import S3Path, read_text
-from infra import topology
 from shoal.aws import fleet
 from shoal.aws.account import Account, read_tags
 from shoal.aws.fleet import GpuGroup
@@ -116,12 +115,12 @@ def agree(launch, nodes, number=1, why=""):
     """Write an attempt, like the nodes."""
     members = tuple(Member(instance=each.instance_id, address=each.address, gpus=each.gpus) for each in nodes)
     made = Attempt(number=number, token=launch.request.token, members=members, port=20_000, why=why)
-    put(documents.attempt_key(launch.run, number), made.to_json())
+    put(names.attempt_key(launch.run, number), made.to_json())
 
 
 def tell(launch, statuses):
     for instance, status in zip(launch.started, statuses, strict=False):
-        put(documents.status_key(instance), status.to_json())
+        put(names.status_key(instance), status.to_json())
 
 
 def status_of(launch, phase, **more):
@@ -129,7 +128,7 @@ def status_of(launch, phase, **more):
 
 
 def requests(launch):
-    key = documents.request_key(launch.deployment.name)
+    key = names.request_key(launch.deployment.name)
     return RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
 
 
@@ -144,7 +143,7 @@ def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
     assert launch.request.options["epochs"] == ("3",)
     assert launch.request.options["slow"] == ("1:2.0",)
     assert not {"data", "output", "cache"} & {*launch.request.options}
-    copy = S3Path(BUCKET, launch.folder.key + documents.REQUEST_NAME)
+    copy = S3Path(BUCKET, launch.folder.key + names.REQUEST_NAME)
     kept = RunRequest.from_json(str(read_text(boto3.client("s3"), copy)))
     assert (launch.request.ready, replace(kept, ready=True)) == (True, launch.request)
     launch.ask_to_stop()
@@ -169,7 +168,7 @@ def test_the_bar_shows_the_text_that_all_nodes_have_read(start):
 def test_invalid_statuses_and_those_of_another_launch_do_not_count(launch, nodes):
     tell(launch, [status_of(launch, "failed", token="ffffffff"), status_of(launch, "staged")])
     assert list(launch.statuses()) == [nodes[1].instance_id]
-    put(documents.status_key(nodes[1].instance_id), '{"read": -1}')
+    put(names.status_key(nodes[1].instance_id), '{"read": -1}')
     assert launch.statuses() == {}
 
 
@@ -178,13 +177,13 @@ def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch, node
     tell(launch, [status_of(launch, "run", step=1_234, steps=4_000, gpu_use=97), failed])
     first, second = (each.instance_id for each in nodes)
     (scaling,) = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
-    name = read_tags(scaling["Tags"])[topology.TAG_DEPLOYMENT]
+    name = read_tags(scaling["Tags"])[names.TAG_DEPLOYMENT]
     (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
     assert group.statuses.keys() == {first, second}
     for each in (first, second):
         messages.check(describe_status(group.statuses[each]))
-    put(documents.status_key(first), '{"version": 2, "step": "x"}')
-    boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
+    put(names.status_key(first), '{"version": 2, "step": "x"}')
+    boto3.client("s3").delete_object(Bucket=BUCKET, Key=names.status_key(second))
     (group,) = read_groups(Account(boto3.Session()), name, BUCKET)
     assert group.statuses.keys() == {first}
     messages.check(describe_status(group.statuses[first]))

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import boto3
 import pytest
 
+from common import names
 from common.errors import DataError, ShoalError
 from common.progress import reporting
 from corpus.stream.stream_settings import StreamSettings
-from infra import topology
 from shoal.backends.deployment import DeploymentPlace
 from shoal.runs.sources.stream import PreparedStream, StreamSource
 from tests.bootstrap.node.world import STREAM, request
@@ -36,7 +36,7 @@ def deployed(aws, messages):
     def make(nodes=1):
         fleet = Fleet().add("train", "g4dn.xlarge", nodes)
         messages.hide(fleet.name, "FLEET")
-        outputs = {**fleet.deployment.outputs, topology.OUTPUT_INPUTS: f"{NEWS} s3://gone/news/"}
+        outputs = {**fleet.deployment.outputs, names.OUTPUT_INPUTS: f"{NEWS} s3://gone/news/"}
         return fleet, replace(fleet.deployment, outputs=outputs)
 
     return make

@@ -12,9 +12,9 @@ from shoal_local_aws.account import raise_quotas, use_emulator
 from shoal_local_aws.aws import ACCOUNT, EmbeddedAws
 from shoal_local_aws.faults.zones import FIRST_ZONE
 
+from common import names
 from common.errors import ShoalError
 from common.progress import reporting
-from infra import topology
 from infra.policies import BOUNDARY
 from shoal.aws import stacks
 from shoal.aws.account import Account
@@ -148,7 +148,7 @@ def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, m
         owner="ada",
     )
     request.__dict__["account"] = Mock(items=lambda *_, **__: [made])
-    stack = {"StackId": "arn", "Outputs": [{"OutputKey": topology.OUTPUT_DATA_BUCKET, "OutputValue": "shoal-own"}]}
+    stack = {"StackId": "arn", "Outputs": [{"OutputKey": names.OUTPUT_DATA_BUCKET, "OutputValue": "shoal-own"}]}
     changed = Mock(side_effect=EOFError)
     for module, name, answer in (
         (deploy, "_refuse_others", None),
@@ -178,7 +178,7 @@ def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(
     group = {"AutoScalingGroupName": "g1", "DesiredCapacity": 1}
     request = deploy.DeployRequest(topology=Mock(), source="pair", deployment="pair", owner="ada")
     request.__dict__["account"] = Mock()
-    monkeypatch.setattr(deploy.fleet, "scaling_groups", lambda *_: [(group, {topology.TAG_START: "train"})])
+    monkeypatch.setattr(deploy.fleet, "scaling_groups", lambda *_: [(group, {names.TAG_START: "train"})])
     with messages.raises(ShoalError):
         deploy._refuse_during_training(request)
 

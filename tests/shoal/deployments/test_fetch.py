@@ -13,7 +13,7 @@ from shoal_local_aws.faults.kinds import Denied
 from bootstrap.node.store import Bucket
 from common.errors import ShoalError
 from common.progress import reporting
-from shoal.aws import fetched, names
+from shoal.aws import checked, fetched
 from shoal.backends.followed import copy_results
 from shoal.deployments.fetch import FetchResult, fetch_runs
 from tests.shoal.cli.command import shoal_here
@@ -95,7 +95,7 @@ def test_the_end_of_a_training_copies_a_file_that_changed_within_its_second(s3, 
 
 
 def test_a_file_of_implausible_size_is_not_copied(s3, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(names, "DOCUMENT_BYTES", 5)
+    monkeypatch.setattr(checked, "DOCUMENT_BYTES", 5)
     copied = copy_results(Bucket(BUCKET, s3), ONE, tmp_path)
     assert [sentence.split()[0] for sentence in copied.refused[1:]] == ["model/config.json", "summary.json"]
     assert files(tmp_path) == {*RESULTS} - {"model/config.json", "summary.json"}

@@ -7,8 +7,8 @@ from unittest.mock import Mock
 import pytest
 from botocore.exceptions import ClientError
 
+from common import names
 from common.errors import ShoalError
-from infra import topology
 from shoal.aws import guard, stacks
 from shoal.aws.guard import GuardReport
 from shoal.backends import managed
@@ -93,7 +93,7 @@ def test_a_job_is_listed_although_the_bucket_with_requests_was_deleted(monkeypat
     monkeypatch.setattr(managed, "jobs", lambda *_, **__: at_work)
     gone = ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
     monkeypatch.setattr(RequestedRuns, "read", Mock(side_effect=gone))
-    stack: Any = {"Outputs": [{"OutputKey": topology.OUTPUT_DATA_BUCKET, "OutputValue": "data"}]}
+    stack: Any = {"Outputs": [{"OutputKey": names.OUTPUT_DATA_BUCKET, "OutputValue": "data"}]}
     assert destroy_preview._trains("mine", Mock(), stack, None, []) == ["left"]
 
 
@@ -101,14 +101,14 @@ CREATED = datetime(2026, 1, 2, 3, tzinfo=UTC)
 SETTINGS = """{"deployment": "mine", "stack": "arn", "account": "spent", "extension": "added", "max_hours": 12,
     "idle_minutes": 30, "gpu": {"g5.xlarge": 1.0, "g4dn.xlarge": 0.5}, "emr": {"m5.xlarge": 0.25},
     "standing": 0.125, "job": 4.0}"""
-STACK: Any = {"CreationTime": CREATED, "Outputs": [{"OutputKey": topology.OUTPUT_GUARD, "OutputValue": "guard"}]}
+STACK: Any = {"CreationTime": CREATED, "Outputs": [{"OutputKey": names.OUTPUT_GUARD, "OutputValue": "guard"}]}
 
 
 def report(written: datetime | None = None) -> GuardReport:
     """Return the report with an amount and an extension that were written then."""
     values = {
-        topology.guard_parameter("mine"): '{"spent": 3.5, "as_of": "2026-01-02T04:00:00+00:00"}',
-        topology.extension_parameter("mine"): "1.5",
+        names.guard_parameter("mine"): '{"spent": 3.5, "as_of": "2026-01-02T04:00:00+00:00"}',
+        names.extension_parameter("mine"): "1.5",
     }
     parameters = [{"Name": name, "Value": value, "LastModifiedDate": written} for name, value in values.items()]
     client = Mock()

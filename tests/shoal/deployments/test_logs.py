@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 import shoal.deployments.logs
+from common import names
 from common.errors import ShoalError
-from infra import topology
 from shoal.aws import stacks
 from shoal.aws.account import Account
 from shoal.cli.verbs.logs import _is_active
@@ -18,7 +18,7 @@ from shoal.deployments import logs
 from shoal.deployments.logs import RunLogs
 from shoal.deployments.status import ClusterStatus, Status
 
-OUTPUTS = {topology.OUTPUT_DATA_BUCKET: "data", topology.OUTPUT_GUARD: "guard"}
+OUTPUTS = {names.OUTPUT_DATA_BUCKET: "data", names.OUTPUT_GUARD: "guard"}
 CLUSTER = ClusterStatus(identifier="j-1", state="WAITING", reason="", nodes=[], most=[])
 NOW = Status(
     name="mine",

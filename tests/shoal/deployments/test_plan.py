@@ -16,7 +16,7 @@ from tests.shoal.deployments.preflight import GPU, TRAINING, topology_of
 
 def test_without_a_name_every_topology_has_a_line_with_price_and_gpus() -> None:
     lines = shoal_here("plan").stdout.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == topology.names(cdk.TOPOLOGIES)
+    assert [line.split()[0] for line in lines[2:]] == topology.names_in(cdk.TOPOLOGIES)
     assert "retired" in next(line for line in lines if line.startswith("reference-1g3 "))
     listed = {row["topology"]: row for row in json.loads(shoal_here("plan", "--json").stdout)["topologies"]}
     assert listed["demo"]["gpus"] == 2

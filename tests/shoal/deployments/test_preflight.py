@@ -9,7 +9,7 @@ import pytest
 from shoal_local_aws.aws import REGION
 from shoal_local_aws.faults.kinds import Denied, FreePlan, NotOffered, QuotaLimit, StaysPending, VolumeKey
 
-from infra import topology
+from common import names
 from shoal.deployments import preflight
 from tests.shoal.deployments.preflight import GPU, PRIMARY, TRAINING, topology_of
 
@@ -139,7 +139,7 @@ def test_a_restricted_account_is_a_finding(fault, level, rule, aws, findings) ->
 
 def start(ec2: Any, deployment: str) -> str:
     """Start an instance of a deployment; return its id."""
-    tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]
+    tags = [{"Key": names.TAG_DEPLOYMENT, "Value": deployment}]
     started = ec2.run_instances(
         ImageId="ami-12345678",
         InstanceType="g5.xlarge",

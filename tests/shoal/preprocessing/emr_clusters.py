@@ -6,11 +6,11 @@ from typing import Any
 
 import boto3
 
-from infra import topology
+from common import names
 from shoal.aws.deployment import Deployment
 
 ROOT = Path(__file__).parents[3]
-BUCKETS = {topology.OUTPUT_RAW_BUCKET: "raw", topology.OUTPUT_DATA_BUCKET: "data", topology.OUTPUT_LOG_BUCKET: "log"}
+BUCKETS = {names.OUTPUT_RAW_BUCKET: "raw", names.OUTPUT_DATA_BUCKET: "data", names.OUTPUT_LOG_BUCKET: "log"}
 PRIMARY = ("MASTER", "m5.xlarge", 1)
 BOOT = f"""\
 cat > $NODE_ROOT/usr/local/bin/shoal-python <<'RUN'
@@ -36,7 +36,7 @@ def make_buckets() -> Any:
 
 
 def deployment_of(cluster: str) -> Deployment:
-    outputs = {topology.OUTPUT_CLUSTER_ID: cluster, **BUCKETS}
+    outputs = {names.OUTPUT_CLUSTER_ID: cluster, **BUCKETS}
     return Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
 
 

@@ -7,9 +7,9 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.node.documents import Cancellation
+from common import names
 from common.errors import ShoalError
 from common.progress import ProgressReporter, reporting
-from infra import topology
 from shoal.preprocessing import cluster
 from shoal.preprocessing.cluster import EmrCluster
 from tests.jobs.piles import plan_in
@@ -80,7 +80,7 @@ def test_core_and_task_nodes_work_or_else_the_primary_node(session, groups, vcpu
 
 def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(session, messages):
     ended = deployment()
-    name = ended.output(topology.OUTPUT_CLUSTER_ID)
+    name = ended.output(names.OUTPUT_CLUSTER_ID)
     session.client("emr").terminate_job_flows(JobFlowIds=[name])
     with pytest.raises(ShoalError, match=f"the cluster {name} "):
         EmrCluster(ended)

@@ -7,11 +7,11 @@ import pytest
 from shoal_local_aws.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from shoal_local_aws.hadoop import yarn
 
+from common import names
 from common.errors import DataError, ShoalError
 from common.progress import ProgressReporter
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
-from infra import topology
 from jobs.local import preprocess_locally as preprocess_here
 from jobs.plan import PLAN_NAME, RESULT
 from shoal.aws.retry import Abandoned
@@ -35,7 +35,7 @@ class There:
         self.aws = aws
         self.s3, self.emr = make_buckets(), boto3.client("emr")
         self.deployment = deployment()
-        self.cluster = self.deployment.output(topology.OUTPUT_CLUSTER_ID)
+        self.cluster = self.deployment.output(names.OUTPUT_CLUSTER_ID)
 
     def preprocess(self, path, **settings):
         limit = settings.pop("max_malformed", 0.2)

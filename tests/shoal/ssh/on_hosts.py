@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bootstrap.node.documents import RUNS
+from common.names import RUNS
 from tests.ssh_hosts import SshHosts
 from tests.waiting import PATIENCE, until
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.node.documents import RUNS, RunRequest
+from bootstrap.node.documents import RunRequest
 from bootstrap.node.folder import Folder
 from common.errors import ShoalError
+from common.names import RUNS
 from shoal.backends import followed
 from shoal.backends.execution import execute
 from shoal.backends.hosts import HostsPlace, HostsRun

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bootstrap.node import documents
+from common import names
 from common.errors import ShoalError
 from common.progress import reporting
 from shoal.backends import hosts
@@ -20,7 +20,7 @@ def test_a_silent_agent_is_restarted_after_pauses_that_double_up_to_five_minutes
         raise ShoalError("host a does not answer")
 
     def list_nodes(_):
-        return {documents.heartbeat_key("a"): SimpleNamespace(tag=tags[-1])}
+        return {names.heartbeat_key("a"): SimpleNamespace(tag=tags[-1])}
 
     def pauses_within(seconds):
         restarts[:] = [clock[0]]

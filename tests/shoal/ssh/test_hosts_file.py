@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.node.documents import INSTANCE
 from common.errors import ShoalError
+from common.names import INSTANCE
 from shoal.ssh.hosts_file import read_hosts
 
 WRONG = yaml.safe_load(Path(__file__).with_name("wrong_hosts.yaml").read_text())

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from shoal_local_aws.permissions.credentials import USER
 
-from bootstrap.node.documents import RUNS
+from common.names import RUNS
 from shoal.backends.hosts import store_of
 from shoal.ssh.connection import LostError
 from shoal.ssh.group import HostGroup

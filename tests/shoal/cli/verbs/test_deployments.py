@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 from shoal_local_aws.faults.kinds import Denied
 
-from bootstrap.node import documents
 from bootstrap.node.documents import RequestDocument, RunRequest
+from common import names
 from common.errors import ShoalError
 from infra import topology
 from shoal.deployments import status
@@ -20,7 +20,7 @@ from shoal.deployments.bill import Bill
 from tests.shoal.cli.command import Done, shoal_here
 from tests.shoal.deployments.removal.plants import TOPIC, delete_stack, make_stack
 
-TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "starter"}]
+TAGS = [{"Key": names.TAG_OWNER, "Value": "ada"}, {"Key": names.TAG_TOPOLOGY, "Value": "starter"}]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -98,8 +98,8 @@ class Busy:
 
     def __init__(self, name: str) -> None:
         self.name, self.run = name, f"{name}.20260102T030405-0a1b"
-        own = {"Key": topology.TAG_DEPLOYMENT, "Value": name}
-        outputs = {topology.OUTPUT_DATA_BUCKET: {"Value": {"Ref": "Data"}}}
+        own = {"Key": names.TAG_DEPLOYMENT, "Value": name}
+        outputs = {names.OUTPUT_DATA_BUCKET: {"Value": {"Ref": "Data"}}}
         data = {"Data": {"Type": "AWS::S3::Bucket"}}
         self.bucket = make_stack(topology.stack_name(name), data, outputs=outputs, Tags=[*TAGS, own])["Data"]
         dataset = f"datasets/{'0' * 32}/dataset.h5"
@@ -107,7 +107,7 @@ class Busy:
         self.put(RequestDocument(runs=(self.wanted,)).to_json())
 
     def put(self, text: str) -> None:
-        boto3.client("s3").put_object(Bucket=self.bucket, Key=documents.request_key(self.name), Body=text.encode())
+        boto3.client("s3").put_object(Bucket=self.bucket, Key=names.request_key(self.name), Body=text.encode())
 
     def destroy(self, *options: str) -> Done:
         return shoal_here("destroy", self.name, *options)

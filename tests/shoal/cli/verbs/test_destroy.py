@@ -10,6 +10,7 @@ import boto3
 import pytest
 from shoal_local_aws.aws import REGION
 
+from common import names
 from infra import topology
 from shoal.deployments import destroy_preview
 from shoal.deployments.kept import KeptBucket
@@ -40,15 +41,15 @@ def json_of(*arguments: str | Path) -> dict[str, Any]:
 def before(aws, shared_clients) -> dict[str, set[str]]:
     """The inventory of the account before the deployment `mine` of the demo's topology."""
     # An extension left by an earlier deployment with this name must not apply to this one.
-    boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
+    boto3.client("ssm").put_parameter(Name=names.extension_parameter(NAME), Value="50", Type="String")
     before = deploy("demo", NAME, aws.folder, {"bootstrap/emr/install.sh": "exit 0"})
-    return {kind: found - {topology.extension_parameter(NAME)} for kind, found in before.items()}
+    return {kind: found - {names.extension_parameter(NAME)} for kind, found in before.items()}
 
 
 @pytest.fixture(scope="module")
 def data(before) -> str:
     """The deployment's data bucket, with a model."""
-    bucket = str(json_of("status", NAME)["outputs"][topology.OUTPUT_DATA_BUCKET])
+    bucket = str(json_of("status", NAME)["outputs"][names.OUTPUT_DATA_BUCKET])
     boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
     return bucket
 
@@ -74,7 +75,7 @@ def test_extensions_add_up(before) -> None:
 
 def break_parameters() -> list[str]:
     """Give both parameters of the guard invalid values; return their names."""
-    values = {topology.extension_parameter(NAME): "many", topology.guard_parameter(NAME): '{"spent": "much"}'}
+    values = {names.extension_parameter(NAME): "many", names.guard_parameter(NAME): '{"spent": "much"}'}
     for parameter, value in values.items():
         boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String", Overwrite=True)
     return list(values)
@@ -93,7 +94,7 @@ def test_a_broken_parameter_of_the_guard_is_reported_with_the_command_to_delete_
 
 
 def test_more_hours_than_the_guard_accepts_are_refused(before, messages) -> None:
-    parameter = topology.extension_parameter(NAME)
+    parameter = names.extension_parameter(NAME)
     boto3.client("ssm").put_parameter(Name=parameter, Value="99999", Type="String", Overwrite=True)
     messages.check(shoal("extend", NAME, "--hours", "2", status=1).stderr.rstrip())
 

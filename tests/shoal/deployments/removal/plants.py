@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 
+from common import names
 from infra import topology
 from infra.managed_spec import aws_image
 
@@ -21,7 +22,7 @@ class Planter:
     def __init__(self, deployment: str) -> None:
         self.deployment = deployment
         self.stack = topology.stack_name(deployment)
-        self.pairs = {topology.TAG_DEPLOYMENT: deployment}
+        self.pairs = {names.TAG_DEPLOYMENT: deployment}
         self.tags = [{"Key": key, "Value": value} for key, value in self.pairs.items()]
         self.name = f"Shoal-{deployment}-Thing12345678-ABCDEFGHIJKL"
         self.lower = self.name.lower()
@@ -80,7 +81,7 @@ def make_bucket(name: str, deployment: str, keep: str = "", region: str = "us-ea
     s3 = boto3.client("s3", region_name=region)
     elsewhere = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
     s3.create_bucket(Bucket=name, **elsewhere)
-    tags = {topology.TAG_DEPLOYMENT: deployment, **({topology.TAG_KEEP: keep} if keep else {})}
+    tags = {names.TAG_DEPLOYMENT: deployment, **({names.TAG_KEEP: keep} if keep else {})}
     tagging = {"TagSet": [{"Key": key, "Value": value} for key, value in tags.items()]}
     s3.put_bucket_tagging(Bucket=name, Tagging=tagging)
     return s3
@@ -225,7 +226,7 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     "log group": lambda p: p.client("logs").create_log_group(logGroupName=p.name, tags=p.pairs),
     "event rule": rule,
     "ssm parameter": lambda p: p.client("ssm").put_parameter(
-        Name=topology.guard_parameter(p.deployment), Value="{}", Type="String"
+        Name=names.guard_parameter(p.deployment), Value="{}", Type="String"
     ),
     "sns topic": Planter.topic,
     "sns subscription": lambda p: p.client("sns").subscribe(

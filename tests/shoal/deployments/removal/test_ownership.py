@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from common import names
 from infra import topology
 from shoal.aws.account import Account, connect, read_tags
 from shoal.deployments.removal.kinds import KINDS
@@ -36,7 +37,7 @@ def account():
 
 
 RECORDS = {
-    "vpc": lambda deployment: {"Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]},
+    "vpc": lambda deployment: {"Tags": [{"Key": names.TAG_DEPLOYMENT, "Value": deployment}]},
     "emr security configuration": lambda deployment: {"Name": f"Shoal-{deployment}-Security12345678-ABC"},
     "iam instance profile": lambda deployment: {
         "InstanceProfileName": f"Shoal-{deployment}-Profile12345678-ABC",
@@ -62,7 +63,7 @@ def test_a_resource_belongs_to_its_own_deployment_only(account, kind, one, other
 @given(one=deployments, other=deployments)
 def test_a_parameter_belongs_to_a_deployment_by_its_whole_folder(account, one, other):
     assume(one != other)
-    record = {"Name": topology.extension_parameter(one)}
+    record = {"Name": names.extension_parameter(one)}
     assert KINDS["ssm parameter"].owned(Tagged(account, one), record)
     assert not record["Name"].startswith(f"/shoal/{other}/")
 

@@ -12,8 +12,9 @@ from botocore.exceptions import ClientError
 from shoal_local_aws.faults.kinds import Denied
 from tests.local_aws.accounts import session_with
 
+from common import names
 from common.errors import ShoalError
-from infra import policies, topology
+from infra import policies
 from shoal.aws.account import Account
 from shoal.deployments.removal.inventory import inventory, left_over
 from shoal.deployments.removal.kinds import KINDS
@@ -67,7 +68,7 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws, account):
     assert f"these runs were not fetched completely: {run}; " in bucket.why
     assert s3.list_objects_v2(Bucket="shoal-waiting")["KeyCount"] == 2
     noted = json.dumps({"summary.json": etag}).encode()
-    s3.put_object(Bucket="shoal-waiting", Key=f"{topology.FETCHED_PREFIX}{run}.json", Body=noted)
+    s3.put_object(Bucket="shoal-waiting", Key=f"{names.FETCHED}{run}.json", Body=noted)
     for operation in ("ListObjectsV2", "GetObject"):
         with aws.faults.during(Denied(service="s3", operation=operation)):
             (bucket,) = sweep("waiting", account, stuck_seconds=0)
@@ -128,7 +129,7 @@ def test_a_resource_that_aws_does_not_delete_is_reported_with_the_reason(account
 def test_an_object_that_s3_does_not_delete_keeps_its_bucket_with_the_reason(account, monkeypatch):
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="shoal-held", ObjectLockEnabledForBucket=True)
-    s3.put_bucket_tagging(Bucket="shoal-held", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "held"}]})
+    s3.put_bucket_tagging(Bucket="shoal-held", Tagging={"TagSet": [{"Key": names.TAG_DEPLOYMENT, "Value": "held"}]})
     s3.put_object(Bucket="shoal-held", Key="key", Body=b"x")
     s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "ON"})
     (bucket,) = sweep("held", account, stuck_seconds=0)

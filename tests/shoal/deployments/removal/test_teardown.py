@@ -9,6 +9,7 @@ from shoal_local_aws.aws import ACCOUNT
 from shoal_local_aws.faults.kinds import DeleteFails, Denied, GuardDutyAgent
 from tests.local_aws.accounts import session_with
 
+from common import names
 from common.errors import ShoalError
 from infra import policies, topology
 from shoal.aws.account import Account
@@ -52,7 +53,7 @@ class Made:
         self.cloudformation.create_stack(
             StackName=self.name,
             TemplateBody=json.dumps({"Resources": resources}),
-            Tags=[{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}],
+            Tags=[{"Key": names.TAG_DEPLOYMENT, "Value": deployment}],
             **more,
         )
 
@@ -131,7 +132,7 @@ def with_a_run(deployment):
     kept = {
         "Type": "AWS::S3::Bucket",
         "DeletionPolicy": "Retain",
-        "Properties": {"Tags": [{"Key": topology.TAG_KEEP, "Value": topology.KEEP_UNFETCHED}]},
+        "Properties": {"Tags": [{"Key": names.TAG_KEEP, "Value": names.KEEP_UNFETCHED}]},
     }
     made = Made(deployment, {"Bucket": kept})
     made.settled()
