@@ -85,7 +85,7 @@ def build(app: App) -> ShoalStack:
         generation=_generation(app.node.try_get_context("generation")),
         zones=_zones(app.node.try_get_context("zones")),
         root=ROOT,
-        emulated=caller.emulated(os.environ.get("AWS_ENDPOINT_URL")),
+        emulated=caller.is_local(os.environ.get("AWS_ENDPOINT_URL")),
         retired=bool(retired),
     )
 

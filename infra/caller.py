@@ -1,4 +1,4 @@
-"""Determines, for the CDK app and the command line, who owns a deployment and whether AWS is emulated.
+"""Determines, for the CDK app and the command line, who owns a deployment and whether an endpoint is on this machine.
 
 App and command line must determine the same owner, because Shoal refuses updates by a different owner.
 """
@@ -15,8 +15,8 @@ def owner_of(topology: Topology, given: str | None) -> str:
     return owner_tag(given or topology.owner or _user())
 
 
-def emulated(endpoint: str | None) -> bool:
-    """Return whether AWS is emulated, which is true if the endpoint is on this machine."""
+def is_local(endpoint: str | None) -> bool:
+    """Return whether an endpoint of AWS is on this machine. AWS is then emulated."""
     try:
         host = urlsplit(endpoint or "").hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

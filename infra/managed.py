@@ -13,7 +13,7 @@ from shoal_guard.grants import READ, accept_pattern, allow, allow_objects, expla
 from shoal_guard.handlers.cleanup import JOB_LOGS, job_prefix
 
 from common import names
-from infra import libraries
+from infra import catalog, libraries
 from infra.managed_spec import REGISTRY, REPOSITORY, ManagedSpec, aws_image
 from infra.stage import WRITE, Deployment, Stage, allow_inputs, same_account_principal
 
@@ -110,6 +110,7 @@ class Managed(Stage):
                 "count": spec.count,
                 "market": spec.market,
                 "max_hours": spec.max_hours,
+                "gpu": catalog.find(spec.ec2_type).gpu is not None and not deployment.emulated,
                 "beside": bool(deployment.spec.training),
                 **({"key": deployment.key.key_arn} if deployment.key else {}),
                 **({} if spec.image else {"code": payload.code, "wheels": payload.wheels, "script": payload.script}),

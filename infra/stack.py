@@ -72,7 +72,7 @@ class ShoalStack(Stack):
         self._share = self._file_system(network, key) if spec.share == "efs" and network else None
         self._cleanup = Cleanup.of(self)
         self._guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self._buckets.data)
-        shared = Deployment(name=deployment, spec=spec, root=root, buckets=self._buckets, key=key)
+        shared = Deployment(name=deployment, spec=spec, root=root, buckets=self._buckets, key=key, emulated=emulated)
         self._stages = self._build_stages(shared, network, generation)
         if key:
             for role in (*(stage.role for stage in self._stages), self._guard.role, self._cleanup.role):

@@ -27,13 +27,14 @@ both paths."""
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
     """Settings that all stages share. `root` is the repository. If `key` is not None, it replaces AWS's encryption
-    keys."""
+    keys. Instances of an emulated deployment have no GPU."""
 
     name: str
     spec: topology.Topology
     root: Path
     buckets: Buckets
     key: kms.IKey | None
+    emulated: bool
 
     @property
     def runs(self) -> str:

@@ -163,7 +163,7 @@ def _clients(session: boto3.Session, region: str) -> tuple["PricingClient", "EC2
         raise ShoalError("no AWS credentials were found, and prices need them; run `aws configure`")
     pricing, ec2 = session.client("pricing", region_name=_PRICING_REGION), session.client("ec2", region_name=region)
     for client in (pricing, ec2):
-        if caller.emulated(client.meta.endpoint_url):
+        if caller.is_local(client.meta.endpoint_url):
             raise ShoalError(
                 f"{client.meta.endpoint_url} is an emulator, which has no prices; unset AWS_ENDPOINT_URL to ask AWS"
             )

@@ -289,8 +289,8 @@ class NodeRun:
         return replace(config, resume=config.resume or later, force=config.force and not later)
 
     def _environment(self) -> dict[str, str]:
-        # Without this variable, a rank that finds no GPU would compute on the CPU of an expensive GPU node. Emulated
-        # nodes have no GPU.
+        # Without this variable, a rank that finds no GPU would compute on the CPU of an expensive GPU node. A node
+        # with another root has no GPU.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
         node_environment = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting_file)}
         if len(self.attempt.trainers) > 1 and (device := device_of(self._me.address)):

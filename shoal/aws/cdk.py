@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 """Folder of app.py. In a checkout, it also contains cdk.json, from which `cdk` reads the app's command."""
 
 WHEELS = ROOT / "build" / "wheels" / "here"
-"""Folder of the wheels that emulated nodes install. Nodes on AWS install wheels that are built for their own
+"""Folder of the wheels for this machine, which nodes of the emulator install. Nodes on AWS install wheels for their own
 platform."""
 
 TOPOLOGIES = ROOT / "topologies"

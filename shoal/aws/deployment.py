@@ -16,7 +16,6 @@ from common import names
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, place_of
 from infra import addresses, topology
-from infra.caller import emulated
 from shoal.aws import stacks
 from shoal.aws.account import Account, ask_other_regions, read_tags, reason_of
 
@@ -42,11 +41,6 @@ class Deployment:
                 f"the deployment '{self.name}' has no stack output {name}, because its topology "
                 f"'{self.topology}' leaves that resource out"
             ) from None
-
-    @property
-    def is_emulated(self) -> bool:
-        """True if the deployment is in the emulator. Measured durations are then not those of AWS."""
-        return emulated(self.session.client("s3").meta.endpoint_url)
 
     @property
     def share(self) -> Literal["efs", "nfs"] | None:

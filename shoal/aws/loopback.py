@@ -11,7 +11,7 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError, SSLError
 
 from common.errors import ShoalError
-from infra.caller import emulated
+from infra.caller import is_local
 
 START = "no emulator answers there: start `shoal embedded`, and use the environment that it prints"
 """End of an error message: what to do if the emulator does not answer."""
@@ -24,7 +24,7 @@ def is_unreachable(error: BaseException | None) -> bool:
         if (
             isinstance(error, NoConnectionError | HTTPClientError)
             and not isinstance(error, SSLError)
-            and emulated(str(error.kwargs.get("endpoint_url", "")))
+            and is_local(str(error.kwargs.get("endpoint_url", "")))
         ):
             return True
         error = error.__cause__ or error.__context__
@@ -32,12 +32,12 @@ def is_unreachable(error: BaseException | None) -> bool:
 
 
 def require_s3() -> None:
-    """Raise ShoalError if S3 is emulated and the emulator is not running.
+    """Raise ShoalError if the endpoint of S3 is on this machine and does not answer.
 
     Without this check, readers would retry for more than a minute, as they do on a cluster.
     """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    if not emulated(endpoint):
+    if not is_local(endpoint):
         return
     parts = urlsplit(endpoint)
     try:

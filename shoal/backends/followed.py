@@ -204,12 +204,11 @@ class RemoteRun(Run):
         if summary is not None and summary["stopped"] and not stopped:
             reporter().note(f"the run stopped, because {self.why_stopped(summary)}")
         machines = self._machines()
-        emulated = {"emulated": True} if self.deployment and self.deployment.is_emulated else {}
         return RunResult(
             summary=summary,
             failure=self._failure(copied, stopped=stopped),
             details={**machines, "run": f"{self.store.name}/{RUNS}{self.name}/", "refused": copied.refused},
-            launch={**machines, **emulated},
+            launch=machines,
         )
 
     @contextmanager

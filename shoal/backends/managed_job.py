@@ -43,6 +43,8 @@ class Settings:
     count: int
     market: str
     max_hours: int
+    gpu: bool
+    """True if an instance has a GPU. A rank without one then fails."""
     beside: bool
     """True if the deployment also has node groups that train."""
     code: str = ""
@@ -284,8 +286,6 @@ def job_request(
     spot = shared.market == "spot"
     script = [f"/opt/ml/input/data/script/{shared.script.rpartition('/')[2]}"] if shared.script else []
     gib = size_of(channels[DATA]) / (1 << 30)
-    # An emulated instance has no GPU.
-    gpu = catalog.find(shared.ec2_type).gpu is not None and not deployment.is_emulated
     return {
         "TrainingJobName": name,
         "RoleArn": shared.role,
@@ -315,7 +315,7 @@ def job_request(
         # The container needs no access to the internet or AWS, because SageMaker itself copies files in and out.
         "EnableNetworkIsolation": True,
         "EnableInterContainerTrafficEncryption": shared.count > 1,
-        "Environment": {NEEDS_GPU: "1"} if gpu else {},
+        "Environment": {NEEDS_GPU: "1"} if shared.gpu else {},
         "Tags": [
             {"Key": name, "Value": value} for name, value in deployment.tags.items() if not name.startswith("aws:")
         ],

@@ -30,7 +30,8 @@ class DeploymentPlan:
     online: Sequence[Finding]
     account: str
     """Description of the account that the online rules checked, or the reason why no account was checked."""
-    emulated: bool
+    refused: Sequence[Finding]
+    """Findings for which a deployment is refused."""
 
     @property
     def hourly(self) -> float:
@@ -52,11 +53,6 @@ class DeploymentPlan:
         """Findings of the offline and online rules, errors first."""
         return sorted([*self.offline, *self.online], key=lambda finding: finding.level != "error")
 
-    @property
-    def refused(self) -> list[Finding]:
-        counted = self.online if self.emulated else self.findings
-        return [finding for finding in counted if finding.level == "error"]
-
 
 def make_plan(
     topology: Topology,
@@ -72,15 +68,18 @@ def make_plan(
         from shoal.deployments import preflight as online  # imports boto3, which loads slowly
 
         account, findings = online.online(topology, session, deployment=deployment)
+    offline = preflight.offline(topology)
+    # The offline rules are about AWS's regions, so they refuse nothing at an endpoint on this machine.
+    binding = findings if caller.is_local(endpoint) else [*offline, *findings]
     return DeploymentPlan(
         topology=topology,
         hours=topology.guard.max_hours if hours is None else hours,
         bill=cost.rows(topology),
         by_use=cost.by_use(topology),
-        offline=preflight.offline(topology),
+        offline=offline,
         online=findings,
         account=account,
-        emulated=caller.emulated(endpoint),
+        refused=[finding for finding in binding if finding.level == "error"],
     )
 
 

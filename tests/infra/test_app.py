@@ -97,7 +97,7 @@ private_folders.make_users_folder = of_another
     ],
 )
 def test_aws_is_emulated_if_its_endpoint_is_on_this_machine(endpoint, emulated):
-    assert caller.emulated(endpoint) is emulated
+    assert caller.is_local(endpoint) is emulated
 
 
 @pytest.mark.parametrize(

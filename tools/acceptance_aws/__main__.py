@@ -19,7 +19,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import ShoalError
-from infra.caller import emulated
+from infra.caller import is_local
 from shoal.aws import cdk
 from shoal.aws.account import Account, connect
 from shoal.cli.aws_errors import sentence
@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     price = _price(options.topology, options.hours)
     require_price_within(price["price"], options.max_dollars)
     account = Account(connect(price["region"]))
-    is_emulated = emulated(account.client("sts").meta.endpoint_url)
+    is_emulated = is_local(account.client("sts").meta.endpoint_url)
     say(f"On {'the emulator' if is_emulated else 'AWS'}, {price['region']}:\n{_STEPS}")
     most, limit = f"${price['price']:.2f}", f"${options.max_dollars:g}"
     say(f"{options.hours:g} hours with all machines running cost {most}; the limit is {limit}.")

@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from unittest.mock import Mock
 
 import pytest
 
-from infra import topology
+from infra import preflight, topology
 from infra.preflight import Finding
 from shoal.aws import cdk
-from shoal.deployments.plan import DeploymentPlan, guard_sentences
+from shoal.deployments.plan import guard_sentences, make_plan
 from tests.shoal.cli.command import shoal_here
 from tests.shoal.deployments.preflight import GPU, TRAINING, topology_of
 
@@ -38,17 +40,18 @@ def test_plans_without_aws_do_not_load_boto3() -> None:
     assert "boto3" not in done.stdout.splitlines()[-1].split()
 
 
-def test_on_the_emulator_only_online_errors_refuse_a_deployment() -> None:
+def test_at_an_endpoint_on_this_machine_only_online_errors_refuse_a_deployment(monkeypatch) -> None:
     retired = Finding(level="error", rule="retired_type", sentence="...")
     quota = Finding(level="error", rule="quota_too_low", sentence="...")
 
-    def refused(*, emulated: bool, online: list[Finding]) -> list[Finding]:
-        rest = {"topology": topology_of(training=[GPU]), "hours": 1, "bill": [], "by_use": [], "account": ""}
-        return DeploymentPlan(**rest, offline=[retired], online=online, emulated=emulated).refused
+    def refused(endpoint: str | None, *online: Finding) -> Sequence[Finding]:
+        monkeypatch.setattr("shoal.deployments.preflight.online", lambda *_, **__: ("", online))
+        return make_plan(topology_of(training=[GPU]), deployment="mine", session=Mock(), endpoint=endpoint).refused
 
-    assert refused(emulated=False, online=[quota]) == [retired, quota]
-    assert refused(emulated=True, online=[quota]) == [quota]
-    assert refused(emulated=True, online=[]) == []
+    monkeypatch.setattr(preflight, "offline", lambda _: [retired])
+    assert refused(None, quota) == [retired, quota]
+    assert refused("http://127.0.0.1:4566", quota) == [quota]
+    assert refused("http://127.0.0.1:4566") == []
 
 
 def test_the_other_topologies_are_listed_if_one_is_invalid(tmp_path, monkeypatch, messages) -> None:
