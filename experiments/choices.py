@@ -12,10 +12,10 @@ from common.cores import cores
 from common.errors import ExperimentError
 from experiments import forecast
 from experiments.estimate import NOTHING, Estimate, total
-from experiments.forecast import Stage, Work
+from experiments.forecast import PredictedStage, Work
 from infra import catalog, cost
 from infra.catalog import InstanceType
-from infra.gpu_nodes import Node, nodes_of
+from infra.gpu_nodes import PlannedNode, nodes_of
 from infra.topology import Topology
 
 SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
@@ -33,7 +33,7 @@ class Prediction:
 
     name: str
     model: str
-    stages: tuple[Stage, ...]
+    stages: tuple[PredictedStage, ...]
     by_use: float = 0.0
     """Dollars for reads and writes of the shared file system, which AWS charges by use and not by the hour."""
     unknown: tuple[str, ...] = ()
@@ -68,14 +68,14 @@ def predict(topology: Topology, work: Work) -> Prediction:
             )
         spent = forecast.cluster_seconds(cluster, work.raw_bytes)
         stages = [
-            Stage(name="start the cluster", seconds=forecast.CLUSTER_START, basis="assumed").at(setup),
-            Stage(name="preprocess", seconds=spent, basis=forecast.PREPROCESSING).at(setup),
+            PredictedStage(name="start the cluster", seconds=forecast.CLUSTER_START, basis="assumed").at(setup),
+            PredictedStage(name="preprocess", seconds=spent, basis=forecast.PREPROCESSING).at(setup),
         ]
     if nodes := nodes_of(topology):
         start, copied, train = forecast.node_stages(nodes, work, shared=topology.share is not None)
         if topology.preprocesses_on_node and work.raw_bytes is not None:
             on_node = total(_on_machine(catalog.find(nodes[0].instance_type), work.raw_bytes))
-            copied = Stage(name="preprocess", seconds=on_node, basis=forecast.PREPROCESSING)
+            copied = PredictedStage(name="preprocess", seconds=on_node, basis=forecast.PREPROCESSING)
         on_nodes = [stage.at(running) for stage in (start, copied, train)]
         if topology.preprocessing is not None:
             stages.append(_idle_cluster(topology, total(stage.seconds for stage in on_nodes)))
@@ -87,13 +87,13 @@ def predict(topology: Topology, work: Work) -> Prediction:
     return Prediction(name=topology.name, model=work.model, stages=tuple(stages), by_use=by_use, unknown=unknown)
 
 
-def _idle_cluster(topology: Topology, seconds: Estimate) -> Stage:
+def _idle_cluster(topology: Topology, seconds: Estimate) -> PredictedStage:
     """Return the cost of the idle preprocessing cluster while nodes train for `seconds`. The guard stops the cluster
     after its idle minutes."""
     hourly = sum(row.hourly for row in cost.rows(topology) if row.part == "preprocessing")
     idle = seconds.at_most(60.0 * topology.guard.idle_minutes) * hourly / 3600
     basis = f"in parallel; the guard stops it after {topology.guard.idle_minutes} idle minutes"
-    return Stage(name="the idle cluster", seconds=NOTHING, dollars=idle, basis=basis)
+    return PredictedStage(name="the idle cluster", seconds=NOTHING, dollars=idle, basis=basis)
 
 
 def running_hourly(topology: Topology) -> Estimate:
@@ -148,8 +148,8 @@ def _this_machine(work: Work) -> Prediction:
     """Return the prediction for this machine. It assumes that a core is as fast as a core of the measured machine."""
     made = forecast.machine_seconds(work.raw_bytes or 0.0, cores(), 1.0)
     stages = (
-        Stage(name="start", seconds=forecast.LOCAL_START, basis="measured"),
-        Stage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
+        PredictedStage(name="start", seconds=forecast.LOCAL_START, basis="measured"),
+        PredictedStage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
         forecast.core_stage(work, 1.0),
     )
     return Prediction(name=forecast.HERE, model=work.model, stages=stages)
@@ -165,12 +165,12 @@ def _ec2_machines(work: Work, region: str) -> Iterator[Prediction]:
         if kind.gpu is None:
             train = forecast.core_stage(work, _single_core_speed(kind))
         else:
-            train = forecast.training_stage([Node(kind.name, kind.gpu.count)], work)
+            train = forecast.training_stage([PlannedNode(kind.name, kind.gpu.count)], work)
         download, preprocess = _on_machine(kind, raw)
         stages = (
-            Stage(name="start", seconds=forecast.MACHINE_START, basis="assumed"),
-            Stage(name="download", seconds=download, basis="assumed"),
-            Stage(name="preprocess", seconds=preprocess, basis=forecast.PREPROCESSING),
+            PredictedStage(name="start", seconds=forecast.MACHINE_START, basis="assumed"),
+            PredictedStage(name="download", seconds=download, basis="assumed"),
+            PredictedStage(name="preprocess", seconds=preprocess, basis=forecast.PREPROCESSING),
             train,
         )
         volume = cost.known(prices.volume_hourly, gib)

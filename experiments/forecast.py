@@ -20,7 +20,7 @@ from corpus.rules import VALIDATION_SHARE
 from experiments.estimate import NOTHING, Estimate, total
 from infra import catalog
 from infra.catalog import Gpu
-from infra.gpu_nodes import START_SECONDS, Node
+from infra.gpu_nodes import START_SECONDS, PlannedNode
 from infra.parts import PreprocessingSpec
 from trainer.config import TrainConfig, configured
 from trainer.options.optimisation_options import GLOBAL_BATCH
@@ -180,7 +180,7 @@ def run_work(config: TrainConfig, size: DatasetSize, *, ranks: int, embedding: i
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class PredictedStage:
     """Stage of the work. It starts when the previous stage is done."""
 
     name: str
@@ -189,7 +189,7 @@ class Stage:
     basis: str
     """Source of the predicted time, as shown to the user."""
 
-    def at(self, hourly: Estimate) -> "Stage":
+    def at(self, hourly: Estimate) -> "PredictedStage":
         return replace(self, dollars=self.seconds * hourly / 3600)
 
 
@@ -212,14 +212,14 @@ def _gpu(instance_type: str) -> Gpu:
     return found
 
 
-def core_stage(work: Work, alone: float) -> Stage:
+def core_stage(work: Work, alone: float) -> PredictedStage:
     """Return the stage that trains a model of CORE_ROWS on one core. `alone` is the core's speed while the others are
     idle, relative to the core of CORE_RATE."""
     rate = alone * CORE_ROWS[work.model] * (WORDS / work.words)
-    return Stage(name="train", seconds=work.rows * work.epochs / rate, basis=LEARNING)
+    return PredictedStage(name="train", seconds=work.rows * work.epochs / rate, basis=LEARNING)
 
 
-def training_stage(nodes: Sequence[Node], work: Work) -> Stage:
+def training_stage(nodes: Sequence[PlannedNode], work: Work) -> PredictedStage:
     """Return the stage that trains on the GPUs of these nodes. Raises ExperimentError if a node has no GPU."""
     kinds = {gpu.name: gpu for gpu in (_gpu(node.instance_type) for node in nodes)}
     gpus = Counter(name for node in nodes for name in [_gpu(node.instance_type).name] * node.gpus)
@@ -233,17 +233,19 @@ def training_stage(nodes: Sequence[Node], work: Work) -> Stage:
     sent = 2 * (ranks - 1) / ranks * GRADIENT_BYTES[work.model] / bandwidth
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
     basis = "; ".join(dict.fromkeys(source for _, source in speeds.values()))
-    return Stage(name="train", seconds=learning + steps * (STEP_SECONDS + sent), basis=basis)
+    return PredictedStage(name="train", seconds=learning + steps * (STEP_SECONDS + sent), basis=basis)
 
 
-def slowest_gbits(nodes: Sequence[Node]) -> float:
+def slowest_gbits(nodes: Sequence[PlannedNode]) -> float:
     """Return the network bandwidth of the slowest node in Gbit/s. TCP uses one network card of a node. EFA uses all
     cards that support EFA."""
     types = [(catalog.find(node.instance_type), node.efa) for node in nodes]
     return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
 
 
-def node_stages(nodes: Sequence[Node], work: Work, *, shared: bool) -> tuple[Stage, Stage, Stage]:
+def node_stages(
+    nodes: Sequence[PlannedNode], work: Work, *, shared: bool
+) -> tuple[PredictedStage, PredictedStage, PredictedStage]:
     """Return the stages of a training run on GPU nodes: start of the nodes, copy of the dataset, and training.
 
     If `shared`, the dataset is first copied to the shared file system. Raises the errors of `training_stage`, and
@@ -251,8 +253,8 @@ def node_stages(nodes: Sequence[Node], work: Work, *, shared: bool) -> tuple[Sta
     """
     copied = (2 if shared else 1) * work.dataset_bytes / COPY_RATE
     return (
-        Stage(name="start the nodes", seconds=NODES_START, basis="assumed"),
-        Stage(name="copy the data", seconds=copied, basis="assumed"),
+        PredictedStage(name="start the nodes", seconds=NODES_START, basis="assumed"),
+        PredictedStage(name="copy the data", seconds=copied, basis="assumed"),
         training_stage(nodes, work),
     )
 

@@ -11,7 +11,7 @@ START_SECONDS = 300.0
 """Expected seconds from the request for GPU nodes to the first command on them. Assumed."""
 
 
-class Node(NamedTuple):
+class PlannedNode(NamedTuple):
     instance_type: str
     gpus: int
     """Number of GPUs in use. Each GPU has one rank."""
@@ -19,18 +19,18 @@ class Node(NamedTuple):
     """Whether the node has EFA interfaces. EFA uses all network cards of the node."""
 
 
-def nodes_of(topology: Topology) -> tuple[Node, ...]:
+def nodes_of(topology: Topology) -> tuple[PlannedNode, ...]:
     """Return a topology's GPU nodes when all node groups are scaled up. Without node groups, return the instances of
     its SageMaker training job."""
     if (jobs := topology.managed) and not topology.training:
         gpu = catalog.find(jobs.ec2_type).gpu
-        return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
+        return (PlannedNode(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
     return tuple(
         node for group in topology.trainers for node in group_nodes(group.types, group.count, group.gpus, group.efa)
     )
 
 
-def group_nodes(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[Node]:
+def group_nodes(types: Sequence[str], count: int, gpus: int, efa: bool) -> list[PlannedNode]:
     """Return the nodes of a group, which alternate over `types`. This is assumed, because AWS chooses the types when
     the nodes start."""
-    return [Node(kind, gpus, efa) for kind in itertools.islice(itertools.cycle(types), count)]
+    return [PlannedNode(kind, gpus, efa) for kind in itertools.islice(itertools.cycle(types), count)]

@@ -15,7 +15,7 @@ from shoal_guard.handlers.cleanup import JOB_LOGS, job_prefix
 from common import names
 from infra import catalog, libraries
 from infra.managed_spec import REGISTRY, REPOSITORY, ManagedSpec, aws_image
-from infra.stage import WRITE, Deployment, Stage, allow_inputs, same_account_principal
+from infra.stage import WRITE, SharedSettings, Stage, allow_inputs, same_account_principal
 
 _PULL = ("ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage")
 _LOG = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams")
@@ -29,7 +29,7 @@ class Managed(Stage):
     The containers have no credentials, and can only connect to each other.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, deployment: Deployment, *, spec: ManagedSpec) -> None:
+    def __init__(self, scope: Construct, construct_id: str, deployment: SharedSettings, *, spec: ManagedSpec) -> None:
         """Create the role, and the custom resource that stops running jobs before the stack is deleted."""
         super().__init__(
             scope,
@@ -62,7 +62,7 @@ class Managed(Stage):
         self.machines = [self, stopped]
         self.outputs = {names.OUTPUT_MANAGED: self._describe_jobs(deployment)}
 
-    def _grant(self, deployment: Deployment) -> None:
+    def _grant(self, deployment: SharedSettings) -> None:
         role, data = self.role, deployment.buckets.data
         allow_objects(role, data, READ, under=(names.DATASETS, names.RUNS))
         allow_objects(role, data, (*WRITE, "s3:DeleteObject"), under=(deployment.runs,))
@@ -98,7 +98,7 @@ class Managed(Stage):
             "The emulator does not pull images.",
         )
 
-    def _describe_jobs(self, deployment: Deployment) -> str:
+    def _describe_jobs(self, deployment: SharedSettings) -> str:
         """Return, as JSON, the settings that are the same for all jobs. In the JSON, `beside` is true if the deployment
         also has node groups."""
         spec, payload = self._spec, self.payload

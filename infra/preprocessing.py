@@ -20,7 +20,7 @@ from infra.stage import (
     AGENT,
     REPLACE,
     WRITE,
-    Deployment,
+    SharedSettings,
     Stage,
     accept_policy,
     allow_inputs,
@@ -61,7 +61,7 @@ class Preprocessing(Stage):
         self,
         scope: Construct,
         construct_id: str,
-        deployment: Deployment,
+        deployment: SharedSettings,
         *,
         spec: parts.PreprocessingSpec,
         network: Network,
@@ -124,7 +124,7 @@ class Preprocessing(Stage):
         self._accept_findings()
         self._grant(deployment, network)
 
-    def _grant(self, deployment: Deployment, network: Network) -> None:
+    def _grant(self, deployment: SharedSettings, network: Network) -> None:
         buckets, role = deployment.buckets, self.role
         self.payload.allow_download(role)
         allow_objects(role, buckets.raw, READ, listing=_LISTS)

@@ -21,7 +21,7 @@ from infra.managed import Managed
 from infra.network import Network
 from infra.preprocessing import Preprocessing
 from infra.share import Share
-from infra.stage import Deployment, Stage
+from infra.stage import SharedSettings, Stage
 from infra.storage import Buckets
 from infra.training import Training
 
@@ -72,7 +72,9 @@ class ShoalStack(Stack):
         self._share = self._file_system(network, key) if spec.share == "efs" and network else None
         self._cleanup = Cleanup.of(self)
         self._guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self._buckets.data)
-        shared = Deployment(name=deployment, spec=spec, root=root, buckets=self._buckets, key=key, emulated=emulated)
+        shared = SharedSettings(
+            name=deployment, spec=spec, root=root, buckets=self._buckets, key=key, emulated=emulated
+        )
         self._stages = self._build_stages(shared, network, generation)
         if key:
             for role in (*(stage.role for stage in self._stages), self._guard.role, self._cleanup.role):
@@ -92,7 +94,7 @@ class ShoalStack(Stack):
         subnets = ec2.SubnetSelection(subnets=network.subnets)
         return Share(self, "Share", vpc=network.vpc, vpc_subnets=subnets, encryption_key=key)
 
-    def _build_stages(self, deployment: Deployment, network: Network | None, generation: int) -> list[Stage]:
+    def _build_stages(self, deployment: SharedSettings, network: Network | None, generation: int) -> list[Stage]:
         spec, stages = deployment.spec, list[Stage]()
         if network and (cluster := spec.preprocessing):
             stages.append(

@@ -25,7 +25,7 @@ both paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployment:
+class SharedSettings:
     """Settings that all stages share. `root` is the repository. If `key` is not None, it replaces AWS's encryption
     keys. Instances of an emulated deployment have no GPU."""
 
@@ -65,7 +65,7 @@ class Stage(Construct):
         self,
         scope: Construct,
         construct_id: str,
-        deployment: Deployment,
+        deployment: SharedSettings,
         *,
         wheels: Path,
         packages: Sequence[str],

@@ -19,7 +19,7 @@ from common import names
 from infra import catalog, libraries, parts, sizing
 from infra.network import Network
 from infra.share import Share
-from infra.stage import AGENT, WRITE, Deployment, Stage, allow_inputs, node_role
+from infra.stage import AGENT, WRITE, SharedSettings, Stage, allow_inputs, node_role
 
 _TRAIN = "bootstrap/gpu/train.sh"
 
@@ -34,7 +34,7 @@ class Training(Stage):
         self,
         scope: Construct,
         construct_id: str,
-        deployment: Deployment,
+        deployment: SharedSettings,
         *,
         network: Network,
         share: Share | None,
@@ -89,7 +89,7 @@ class Training(Stage):
         self.outputs = {names.OUTPUT_ON_NODE: spec.trainers[0].instance_type} if spec.preprocesses_on_node else {}
         self._grant(deployment, network, share)
 
-    def _grant(self, deployment: Deployment, network: Network, share: Share | None) -> None:
+    def _grant(self, deployment: SharedSettings, network: Network, share: Share | None) -> None:
         buckets, role = deployment.buckets, self.role
         self.payload.allow_download(role)
         read = (names.DATASETS, names.REQUESTS, names.RUNS)

@@ -19,11 +19,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.node import documents
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.folder import open_store
-from bootstrap.node.launch import Launch, has_ended
+from bootstrap.node.launch import Participation, has_ended
 from bootstrap.node.machine import Node, is_shutting_down, this_machine
 from bootstrap.node.node_documents import Member, NodeStatus
 from bootstrap.node.processes import Processes
-from bootstrap.node.store import Document
+from bootstrap.node.store import StoredDocument
 from common import names
 from common.display import printable
 from common.errors import DataError
@@ -48,11 +48,11 @@ class Agent:
         self._key, self._node = names.request_key(deployment), node
         self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
         self._activity_seconds, self._activity_reported = activity_seconds, node.clock() - activity_seconds
-        self._document: Document | None = None
+        self._document: StoredDocument | None = None
         self._request: RunRequest | None = None
         self._ended_token = ""
         """Token of the launch that ended last."""
-        self._launch: Launch | None = None
+        self._launch: Participation | None = None
         self._stopping: dict[str, float] = {}
         self._tick_started = node.clock()
 
@@ -115,11 +115,11 @@ class Agent:
                 self._ended_token = request.token
                 self._launch = None
                 return
-            self._launch = Launch(request.at(self._node.time()), self._node)
+            self._launch = Participation(request.at(self._node.time()), self._node)
         else:
             self._launch.request = request.at(self._node.time())
 
-    def _read(self, document: Document) -> RunRequest | None:
+    def _read(self, document: StoredDocument) -> RunRequest | None:
         """Return the request in a document, or None after reporting why the document is invalid."""
         try:
             return RequestDocument.from_json(document.text).request

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.node.documents import MAX_ERROR_LENGTH, Cancellation
 from bootstrap.node.machine import call
-from bootstrap.node.store import Bucket, Document
+from bootstrap.node.store import Bucket, StoredDocument
 from common.display import printable
 from common.errors import DataError
 from common.names import step_name
@@ -28,13 +28,13 @@ _ALIVE = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _APPLICATION = re.compile(r"application_[0-9]{1,20}_[0-9]{1,10}")
 
 
-class Launch:
+class StepLaunch:
     """Launch of preprocessing jobs to which an EMR step belongs."""
 
     def __init__(self, bucket: str, run: str, token: str) -> None:
         self._channel = Bucket(bucket)
         self._cancellation = Cancellation(run=run, token=token)
-        self._known: Document | None = None
+        self._known: StoredDocument | None = None
 
     def is_cancelled(self) -> bool:
         """Return whether this launch was cancelled. If S3 does not answer, return False, and the next call asks

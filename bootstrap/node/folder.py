@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
-from bootstrap.node.store import MAX_DOCUMENT_BYTES, Bucket, Document, Store, StoredFile, ignore
+from bootstrap.node.store import MAX_DOCUMENT_BYTES, Bucket, Store, StoredDocument, StoredFile, ignore
 from common.files import open_regular, whole_file
 from corpus.reading.s3 import is_s3, place_of
 
@@ -102,12 +102,12 @@ class Folder(Store):
         """`use` calls a function with the folder's file system, by default the file system of this machine."""
         self.name, self._use = str(root), use
 
-    def read(self, key: str, known: Document | None = None) -> Document | None:
+    def read(self, key: str, known: StoredDocument | None = None) -> StoredDocument | None:
         content = self._content(key, 0, MAX_DOCUMENT_BYTES + 1)
         if content is None:
             return None
         tag = blake2b(content, digest_size=16).hexdigest()
-        return known if known and known.tag == tag else Document(content.decode("utf-8", "replace"), tag)
+        return known if known and known.tag == tag else StoredDocument(content.decode("utf-8", "replace"), tag)
 
     def read_from(self, key: str, offset: int, most: int) -> bytes:
         return self._content(key, offset, most) or b""
@@ -118,7 +118,7 @@ class Folder(Store):
     def write(self, key: str, text: str) -> None:
         self._write(key, text)
 
-    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+    def write_if(self, key: str, text: str, known: StoredDocument | None) -> bool:
         if known is None:
             return self._write_new(key, text)
         lock, owner = f"{key}.lock", uuid4().hex

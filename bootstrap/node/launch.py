@@ -10,7 +10,7 @@ from bootstrap.node.membership import ClusterView, decide
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.node_run import NodeRun, stage_arguments
 from bootstrap.node.processes import Restarts
-from bootstrap.node.store import Document, Store
+from bootstrap.node.store import Store, StoredDocument
 from common import names
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
@@ -28,8 +28,8 @@ _STOP_AFTER_LOSS_SECONDS = 5.0
 _NEVER = float("inf")
 
 
-class Launch:
-    """State and actions of this node in one launch of a run."""
+class Participation:
+    """Participation of this node in one launch of a run."""
 
     def __init__(self, request: RunRequest, node: Node) -> None:
         self.request, self.ended = request, False
@@ -40,7 +40,7 @@ class Launch:
         self._since = node.clock()
         self._run: NodeRun | None = None
         self._reported: NodeStatus | None = None
-        self._documents: dict[str, Document] = {}
+        self._documents: dict[str, StoredDocument] = {}
         self._tags: dict[str, tuple[str, float, bool]] = {}
         """For each node: the tag of its heartbeat, the time when this tag was first seen, and whether the tag has ever
         changed."""
@@ -157,7 +157,7 @@ class Launch:
             self._take(document)
         return self._latest is not before and before is not None
 
-    def _take(self, document: Document | None) -> None:
+    def _take(self, document: StoredDocument | None) -> None:
         try:
             attempt = Attempt.from_json(document.text) if document else None
         except DataError as error:

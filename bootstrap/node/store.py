@@ -24,7 +24,7 @@ MAX_DOCUMENT_BYTES = 1 << 20
 _NOT_MODIFIED = ("304", "NotModified")
 
 
-class Document(NamedTuple):
+class StoredDocument(NamedTuple):
     """Content of a small object, and a tag that changes whenever the content changes."""
 
     text: str
@@ -50,7 +50,7 @@ class Store(Protocol):
     name: str
     """Address or path of the store, for messages."""
 
-    def read(self, key: str, known: Document | None = None) -> Document | None:
+    def read(self, key: str, known: StoredDocument | None = None) -> StoredDocument | None:
         """Return a document, or None if it does not exist.
 
         The text is truncated after about 1 MiB. If the document equals `known`, `known` itself is returned.
@@ -62,7 +62,7 @@ class Store(Protocol):
     def write(self, key: str, text: str) -> None:
         """Write a document atomically."""
 
-    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+    def write_if(self, key: str, text: str, known: StoredDocument | None) -> bool:
         """Write a document only if the stored document still equals `known`. Without `known`, write only if no document
         exists. Return whether the document was written."""
 
@@ -110,7 +110,7 @@ class Bucket(Store):
             result: Result = self._call(partial(call, self._client, S3Path(self._bucket, key)))
             return result
 
-    def read(self, key: str, known: Document | None = None) -> Document | None:
+    def read(self, key: str, known: StoredDocument | None = None) -> StoredDocument | None:
         return self._call_s3(partial(_read_object, known), key)
 
     def read_from(self, key: str, offset: int, most: int) -> bytes:
@@ -119,7 +119,7 @@ class Bucket(Store):
     def write(self, key: str, text: str) -> None:
         self._call_s3(lambda client, place: s3.put(client, place, text.encode()), key)
 
-    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+    def write_if(self, key: str, text: str, known: StoredDocument | None) -> bool:
         etag = known.tag if known else None
         return self._call_s3(lambda client, place: s3.put_if(client, place, text.encode(), etag=etag), key)
 
@@ -152,7 +152,7 @@ class Bucket(Store):
         self._call_s3(lambda client, place: client.delete_object(Bucket=place.bucket, Key=place.key), key)
 
 
-def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> Document | None:
+def _read_object(known: StoredDocument | None, client: "S3Client", place: S3Path) -> StoredDocument | None:
     condition: Any = {"IfNoneMatch": known.tag} if known else {}
     try:
         response = client.get_object(Bucket=place.bucket, Key=place.key, **condition)
@@ -163,4 +163,4 @@ def _read_object(known: Document | None, client: "S3Client", place: S3Path) -> D
             return None
         raise
     with response["Body"] as body:
-        return Document(body.read(MAX_DOCUMENT_BYTES + 1).decode("utf-8", "replace"), response["ETag"])
+        return StoredDocument(body.read(MAX_DOCUMENT_BYTES + 1).decode("utf-8", "replace"), response["ETag"])

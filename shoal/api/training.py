@@ -17,7 +17,7 @@ from trainer.registry import COMMANDS
 _INTEGER = re.compile("0|-?[1-9][0-9]*", re.ASCII)
 
 if TYPE_CHECKING:
-    from shoal.runs.sources.source import Source
+    from shoal.runs.sources.source import DataSource
 
 
 class Model:
@@ -160,7 +160,7 @@ def _require_options(learns: str, given: Iterable[str]) -> None:
             raise TypeError(f"{COMMANDS[learns]}() got an unexpected keyword argument '{name}'")
 
 
-def _trained(source: "Source", config: TrainConfig, ranks: int) -> dict[str, Any]:
+def _trained(source: "DataSource", config: TrainConfig, ranks: int) -> dict[str, Any]:
     from shoal.backends.local import LocalPlace
     from shoal.backends.train import train as carry_out
     from shoal.progress import Bars

@@ -13,9 +13,9 @@ from common.errors import ShoalError
 from common.progress import reporter
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
-from corpus.reading.sources import Source as FileSource
+from corpus.reading.sources import Source
 from infra import catalog, cost
-from infra.gpu_nodes import START_SECONDS, Node, group_nodes
+from infra.gpu_nodes import START_SECONDS, PlannedNode, group_nodes
 from infra.topology_error import TopologyError
 from shoal.aws import fleet, objects
 from shoal.aws.deployment import Deployment
@@ -26,7 +26,7 @@ from shoal.backends.followed import LONGEST_STOP_SECONDS
 from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, requested_runs
 from shoal.runs.outlook import Outlook, Spending, outlook
 from shoal.runs.sources.dataset import PreparedDataset
-from shoal.runs.sources.source import Prepared, Source
+from shoal.runs.sources.source import DataSource, Prepared
 from shoal.runs.sources.stream import PreparedStream
 from shoal.runs.sources.texts import PreparedTexts
 from trainer.config import TrainConfig
@@ -74,7 +74,7 @@ class DeploymentPlace(BucketPlace):
         """True if the deployment has only one node, which also runs the preprocessing jobs."""
         return names.OUTPUT_ON_NODE in self.deployment.outputs
 
-    def upload_inputs(self, sources: tuple[FileSource, ...], name: str) -> tuple[FileSource, ...]:
+    def upload_inputs(self, sources: tuple[Source, ...], name: str) -> tuple[Source, ...]:
         """Upload the files to a new folder of the raw bucket that no other command uses.
 
         Returns their new addresses.
@@ -95,7 +95,7 @@ class DeploymentPlace(BucketPlace):
                 "and deploy again"
             )
 
-    def prepare(self, source: Source, config: TrainConfig) -> DeploymentRun:
+    def prepare(self, source: DataSource, config: TrainConfig) -> DeploymentRun:
         prepared = source.prepare(self, config)
         self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))
@@ -104,7 +104,7 @@ class DeploymentPlace(BucketPlace):
             prepared = prepared.resumed(launch.request_before)
         return DeploymentRun(launch, prepared, config, launch_options=self.launch_options)
 
-    def _require_paid(self, nodes: Sequence[Node]) -> None:
+    def _require_paid(self, nodes: Sequence[PlannedNode]) -> None:
         """Raise ShoalError if starting the nodes alone would exhaust the cost limit."""
         if (most := self.launch_options.max_dollars) is None:
             return
@@ -116,7 +116,7 @@ class DeploymentPlace(BucketPlace):
                 "higher --max-dollars"
             )
 
-    def nodes(self, *, readers: bool = False) -> list[Node]:
+    def nodes(self, *, readers: bool = False) -> list[PlannedNode]:
         """Return the nodes of the groups that train. If `readers` is true, also return the reader nodes.
 
         Raises ShoalError if the deployment has no nodes.
@@ -125,7 +125,7 @@ class DeploymentPlace(BucketPlace):
         group_types = [(each.node_group, each.instance_types) for each in groups]
         return [node for group, types in group_types for node in group_nodes(types, group.size, group.gpus, group.efa)]
 
-    def hourly(self, nodes: Sequence[Node]) -> float | None:
+    def hourly(self, nodes: Sequence[PlannedNode]) -> float | None:
         """Return the cost of these nodes in dollars per hour, at the prices that `Spending` uses; None if a price is
         unknown.
         """

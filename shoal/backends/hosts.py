@@ -28,7 +28,7 @@ from shoal.backends.followed import AgentRun
 from shoal.backends.launch import DEFAULT, Launch, LaunchOptions, RequestedRuns, options_of
 from shoal.backends.place import Place, Run, RunResult
 from shoal.interrupt import Detached
-from shoal.runs.sources.source import Prepared, Source
+from shoal.runs.sources.source import DataSource, Prepared
 from shoal.ssh.connection import Connection, LostError
 from shoal.ssh.group import HostGroup
 from shoal.ssh.hosts_file import HostsFile
@@ -63,7 +63,7 @@ class HostsPlace(Place):
         with open_dataset(Path(address)):
             return address
 
-    def prepare(self, source: Source, config: TrainConfig) -> Run:
+    def prepare(self, source: DataSource, config: TrainConfig) -> Run:
         """Prepare a run. A dataset of raw texts is created on this machine."""
         if config.similarity or config.analogy:
             raise ShoalError("--similarity and --analogy are not supported with --hosts; train with --local")

@@ -14,7 +14,7 @@ from typing import Any
 
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
-from bootstrap.node.store import Bucket, Document, Store
+from bootstrap.node.store import Bucket, Store, StoredDocument
 from common import names
 from common.errors import DataError, ShoalError
 from common.names import REQUEST_NAME
@@ -124,7 +124,7 @@ class RequestedRuns:
     def _place(self) -> str:
         return f"{self.store.name}/{self._key}"
 
-    def _read(self) -> tuple[RunRequest | None, Document | None]:
+    def _read(self) -> tuple[RunRequest | None, StoredDocument | None]:
         document = self.store.read(self._key)
         try:
             return (RequestDocument.from_json(document.text).request if document else None), document

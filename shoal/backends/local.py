@@ -19,7 +19,7 @@ from common.starter import END_SECONDS
 from corpus.dataset import open_dataset
 from shoal.backends.place import Place, Run, RunResult
 from shoal.runs.run_view import RecordView, RunView
-from shoal.runs.sources.source import Prepared, Sidecar, Source
+from shoal.runs.sources.source import DataSource, Prepared, Sidecar
 from trainer.config import TrainConfig
 from trainer.output.run_files import (
     CHECKPOINT_PATTERN,
@@ -60,7 +60,7 @@ class LocalPlace(Place):
         finished = finished_summary(config.output)
         return finished and {**finished, "finished_before": True}
 
-    def prepare(self, source: Source, config: TrainConfig) -> Run:
+    def prepare(self, source: DataSource, config: TrainConfig) -> Run:
         """Prepare a run. A dataset of raw texts is created on this machine; an existing dataset is checked."""
         return _LocalRun(source.prepare(self, config), config, self.ranks)
 

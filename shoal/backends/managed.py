@@ -22,7 +22,7 @@ from common.options import flag
 from common.progress import reporter
 from corpus.reading import s3
 from infra import catalog
-from infra.gpu_nodes import Node
+from infra.gpu_nodes import PlannedNode
 from shoal.aws import checked, fetched, objects
 from shoal.aws.deployment import Deployment
 from shoal.backends.bucket_place import (
@@ -36,12 +36,12 @@ from shoal.backends.bucket_place import (
 )
 from shoal.backends.followed import RESUME_HINT, Copied, RemoteRun
 from shoal.backends.launch import DEFAULT, LaunchOptions, needs_prices, options_of, requested_runs
-from shoal.backends.managed_job import FILES, Job, Settings, job_name, job_request, jobs, settings, work_of
+from shoal.backends.managed_job import FILES, Job, JobSettings, job_name, job_request, jobs, settings, work_of
 from shoal.backends.place import RunResult
 from shoal.interrupt import Detached
 from shoal.runs.outlook import Outlook
 from shoal.runs.sources.dataset import PreparedDataset
-from shoal.runs.sources.source import Prepared, Source
+from shoal.runs.sources.source import DataSource, Prepared
 from trainer.config import TrainConfig
 from trainer.managed import DATA
 
@@ -73,7 +73,7 @@ class ManagedPlace(BucketPlace):
         return names.OUTPUT_MANAGED in deployment.outputs
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> JobSettings:
         return settings(self.deployment)
 
     def current_trainings(self) -> list[TrainingHandle]:
@@ -82,7 +82,7 @@ class ManagedPlace(BucketPlace):
     def newest_ended(self, run: str | None) -> TrainingHandle | None:
         return next((_JobTraining(each) for each in jobs(self.deployment, run) if each.has_ended), None)
 
-    def prepare(self, source: Source, config: TrainConfig) -> "ManagedRun":
+    def prepare(self, source: DataSource, config: TrainConfig) -> "ManagedRun":
         """Prepare a run. A dataset of this machine is uploaded."""
         self._require_readable(config)
         prepared = source.prepare(self, config)
@@ -90,9 +90,11 @@ class ManagedPlace(BucketPlace):
             raise ShoalError("SageMaker jobs do not support streams; pass a dataset with --data, or texts with --input")
         return ManagedRun(self, prepared, config, self._run_name(config))
 
-    def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
+    def nodes(self, *, readers: bool = False) -> list[PlannedNode]:  # noqa: ARG002
         gpu = catalog.find(self.settings.ec2_type).gpu
-        return [Node(self.settings.ec2_type, gpu.count if gpu else 1, efa=False) for _ in range(self.settings.count)]
+        return [
+            PlannedNode(self.settings.ec2_type, gpu.count if gpu else 1, efa=False) for _ in range(self.settings.count)
+        ]
 
     def hourly(self, nodes: object) -> float | None:  # noqa: ARG002
         """Return the cost of all instances in dollars per hour, at SageMaker's on-demand price; None if the price is

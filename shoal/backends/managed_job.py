@@ -34,7 +34,7 @@ FILES = ("embeddings", "similarity", "analogy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class JobSettings:
     """Settings that all jobs of a deployment share. They are read from an output of the stack."""
 
     role: str
@@ -70,14 +70,14 @@ def _hourly(region: str, ec2_type: str, count: int) -> float | None:
     return None if price is None else count * price
 
 
-def settings(deployment: Deployment) -> Settings:
+def settings(deployment: Deployment) -> JobSettings:
     """Return the settings of a deployment's jobs.
 
     Raises ShoalError if the topology has no managed training, or if a different version of Shoal wrote the output.
     """
     text = deployment.output(names.OUTPUT_MANAGED)
     try:
-        return from_json(Settings, parse_json_object(text))
+        return from_json(JobSettings, parse_json_object(text))
     except DataError as error:
         raise ShoalError(
             f"a different version of Shoal wrote the output {names.OUTPUT_MANAGED} of the deployment "
@@ -270,7 +270,7 @@ _METRICS = ("loss", "rows_per_second", *MEASURES)
 
 def job_request(
     deployment: Deployment,
-    shared: Settings,
+    shared: JobSettings,
     *,
     name: str,
     folder: S3Path,

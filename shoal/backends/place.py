@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from common.errors import TrainingError
-from infra.gpu_nodes import Node
+from infra.gpu_nodes import PlannedNode
 from shoal.runs.run_view import RecordView
-from shoal.runs.sources.source import DataAccess, Prepared, Source
+from shoal.runs.sources.source import DataAccess, DataSource, Prepared
 from trainer.config import TrainConfig
 from trainer.output.run_files import MODEL, has_model, require_free_output, was_stopped
 
@@ -109,16 +109,16 @@ class Place(DataAccess):
         return None
 
     @abstractmethod
-    def prepare(self, source: Source, config: TrainConfig) -> Run:
+    def prepare(self, source: DataSource, config: TrainConfig) -> Run:
         """Prepare a run as far as possible without a step that costs money.
 
         Raises the same errors as `Source.prepare`, and ShoalError if another run occupies the place.
         """
 
-    def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
+    def nodes(self, *, readers: bool = False) -> list[PlannedNode]:  # noqa: ARG002
         """Return the nodes that a run would start. If `readers` is true, also return the reader nodes."""
         return []
 
-    def hourly(self, nodes: Sequence[Node]) -> float | None:  # noqa: ARG002
+    def hourly(self, nodes: Sequence[PlannedNode]) -> float | None:  # noqa: ARG002
         """Return the cost of these nodes in dollars per hour, at on-demand prices; None if a price is unknown."""
         return None

@@ -9,7 +9,7 @@ from common.options import flag
 from shoal.backends.execution import execute
 from shoal.backends.place import Place, Run
 from shoal.config_file import CONFIG, read_config, write_config
-from shoal.runs.sources.source import Prepared, Source
+from shoal.runs.sources.source import DataSource, Prepared
 from trainer.command_line import option_values
 from trainer.config import TrainConfig, options_for
 from trainer.registry import COMMANDS, MODELS
@@ -19,7 +19,7 @@ _OF_ONE_COMMAND = ("resume", "force", "json")
 
 
 def train(
-    source: Source,
+    source: DataSource,
     config: TrainConfig,
     place: Place,
     *,

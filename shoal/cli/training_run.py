@@ -18,7 +18,7 @@ from trainer.config import TrainConfig
 
 if TYPE_CHECKING:
     from shoal.backends.place import Place
-    from shoal.runs.sources.source import Source
+    from shoal.runs.sources.source import DataSource
 
 _DATA = Path("dataset")
 """Placeholder for the dataset's path, which the place of the run sets."""
@@ -73,7 +73,7 @@ def place_of(
     return place_on(deployment, LaunchOptions(**{**launch, "max_dollars": most}))
 
 
-def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:
+def run_training(ctx: click.Context, source: "DataSource", config: TrainConfig, place: "Place") -> dict[str, Any]:
     """Train and return the run's summary."""
     from shoal.backends.train import train
     from shoal.cli.prediction import predict_run

@@ -14,14 +14,14 @@ from experiments import forecast
 from experiments.estimate import NOTHING, Estimate, total
 from experiments.forecast import Work, machine_seconds, node_stages, training_stage
 from infra import catalog
-from infra.gpu_nodes import Node
+from infra.gpu_nodes import PlannedNode
 from infra.parts import PreprocessingSpec
 from trainer.config import TrainConfig, configured
 from trainer.registry import CLASSIFIERS
 
 amounts = st.floats(0.01, 1e6)
 estimates = st.tuples(amounts, amounts, amounts).map(lambda each: Estimate(*sorted(each)))
-NODES = [Node("g5.xlarge", 1), Node("g4dn.xlarge", 1)]
+NODES = [PlannedNode("g5.xlarge", 1), PlannedNode("g4dn.xlarge", 1)]
 WORK = Work(model="lstm", rows=1_000_000, epochs=4, dataset_bytes=4e8, global_batch=1024)
 SIZE = DatasetSize(train=900_000, test=100_000, words=100.0)
 
@@ -86,7 +86,7 @@ def test_more_rows_epochs_and_bytes_take_longer(rows: int, epochs: int, size: fl
 @given(st.integers(1, 16), st.integers(1, 16))
 def test_more_gpus_and_cores_never_take_longer_to_compute(few: int, more: int) -> None:
     small, large = sorted((few, few + more))
-    computed = [training_stage([Node("p5.48xlarge", count)], WORK).seconds.low for count in (small, large)]
+    computed = [training_stage([PlannedNode("p5.48xlarge", count)], WORK).seconds.low for count in (small, large)]
     assert computed[1] < computed[0]
     made = [forecast.cluster_seconds(cluster("m5.xlarge", count), 1e10).middle for count in (small, large)]
     assert made[1] < made[0]
@@ -100,7 +100,7 @@ def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:
 def test_the_prediction_for_the_reference_equals_its_measurement() -> None:
     for kind, measured in forecast.REFERENCE.values():
         work = replace(WORK, rows=forecast.REFERENCE_ROWS // 10, epochs=10, global_batch=128)
-        found = training_stage([Node(kind, 1)], work)
+        found = training_stage([PlannedNode(kind, 1)], work)
         assert found.seconds.low < measured < found.seconds.high
         assert "the reference system's time" in found.basis
 
@@ -117,13 +117,13 @@ def test_an_unmeasured_gpu_has_a_wide_range_around_its_tflops() -> None:
 
 
 def test_tcp_sends_through_one_network_card_and_efa_through_all() -> None:
-    assert [forecast.slowest_gbits([Node("p5.48xlarge", 8, efa)] * 2) for efa in (False, True)] == [100, 3200]
-    assert forecast.slowest_gbits([Node("p5.48xlarge", 8, True), Node("g5.xlarge", 1)]) == 2.5
+    assert [forecast.slowest_gbits([PlannedNode("p5.48xlarge", 8, efa)] * 2) for efa in (False, True)] == [100, 3200]
+    assert forecast.slowest_gbits([PlannedNode("p5.48xlarge", 8, True), PlannedNode("g5.xlarge", 1)]) == 2.5
 
 
 def test_nodes_without_a_gpu_have_no_rate(messages) -> None:
     with messages.raises(ExperimentError):
-        training_stage([Node("m5.xlarge", 1)], WORK)
+        training_stage([PlannedNode("m5.xlarge", 1)], WORK)
 
 
 def test_the_work_of_a_run_follows_from_its_dataset_and_settings() -> None:

@@ -22,7 +22,7 @@ from shoal.cli.training_run import config_of, place_of, run_training
 from trainer.config import options_for
 
 if TYPE_CHECKING:
-    from shoal.runs.sources.source import Source
+    from shoal.runs.sources.source import DataSource
 
 
 _FLAG = re.compile("`[^`]*`|(--[a-z]+(?:-[a-z]+)*)")
@@ -99,7 +99,7 @@ def run(
         raise DataError(f"{error}. {advice}") from error
 
 
-def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
+def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "DataSource":
     if not options["input"] and not options["test_input"]:
         if needless := [name for name in typed if name in _READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} requires --input, because the texts of a dataset were already read")

@@ -9,13 +9,13 @@ from corpus.dataset import Dataset, open_dataset
 from corpus.dataset_settings import DatasetSize
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range
-from shoal.runs.sources.source import DataAccess, Prepared, Source
+from shoal.runs.sources.source import DataAccess, DataSource, Prepared
 from trainer.config import TrainConfig
 
 _READ_AHEAD = 1 << 20
 
 
-class DatasetSource(Source):
+class DatasetSource(DataSource):
     """Dataset at an address (a path or s3://...). Without an address, the newest dataset of the place."""
 
     def __init__(self, address: str | None) -> None:

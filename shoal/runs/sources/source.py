@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from bootstrap.node.documents import RunRequest
 from common.errors import ExperimentError
 from corpus.dataset_settings import DatasetSize
-from corpus.reading.sources import Source as FileSource
+from corpus.reading.sources import Source
 from corpus.stream.progress import Status
 from trainer.config import TrainConfig
 
@@ -46,7 +46,7 @@ class DataAccess(ABC):
         """True if the node that trains also runs the preprocessing jobs."""
         return False
 
-    def upload_inputs(self, sources: tuple[FileSource, ...], name: str) -> tuple[FileSource, ...]:  # noqa: ARG002
+    def upload_inputs(self, sources: tuple[Source, ...], name: str) -> tuple[Source, ...]:  # noqa: ARG002
         """Return the files with the addresses from which the node that preprocesses reads them.
 
         Files of this machine are uploaded to a folder with this name.
@@ -114,7 +114,7 @@ class Prepared(ABC):
         yield Sidecar()
 
 
-class Source(ABC):
+class DataSource(ABC):
     """Training data, as the user named it."""
 
     @abstractmethod

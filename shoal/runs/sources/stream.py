@@ -13,11 +13,11 @@ from corpus.reading.inputs.finding import current_files
 from corpus.stream.progress import read_status
 from corpus.stream.stream_settings import StreamSettings, describe_difference, read_settings
 from shoal.runs.sources.local_readers import FOLDER, delete_stream, running_readers
-from shoal.runs.sources.source import DataAccess, Prepared, Sidecar, Source, Staging
+from shoal.runs.sources.source import DataAccess, DataSource, Prepared, Sidecar, Staging
 from trainer.config import TrainConfig
 
 
-class StreamSource(Source):
+class StreamSource(DataSource):
     """Text stream as the user named it."""
 
     def __init__(self, settings: StreamSettings, *, readers: int | None = None, folder: Path | None = None) -> None:

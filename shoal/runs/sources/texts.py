@@ -24,13 +24,13 @@ from corpus.reading.storage import identity_of
 from corpus.text_request import TextRequest, describe_skipped_lines
 from jobs.preparation import fingerprint
 from shoal.runs.sources.dataset import PreparedDataset
-from shoal.runs.sources.source import DataAccess, Prepared, Source, Staging
+from shoal.runs.sources.source import DataAccess, DataSource, Prepared, Staging
 from trainer.classification.mapped import default_cache
 from trainer.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextsSource(Source):
+class TextsSource(DataSource):
     """Raw texts to train on, as the user named them."""
 
     inputs: Inputs

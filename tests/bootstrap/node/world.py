@@ -11,7 +11,7 @@ from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.machine import Machine, Node
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.processes import State
-from bootstrap.node.store import Document, Store, StoredFile
+from bootstrap.node.store import Store, StoredDocument, StoredFile
 from common import names
 from corpus.stream.stream_settings import StreamSettings
 
@@ -91,9 +91,9 @@ class Memory(Store):
     def __init__(self) -> None:
         self._objects: dict[str, bytes] = {}
 
-    def read(self, key: str, known: Document | None = None) -> Document | None:
+    def read(self, key: str, known: StoredDocument | None = None) -> StoredDocument | None:
         text = self._objects[key].decode() if key in self._objects else None
-        return known if known and known.tag == text else text and Document(text, text)
+        return known if known and known.tag == text else text and StoredDocument(text, text)
 
     def read_from(self, key: str, offset: int, most: int) -> bytes:
         return self._objects.get(key, b"")[offset : offset + most]
@@ -101,7 +101,7 @@ class Memory(Store):
     def write(self, key: str, text: str) -> None:
         self._objects[key] = text.encode()
 
-    def write_if(self, key: str, text: str, known: Document | None) -> bool:
+    def write_if(self, key: str, text: str, known: StoredDocument | None) -> bool:
         if self.read(key) != known:
             return False
         self.write(key, text)
