@@ -6,9 +6,10 @@ from corpus.stream.stream_settings import StreamSettings
 from shoal.aws.deployment import Deployment
 from shoal.backends.deployment import DeploymentPlace
 from shoal.backends.deployment_run import DeploymentRun
-from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch
+from shoal.backends.launch import NodeLaunch
 from shoal.backends.train import train
 from shoal.cli.prediction import predict_run
+from shoal.runs.run import DEFAULT, LaunchOptions
 from shoal.runs.sources.dataset import DatasetSource
 from shoal.runs.sources.source import Prepared
 from shoal.runs.sources.stream import StreamSource

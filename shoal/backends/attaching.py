@@ -4,10 +4,11 @@ from botocore.exceptions import ClientError
 
 from common.errors import ShoalError, UsageError
 from shoal.aws.deployment import Deployment
-from shoal.backends.bucket_place import BucketPlace, Reports, RunOverview, TrainingHandle
+from shoal.backends.bucket_place import BucketPlace, TrainingHandle
 from shoal.backends.deployment import DeploymentPlace
-from shoal.backends.launch import DEFAULT, LaunchOptions
 from shoal.backends.managed import ManagedPlace
+from shoal.runs.run import DEFAULT, LaunchOptions
+from shoal.runs.state import Reports, RunOverview
 
 
 def place_on(deployment: Deployment, launch_options: LaunchOptions = DEFAULT) -> BucketPlace:

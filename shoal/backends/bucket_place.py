@@ -6,11 +6,10 @@ a run is in the bucket.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.node.node_documents import Attempt, NodeStatus
 from common import names
 from common.errors import ShoalError
 from corpus.dataset import open_dataset
@@ -20,9 +19,11 @@ from corpus.reading.s3 import is_s3, list_objects
 from shoal.aws import checked, objects
 from shoal.aws.deployment import Deployment
 from shoal.backends.execution import execute
-from shoal.backends.launch import LaunchOptions, requested_runs
-from shoal.backends.place import Place, Run
-from shoal.runs.outlook import Outlook
+from shoal.backends.followed import RemoteRun
+from shoal.backends.launch import requested_runs
+from shoal.backends.place import Place
+from shoal.runs.run import LaunchOptions
+from shoal.runs.state import Reports, RunOverview
 from trainer.command_line import from_option_values
 from trainer.config import TrainConfig
 from trainer.embeddings.vectors import vectors_file, vectors_size
@@ -35,24 +36,6 @@ _ANSWERS = {".questions": ".answers"}
 
 PAUSE_SECONDS = 1.0
 """Seconds between two checks of whether a run has stopped."""
-Reports = Mapping[str, NodeStatus | str]
-"""For each node of a deployment, by instance ID: its status, or the reason why the status is unreadable."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOverview:
-    """State of a run for `shoal status`."""
-
-    run: str
-    state: str
-    """State on nodes: `starting`, `running`, or the outcome; of a training job: SageMaker's secondary status."""
-    error: str
-    attempts: list[Attempt]
-    """Attempts of the latest launch."""
-    outlook: Outlook | None
-    """Prediction for the run; None after the run has ended."""
-    advice: str = ""
-    """Advice if nodes still run after the run has ended."""
 
 
 class TrainingHandle(ABC):
@@ -105,12 +88,13 @@ class TrainingHandle(ABC):
         config = from_option_values(
             self.options, endless=self.is_endless, data=Path("dataset"), output=output, cache=output
         )
-        place, run = self._run(config, LaunchOptions(detach_on_interrupt=True))
+        place, run = self._run(config)
+        run.attached = True
         place.finished_before(replace(config, resume=False, force=False))
         return execute(place, run)
 
     @abstractmethod
-    def _run(self, config: TrainConfig, launch_options: LaunchOptions) -> tuple[Place, Run]: ...
+    def _run(self, config: TrainConfig) -> tuple[Place, RemoteRun]: ...
 
 
 class BucketPlace(Place):

@@ -20,15 +20,17 @@ from infra.topology_error import TopologyError
 from shoal.aws import fleet, objects
 from shoal.aws.deployment import Deployment
 from shoal.aws.scaling_group import scaling_groups
-from shoal.backends.bucket_place import PAUSE_SECONDS, BucketPlace, Reports, RunOverview, TrainingHandle
+from shoal.backends.bucket_place import PAUSE_SECONDS, BucketPlace, TrainingHandle
 from shoal.backends.deployment_run import DeploymentRun
 from shoal.backends.followed import LONGEST_STOP_SECONDS
-from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, requested_runs
+from shoal.backends.launch import NodeLaunch, needs_prices, requested_runs
 from shoal.runs.outlook import Outlook, Spending, outlook
+from shoal.runs.run import DEFAULT, LaunchOptions
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import DataSource, Prepared
 from shoal.runs.sources.stream import PreparedStream
 from shoal.runs.sources.texts import PreparedTexts
+from shoal.runs.state import Reports, RunOverview
 from trainer.config import TrainConfig
 
 
@@ -206,12 +208,11 @@ class _NodesTraining(TrainingHandle):
             )
         return end.outcome, end.error
 
-    def _run(self, config: TrainConfig, launch_options: LaunchOptions) -> tuple[DeploymentPlace, DeploymentRun]:
+    def _run(self, config: TrainConfig) -> tuple[DeploymentPlace, DeploymentRun]:
         request = self._launch.request
         prepared: Prepared = PreparedDataset(str(request.dataset))
         if request.texts is not None:
             prepared = PreparedTexts(request.texts, tuple(each.address for each in request.texts.sources))
         elif request.stream is not None:
             prepared = PreparedStream(request.stream)
-        place = DeploymentPlace(self.deployment, launch_options)
-        return place, DeploymentRun(self._launch, prepared, config, launch_options=launch_options)
+        return DeploymentPlace(self.deployment), DeploymentRun(self._launch, prepared, config)

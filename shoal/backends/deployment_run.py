@@ -28,9 +28,10 @@ from shoal.aws.retry import retrying
 from shoal.aws.scale_up import LONGEST_READY_SECONDS, scaled_up
 from shoal.backends.bucket_place import upload_files, with_uploaded_files
 from shoal.backends.followed import LONGEST_STOP_SECONDS, RESUME_HINT, AgentRun
-from shoal.backends.launch import DEFAULT, LaunchOptions, NodeLaunch, needs_prices, options_of
+from shoal.backends.launch import NodeLaunch, needs_prices, options_of
 from shoal.backends.place import RunResult
 from shoal.runs.outlook import Spending
+from shoal.runs.run import DEFAULT, LaunchOptions
 from shoal.runs.sources.source import Prepared
 from trainer.config import TrainConfig
 
@@ -75,7 +76,7 @@ class DeploymentRun(AgentRun):
                 self._claim()
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.requested_at)
             # Only the command that started a run terminates its nodes after an error. Nodes of an ended run can remain.
-            if self.launch_options.detach_on_interrupt or launch.end() is not None:
+            if self.attached or launch.end() is not None:
                 yield
                 fleet.scale_to_zero(deployment, fleet.groups(deployment, readers=True), unless=launch.keeps_nodes)
                 return
@@ -93,7 +94,7 @@ class DeploymentRun(AgentRun):
     def started(self) -> Iterator[None]:
         """Tell the nodes to start the run. A closed terminal or expired credentials detach the command from the run."""
         reporter().stage(*self.prepared.staging)
-        if not self.launch_options.detach_on_interrupt:
+        if not self.attached:
             self.launch.start([each.instance_id for each in self._nodes], until=self._until())
         with self._detaching():
             yield

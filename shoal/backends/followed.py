@@ -2,41 +2,34 @@
 
 Commands and nodes communicate through JSON documents in a store."""
 
-import errno
 import re
-import shutil
 import signal
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.node.node_documents import Attempt, RunEnd
-from bootstrap.node.store import Store, StoredFile, ignore
+from bootstrap.node.store import Store
 from common import names
-from common.display import plural, size
-from common.errors import ShoalError, explain_os_error
+from common.display import plural
+from common.errors import ShoalError
 from common.files import read_tail
 from common.names import RUNS, log_name
 from common.progress import reporter
-from shoal.aws import checked, fetched
+from shoal.aws import fetched
 from shoal.aws.deployment import Deployment
 from shoal.aws.guard import find_announcement
-from shoal.aws.objects import is_marker
-from shoal.aws.paths import path_below
 from shoal.aws.retry import Abandoned, is_credentials_error
-from shoal.backends.launch import Launch, LaunchOptions
 from shoal.backends.place import Run, RunResult
 from shoal.interrupt import Detached, name_of
+from shoal.runs.run import LaunchOptions
 from shoal.runs.run_view import RecordView, RunView
-from trainer.output.run_files import RECORD, SUMMARY
-from trainer.output.summary import read_summary
+from shoal.runs.store import Copied, Launch, copy_results
+from trainer.output.run_files import RECORD
 from trainer.rank_processes import STOP_SECONDS, failure_in
 
 _PAUSE_SECONDS = 1.0
@@ -49,92 +42,14 @@ _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 """Pattern of the file names that datasets have on nodes (bootstrap/node/machine.py)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copied:
-    """Result of copying the files of a run."""
-
-    output: Path
-    files: list[Path] = field(default_factory=list)
-    """Files of the run that exist in the output folder after the copy."""
-    tags: dict[str, str] = field(default_factory=dict)
-    """Tags that the objects had in the store before the copy, by file name.
-
-    An object that changes during the copy then has a different tag in the store.
-    """
-    refused: list[str] = field(default_factory=list)
-    """One message for each object that was not copied, because no file of a run has such a name."""
-    sizes: list[int] = field(default_factory=list)
-    """Sizes in bytes of the newly copied files."""
-
-    @cached_property
-    def summary(self) -> dict[str, Any] | None:
-        """Content of the run's summary, or None. Raises ShoalError if it is invalid."""
-        return read_summary(self.output) if self.output / SUMMARY in self.files else None
-
-
-def copy_results(
-    store: Store,
-    run: str,
-    output: Path,
-    *,
-    into: str = "",
-    files: Mapping[str, StoredFile] | None = None,
-    skip: bool = False,
-    count: Callable[[int], None] = ignore,
-) -> Copied:
-    """Copy the files of a run to its output folder.
-
-    Args:
-        store: The store of the run's files.
-        run: The name of the run.
-        output: The output folder of the run.
-        into: A folder in the output folder, with a final slash (default: the output folder itself).
-        files: The files to copy, by name (default: all files of the run).
-        skip: Skip files that exist with the same size and modification time in seconds. Do not set it for a run that
-        has just ended, because such a run might have written a file twice within one second.
-        count: Called with the number of bytes of each copied chunk.
-
-    Raises:
-        ShoalError: The output folder is not writable.
-    """
-    folder, copied = f"{RUNS}{run}/", Copied(output=output)
-    if files is None:
-        files = {key.removeprefix(folder): stored for key, stored in store.list(folder).items()}
-    for name, stored in files.items():
-        if is_marker(f"{folder}{name}", stored.size):
-            continue
-        try:
-            path = path_below(output, f"{into}{checked.result(name)}")
-        except ShoalError as error:
-            copied.refused.append(str(error))
-            continue
-        if stored.size > (most := checked.most_bytes(name)):
-            copied.refused.append(f"{name} has {size(stored.size)}, but such a file has at most {size(most)}")
-            continue
-        if skip and _is_there(path, stored):
-            count(stored.size)
-        else:
-            with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
-                output.mkdir(parents=True, exist_ok=True)
-                if stored.size > shutil.disk_usage(output).free:
-                    raise OSError(errno.ENOSPC, f"it has {size(stored.size)}, which the disk does not have")
-                store.get(f"{folder}{name}", path, changed=stored.changed, count=count)
-            copied.sizes.append(stored.size)
-        copied.files.append(path)
-        copied.tags[name] = stored.tag
-    return copied
-
-
-def _is_there(path: Path, file: StoredFile) -> bool:
-    return path.is_file() and path.stat().st_size == file.size and int(path.stat().st_mtime) == int(file.changed)
-
-
 class RemoteRun(Run):
     """Run with its record and results in a store. It can continue after its command has ended."""
 
     can_detach = True
     launch_options: LaunchOptions
     store: Store
+    attached = False
+    """True if the command only follows the run: it starts and ends no nodes, and Ctrl-C ends only the command."""
     deployment: Deployment | None = None
     """Deployment on which the run executes; None on hosts."""
     stage = "start the ranks"
@@ -219,7 +134,7 @@ class RemoteRun(Run):
         except (Abandoned, Detached):
             raise
         except BaseException:
-            if not self.launch_options.detach_on_interrupt:
+            if not self.attached:
                 try:
                     self.give_up()
                 except (BotoCoreError, ClientError, ShoalError, KeyboardInterrupt):
@@ -231,7 +146,7 @@ class RemoteRun(Run):
 
     def detaches_on(self, interrupt: KeyboardInterrupt) -> bool:
         """Return whether this interrupt ends only the command, while the run continues."""
-        return self.launch_options.detach_on_interrupt or name_of(interrupt) == signal.SIGHUP.name
+        return self.attached or name_of(interrupt) == signal.SIGHUP.name
 
     @contextmanager
     def _detaching(self) -> Iterator[None]:

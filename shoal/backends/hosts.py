@@ -25,10 +25,12 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3, place_of
 from shoal.aws.retry import is_credentials_error, retrying
 from shoal.backends.followed import AgentRun
-from shoal.backends.launch import DEFAULT, Launch, LaunchOptions, RequestedRuns, options_of
+from shoal.backends.launch import options_of
 from shoal.backends.place import Place, Run, RunResult
 from shoal.interrupt import Detached
+from shoal.runs.run import DEFAULT, LaunchOptions
 from shoal.runs.sources.source import DataSource, Prepared
+from shoal.runs.store import Launch, RequestedRuns
 from shoal.ssh.connection import Connection, LostError
 from shoal.ssh.group import HostGroup
 from shoal.ssh.hosts_file import HostsFile

@@ -1,57 +1,25 @@
-"""Launches of runs: the requests to the agents, and the agents' reports.
+"""Launch of a run on a deployment's nodes."""
 
-Requests and reports are documents in a store. A command and the agents communicate only through this store.
-"""
-
-import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from bootstrap.node.documents import RequestDocument, RunRequest
-from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
-from bootstrap.node.store import Bucket, Store, StoredDocument
+from bootstrap.node.store import Bucket
 from common import names
-from common.errors import DataError, ShoalError
+from common.errors import ShoalError
 from common.names import REQUEST_NAME
-from common.progress import reporter
 from corpus.reading.s3 import S3Path, head_or_none
 from shoal.aws import checked, fetched, fleet
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import retrying
 from shoal.aws.scale_up import READY_SECONDS
+from shoal.runs.run import LaunchOptions
+from shoal.runs.store import Launch, RequestedRuns
 from trainer.command_line import option_values
 from trainer.config import TrainConfig
-from trainer.output.run_files import SUMMARY
 
 _SET_BY_NODES = ("data", "output", "cache")
-_CHANGES_AT_ONCE = 20
-"""Maximum number of attempts to change a document while other commands also change it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchOptions:
-    """Options of a launch, as the user gave them on the command line."""
-
-    keep: bool = False
-    """True if the nodes continue to run after the training."""
-    min_nodes: int = 1
-    """Minimum number of nodes with which training continues after other nodes were lost."""
-    max_dollars: float | None = None
-    """Maximum cost of the nodes in dollars; None: no limit."""
-    managed: bool = False
-    """True if a SageMaker job is to train, even if the deployment has nodes."""
-    detach: bool = False
-    """True if the command is to exit as soon as the nodes have agreed on the first attempt."""
-    detach_on_interrupt: bool = False
-    """True if Ctrl-C ends only the command, not the run."""
-
-
-DEFAULT = LaunchOptions()
 
 
 def needs_prices(region: str) -> str:
@@ -59,249 +27,6 @@ def needs_prices(region: str) -> str:
         f"--max-dollars needs prices, but Shoal does not know the prices of {region}; `make prices REGION={region}` "
         "downloads them"
     )
-
-
-class RequestedRuns:
-    """Current request to a group of nodes, and the group's earlier runs."""
-
-    def __init__(self, store: Store, group: str) -> None:
-        """`group` is the name of a deployment, or of the hosts that share a store."""
-        self.store, self._group, self._key = store, group, names.request_key(group)
-
-    def new_name(self) -> str:
-        """Return a name for a new run. Names sort by time, and differ even for simultaneous starts."""
-        return f"{self._group}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-
-    def unfinished(self) -> str:
-        """Return the name of the newest unfinished run. Raises ShoalError if all runs have finished."""
-        runs = {key.split("/")[1] for key in self.store.list(f"{names.RUNS}{self._group}.")}
-        for name in sorted(filter(names.is_run, runs), reverse=True):
-            summary = self.store.read(f"{names.RUNS}{name}/{SUMMARY}")
-            if summary is None or '"stopped": true' in summary.text:
-                return name
-        raise ShoalError(f"'{self._group}' has no stopped run to resume; start a new run without --resume")
-
-    def read(self) -> RunRequest | None:
-        """Return the request, or None if there is no request. Raises ShoalError if it is unreadable."""
-        return self._read()[0]
-
-    def active_request(self) -> RunRequest | None:
-        """Return the request if its run is active, else None. Raises ShoalError if it is unreadable."""
-        request = self.read()
-        return request if request and self.end(request) is None else None
-
-    def change(self, change: Callable[[RunRequest | None], RunRequest | None]) -> RunRequest | None:
-        """Replace the request with the result of `change`, and return this result.
-
-        Repeats the change if another command has changed the request at the same time.
-
-        Raises ShoalError if the request is unreadable.
-        """
-        for _ in range(_CHANGES_AT_ONCE):
-            current, known = self._read()
-            changed = change(current)
-            runs = (changed,) if changed else ()
-            if changed == current or self.store.write_if(self._key, RequestDocument(runs=runs).to_json(), known):
-                return changed
-        raise ShoalError(f"other commands keep changing {self._place}; repeat the command")
-
-    def end(self, request: RunRequest) -> RunEnd | None:
-        """Return how a launch ended; None while it has not ended."""
-        document = self.store.read(request.end_key)
-        return RunEnd.of_launch(request.token, document.text) if document else None
-
-    def write_end(self, request: RunRequest, error: str = "") -> None:
-        """Write the end of a launch, because no node is left to write it. An end that a node has written is kept.
-
-        `error` says why the launch failed; empty if it was stopped.
-        """
-        document = self.store.read(request.end_key)
-        if document is None or RunEnd.of_launch(request.token, document.text) is None:
-            end = RunEnd(token=request.token, outcome="failed" if error else "stopped", error=error)
-            self.store.write_if(request.end_key, end.to_json(), document)
-
-    @property
-    def _place(self) -> str:
-        return f"{self.store.name}/{self._key}"
-
-    def _read(self) -> tuple[RunRequest | None, StoredDocument | None]:
-        document = self.store.read(self._key)
-        try:
-            return (RequestDocument.from_json(document.text).request if document else None), document
-        except DataError as error:
-            raise ShoalError(
-                f"{self._place} is not a request of this version of Shoal: {error}; delete it, and repeat the command"
-            ) from error
-
-
-class Launch:
-    """Launch of a run: the run's request, attempts, node statuses and end, which are documents in a store."""
-
-    when_silent = "if its deployment has an earlier version of Shoal, deploy it again"
-    """Last clause of the message that a node's agent does not answer."""
-
-    def __init__(self, requests: RequestedRuns, run: str) -> None:
-        """`run` is the name of a new run or of a run to resume. Raises ShoalError if the name is invalid."""
-        self.requests, self.run = requests, checked.run(run)
-        self.already_started = False
-        """True if an earlier command started the launch."""
-        self._request: RunRequest | None = None
-        self.started: tuple[str, ...] = ()
-        """IDs of the instances for which `start` was called."""
-        self._attempts: list[Attempt] = []
-        self._number = 0
-
-    @property
-    def request(self) -> RunRequest:
-        assert self._request is not None
-        return self._request
-
-    @property
-    def left_in(self) -> str:
-        """S3 address or path of the run's folder."""
-        return f"{self.requests.store.name}/{names.RUNS}{self.run}/"
-
-    def require_free(self, run: str) -> None:
-        """Raise ShoalError if nodes are executing this run, or are about to execute it."""
-
-    def claim(self, launch_options: LaunchOptions, *, force: bool, **fields: Any) -> bool:
-        """Claim the nodes for a run, or follow the launch that an earlier command started for the same work.
-
-        Returns True if this call claimed the nodes. In that case the run's folder contains a copy of the request.
-
-        Args:
-            launch_options: Options of the launch.
-            force: Claim the nodes even if a launch for the same work has finished.
-            fields: The other fields of the request.
-
-        Raises:
-            ShoalError: The nodes are executing a different run.
-        """
-        request = RunRequest(
-            run=self.run,
-            token=secrets.token_hex(4),
-            min_nodes=min(launch_options.min_nodes, fields["trainers"]),
-            keep=launch_options.keep,
-            max_dollars=launch_options.max_dollars,
-            **fields,
-        )
-        self._request = request  # so that `forget` removes the request if the next call writes it and is interrupted
-        kept = self.requests.change(partial(self._claimed, request, force=force))
-        if kept is not None and kept != request:
-            self.follow(kept)
-            reporter().note(f"following run {self.run}, which the same command started")
-            return False
-        attempts = self.requests.store.list(names.attempts_prefix(self.run))
-        self._number = max(map(names.attempt_number, attempts), default=0)
-        self.requests.store.write(self._copy_key, request.to_json())
-        return True
-
-    def follow(self, request: RunRequest) -> None:
-        """Use the launch of an earlier command, which wrote `request`."""
-        self.already_started, self._request, self.run = True, request, checked.run(request.run)
-
-    def start(self, instances: Sequence[str], *, until: float | None = None) -> None:
-        """Tell the nodes to start the run. `until` is the Unix time at which the ranks must stop; None: no limit."""
-        self.started = tuple(instances)
-        if not self.request.ready:
-            self._replace(ready=True, until=until)
-
-    def ask_to_stop(self) -> None:
-        self._replace(stop=True)
-
-    def keeps_nodes(self) -> bool:
-        """Return whether the nodes must not be stopped after this run, because of an option or because another run uses
-        them.
-        """
-        with suppress(ShoalError):  # nodes ignore an unreadable request
-            other = self.requests.active_request()
-            return self.request.keep or (other is not None and other.token != self.request.token)
-        return False
-
-    def request_before(self) -> RunRequest:
-        """Return the request of the run to resume, from the copy in the run's folder.
-
-        Raises ShoalError if the copy is missing or invalid.
-        """
-        try:
-            return RunRequest.from_json(self._read(self._copy_key) or "")
-        except DataError as error:
-            place = f"{self.requests.store.name}/{self._copy_key}"
-            raise ShoalError(f"{place} is not a valid request: {error}; start a new run without --resume") from error
-
-    def is_wanted(self) -> bool:
-        """Return whether the request of this launch still exists.
-
-        The command that fetches the results removes the request.
-        """
-        request = self.requests.read()
-        return request is not None and request.token == self.request.token
-
-    def forget(self) -> None:
-        """Remove the request if it was written. Nodes that are still running then become idle."""
-        if self._request is not None:
-            self._change(None)
-
-    def attempt(self) -> Attempt | None:
-        """Return the latest attempt; None before the nodes have agreed on the first."""
-        return next(reversed(self.attempts()), None)
-
-    def attempts(self) -> list[Attempt]:
-        """Return all attempts of this launch so far, oldest first."""
-        while (text := self._read(names.attempt_key(self.run, self._number + 1))) is not None:
-            self._number += 1
-            attempt = Attempt.of_launch(self.request.token, text)
-            if attempt is not None and attempt.number == self._number:
-                self._attempts.append(attempt)
-        return self._attempts
-
-    def end(self) -> RunEnd | None:
-        """Return how the launch ended; None while it has not ended."""
-        return self.requests.end(self.request)
-
-    def statuses(self) -> Mapping[str, NodeStatus]:
-        """Return the statuses of the latest attempt's nodes, by instance ID.
-
-        Before the first attempt, return the statuses of the nodes for which `start` was called.
-        """
-        attempt = self.attempt()
-        named = attempt.instances if attempt else self.started
-        read = {each: NodeStatus.of_launch(self.request.token, self._read(names.status_key(each))) for each in named}
-        number = attempt.number if attempt else None
-        return {name: each for name, each in read.items() if each and number in (None, each.attempt)}
-
-    def _replace(self, **changes: object) -> None:
-        self._request = replace(self.request, **changes)  # type: ignore[arg-type]
-        self._change(self._request)
-
-    def _change(self, new: RunRequest | None) -> None:
-        """Replace this launch's request with `new`; None removes it. A request of a different launch is kept."""
-        token = self.request.token
-        self.requests.change(lambda current: new if current is not None and current.token == token else current)
-
-    def _read(self, key: str) -> str | None:
-        document = self.requests.store.read(key)
-        return document.text if document else None
-
-    @property
-    def _copy_key(self) -> str:
-        return f"{names.RUNS}{self.run}/{REQUEST_NAME}"
-
-    def _claimed(self, new: RunRequest, known: RunRequest | None, *, force: bool) -> RunRequest:
-        """Return the known request if it is for the same work as the new request; otherwise return the new request.
-
-        Raises ShoalError if the nodes are executing a different run.
-        """
-        if known is None:
-            return new
-        end = self.requests.end(known)
-        # If a finished launch still has a request, no command has fetched the results of the launch.
-        if new.same_work(known) and (end is None or (end.outcome == "finished" and not force)):
-            return known
-        if end is None:
-            self.require_free(known.run)
-            self.requests.write_end(known, "no node executed it, and a different run was started")
-        return new
 
 
 class NodeLaunch(Launch):

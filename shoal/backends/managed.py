@@ -25,23 +25,18 @@ from infra import catalog
 from infra.gpu_nodes import PlannedNode
 from shoal.aws import checked, fetched, objects
 from shoal.aws.deployment import Deployment
-from shoal.backends.bucket_place import (
-    PAUSE_SECONDS,
-    BucketPlace,
-    Reports,
-    RunOverview,
-    TrainingHandle,
-    upload_files,
-    with_uploaded_files,
-)
-from shoal.backends.followed import RESUME_HINT, Copied, RemoteRun
-from shoal.backends.launch import DEFAULT, LaunchOptions, needs_prices, options_of, requested_runs
+from shoal.backends.bucket_place import PAUSE_SECONDS, BucketPlace, TrainingHandle, upload_files, with_uploaded_files
+from shoal.backends.followed import RESUME_HINT, RemoteRun
+from shoal.backends.launch import needs_prices, options_of, requested_runs
 from shoal.backends.managed_job import FILES, Job, JobSettings, job_name, job_request, jobs, settings, work_of
 from shoal.backends.place import RunResult
 from shoal.interrupt import Detached
 from shoal.runs.outlook import Outlook
+from shoal.runs.run import DEFAULT, LaunchOptions
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import DataSource, Prepared
+from shoal.runs.state import Reports, RunOverview
+from shoal.runs.store import Copied
 from trainer.config import TrainConfig
 from trainer.managed import DATA
 
@@ -345,6 +340,6 @@ class _JobTraining(TrainingHandle):
             time.sleep(PAUSE_SECONDS)
         return job.outcome, job.why
 
-    def _run(self, config: TrainConfig, launch_options: LaunchOptions) -> tuple[ManagedPlace, ManagedRun]:
-        place = ManagedPlace(self.deployment, launch_options)
+    def _run(self, config: TrainConfig) -> tuple[ManagedPlace, ManagedRun]:
+        place = ManagedPlace(self.deployment)
         return place, ManagedRun(place, PreparedDataset(self._job.dataset), config, self.name, self._job)

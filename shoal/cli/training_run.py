@@ -57,7 +57,7 @@ def place_of(
             "--nodes requires --local; a deployment uses all nodes of its topology, and --hosts "
             "uses all hosts of the file"
         )
-    from shoal.backends.launch import LaunchOptions
+    from shoal.runs.run import LaunchOptions
 
     if isinstance(target, Path):
         from shoal.backends.hosts import HostsPlace

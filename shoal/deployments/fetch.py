@@ -15,8 +15,8 @@ from infra import topology
 from shoal.aws import checked, fetched, objects, stacks
 from shoal.aws.account import Account
 from shoal.aws.deployment import no_such_deployment
-from shoal.backends.followed import Copied, copy_results
 from shoal.deployments.removal.sweep import KEPT, UNVERIFIED, find_buckets
+from shoal.runs.store import Copied, copy_results
 from trainer.output.run_files import CHECKPOINTS
 
 

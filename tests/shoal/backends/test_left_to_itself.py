@@ -16,8 +16,9 @@ from shoal.backends.attaching import find_training
 from shoal.backends.deployment import DeploymentPlace
 from shoal.backends.deployment_run import DeploymentRun
 from shoal.backends.followed import LONGEST_STOP_SECONDS
-from shoal.backends.launch import LaunchOptions, NodeLaunch, requested_runs
+from shoal.backends.launch import NodeLaunch, requested_runs
 from shoal.backends.train import train
+from shoal.runs.run import LaunchOptions
 from shoal.runs.sources.dataset import DatasetSource, PreparedDataset
 from tests.bootstrap.node.world import request
 from tests.fleet import Fleet, boot_agent

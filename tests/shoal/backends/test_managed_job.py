@@ -10,9 +10,9 @@ from common.errors import ShoalError, UsageError
 from shoal.aws.deployment import Deployment
 from shoal.backends import managed, managed_job
 from shoal.backends.attaching import place_on
-from shoal.backends.launch import LaunchOptions
 from shoal.backends.managed import ManagedPlace
 from shoal.backends.managed_job import Job, job_name, jobs
+from shoal.runs.run import LaunchOptions
 
 NOW = datetime(2026, 1, 2, 4, tzinfo=UTC)
 RUN = "demo.20260102T030405-0a1b"

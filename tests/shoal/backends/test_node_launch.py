@@ -24,9 +24,10 @@ from shoal.aws.fleet import GpuGroup
 from shoal.backends import followed
 from shoal.backends.attaching import find_training, overview
 from shoal.backends.deployment_run import DeploymentRun
-from shoal.backends.launch import DEFAULT, NodeLaunch, options_of
+from shoal.backends.launch import NodeLaunch, options_of
 from shoal.cli.verbs.status import describe_outlook, describe_status
 from shoal.deployments.status import read_groups
+from shoal.runs.run import DEFAULT
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.texts import PreparedTexts
 from tests.bootstrap.node.test_documents import TEXTS
@@ -346,7 +347,7 @@ def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, mess
 @pytest.mark.parametrize("again", [KeyboardInterrupt, ShoalError])
 def test_a_run_that_could_not_be_ended_after_an_interrupt_is_reported(again, messages):
     run = SimpleNamespace(
-        launch_options=DEFAULT, name="demo.1", deployment=SimpleNamespace(name="demo"), give_up=Mock(side_effect=again)
+        attached=False, name="demo.1", deployment=SimpleNamespace(name="demo"), give_up=Mock(side_effect=again)
     )
     with (
         reporting(Mock(note=messages.check)),

@@ -12,12 +12,12 @@ from common.errors import ShoalError
 from shoal.aws import guard, stacks
 from shoal.aws.guard import GuardReport
 from shoal.backends import managed
-from shoal.backends.launch import RequestedRuns
 from shoal.deployments import destroy_preview, fetch
 from shoal.deployments.bill import fetch_bill
 from shoal.deployments.kept import kept_bucket
 from shoal.deployments.removal.sweep import DELETED, KEPT, UNVERIFIED, FoundResource
 from shoal.deployments.status import ClusterStatus, GroupStatus, Status
+from shoal.runs.store import RequestedRuns
 
 
 def bucket(name: str, outcome: str, why: str = "") -> FoundResource:

@@ -14,8 +14,8 @@ from common.names import RUNS
 from shoal.backends import followed
 from shoal.backends.execution import execute
 from shoal.backends.hosts import HostsPlace, HostsRun
-from shoal.backends.launch import RequestedRuns
 from shoal.runs.sources.dataset import PreparedDataset
+from shoal.runs.store import RequestedRuns
 from shoal.ssh.connection import LostError
 from shoal.ssh.hosts_file import Host, HostsFile
 from trainer.config import TrainConfig
