@@ -12,7 +12,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,21 +92,21 @@ def require_libraries(wanted: Topology) -> None:
         raise ShoalError(libraries.describe_missing(archive))
 
 
-def deploy(request: DeployRequest, *, say: Callable[[str], None]) -> DeployResult:
+def deploy(request: DeployRequest) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
     Raises ShoalError if the deployment belongs to a different owner, or if it fails. For a failure, the message names
-    the failed resource and AWS's reason. After an interrupt, `say` gets the state of the stack and the next commands.
+    the failed resource and AWS's reason. After an interrupt, notes give the state of the stack and the next commands.
     """
     try:
-        return _deploy(request, say=say)
+        return _deploy(request)
     except KeyboardInterrupt:
         for line in _interrupted_message(request, _stack_after_interrupt(request)):
-            say(line)
+            reporter().note(line)
         raise
 
 
-def _deploy(request: DeployRequest, *, say: Callable[[str], None]) -> DeployResult:
+def _deploy(request: DeployRequest) -> DeployResult:
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
     before = stacks.wait_until_deployable(cloudformation, request.stack_name)
@@ -117,14 +116,14 @@ def _deploy(request: DeployRequest, *, say: Callable[[str], None]) -> DeployResu
     _refuse_to_lose_data(request, before)
     generation, renewed = _generation(request, before)
     if renewed:
-        say(f"the EMR cluster terminated, so this deployment creates a new one (generation {generation})")
+        reporter().note(f"the EMR cluster terminated, so this deployment creates a new one (generation {generation})")
     known = {event["EventId"] for event in stacks.events(cloudformation, request.stack_name)} if before else set()
     view = _StackView(cloudformation, request.stack_name, known)
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
         if not is_prepared(request.account):
-            say(
+            reporter().note(
                 f"preparing the account for the CDK: Shoal creates the stack {TOOLKIT_STACK} once per region and does "
                 f"not delete it; CloudFormation gets only the policies {' and '.join(EXECUTION)}. Without Shoal, `cdk "
                 f"deploy` then needs: -c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
@@ -157,7 +156,7 @@ def _deploy(request: DeployRequest, *, say: Callable[[str], None]) -> DeployResu
         if why is None:
             raise
         left = stacks.describe(cloudformation, request.stack_name)
-        become = failure.clean_up(request.deployment, request.account, left, say=say)
+        become = failure.clean_up(request.deployment, request.account, left)
         raise ShoalError(f"{why}. {become}") from None
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
@@ -166,7 +165,7 @@ def _deploy(request: DeployRequest, *, say: Callable[[str], None]) -> DeployResu
     if after is None:
         raise ShoalError(f"somebody deleted the stack {request.stack_name} during the deployment; deploy it again")
     shutil.rmtree(folder, ignore_errors=True)
-    watching = _read_guard(request, after, say)
+    watching = _read_guard(request, after)
     return DeployResult(
         outputs=stacks.outputs(after),
         changed=bool(view.all()),
@@ -228,15 +227,13 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
         )
 
 
-def _read_guard(
-    request: DeployRequest, stack: Stack | None, say: Callable[[str], None] = lambda _: None
-) -> GuardReport | None:
-    """Return the report on the stack's guard, or None. A guard with invalid settings is not reported but passed to
-    `say`, because the deployment restores them."""
+def _read_guard(request: DeployRequest, stack: Stack | None) -> GuardReport | None:
+    """Return the report on the stack's guard, or None. Invalid settings of a guard are only noted,
+    because the deployment restores them."""
     try:
         return guard.read(request.account, request.deployment, stack) if stack else None
     except ShoalError as error:
-        say(str(error))
+        reporter().note(str(error))
         return None
 
 

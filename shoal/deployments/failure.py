@@ -7,7 +7,7 @@ because any other stack might be in use.
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -45,7 +45,7 @@ def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None
     return None
 
 
-def clean_up(deployment: str, account: Account, stack: Stack | None, *, say: Callable[[str], None]) -> str:
+def clean_up(deployment: str, account: Account, stack: Stack | None) -> str:
     """If the creation of a stack failed, show the logs of the stack's nodes and delete the stack. Return a message
     about the stack's state."""
     if stack is None or stack["StackStatus"].endswith("ROLLBACK_COMPLETE"):
@@ -57,8 +57,8 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, say: Cal
         return _remaining(deployment, stack)
     try:
         for line in _boot_log(account, stack):
-            say(line)
-        destroyed = teardown.destroy(deployment, account, say=say)
+            reporter().note(line)
+        destroyed = teardown.destroy(deployment, account)
     except (BotoCoreError, ClientError) as error:
         return _remaining(deployment, stack, reason_of(error))
     except ShoalError as error:

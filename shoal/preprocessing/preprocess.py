@@ -17,6 +17,7 @@ from bootstrap.node.documents import Cancellation
 from common import names
 from common.errors import DataError, ShoalError
 from common.names import step_name
+from common.progress import reporter
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import Inputs
@@ -49,7 +50,6 @@ def preprocess_on_deployment(
     *,
     settings: Settings,
     max_malformed: float,
-    say: Callable[[str], None] = lambda _: None,
     detach: bool = False,
     force: bool = False,
 ) -> MergeResult:
@@ -62,7 +62,6 @@ def preprocess_on_deployment(
 
     Ctrl-C cancels the steps that this call submitted, and removes their files. Steps of a different call continue. With
     `detach`, or if the terminal is closed, all steps continue, and Detached is raised with the name of the run.
-    `say` is called with messages for the user.
 
     Raises DataError if the input is invalid, and ShoalError if the cluster cannot complete the steps. Finished steps
     are kept for the next call.
@@ -84,7 +83,9 @@ def preprocess_on_deployment(
     run, s3 = prepared.name, deployment.session.client("s3")
     datasets = S3Path(deployment.output(names.OUTPUT_DATA_BUCKET), names.DATASETS)
     if not force and (existing := _existing_result(s3, datasets, prepared)):
-        say("nothing to do: the dataset of this input and these settings exists; to create it again, add --force")
+        reporter().note(
+            "nothing to do: the dataset of this input and these settings exists; to create it again, add --force"
+        )
         return prepared.with_warnings(existing)
     work = ClusterWork(s3=s3, folder=S3Path(datasets.bucket, f"{names.WORK}{run}/"))
     cancellation = Cancellation(run=run, token=secrets.token_hex(4))
@@ -106,7 +107,7 @@ def preprocess_on_deployment(
         )
         return step_id, plan
 
-    step_id, plan, own = _submit_or_join(cluster, work, submit, say, run)
+    step_id, plan, own = _submit_or_join(cluster, work, submit, run)
     try:
         with cluster.cancelling(step_id, cancellation) if own else nullcontext():
             _wait_for_step(cluster, step_id, plan, run, detach=detach)
@@ -114,24 +115,24 @@ def preprocess_on_deployment(
         record_result(s3, run, result)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
-            say(  # before the files are removed, because the user may interrupt again
+            reporter().note(  # before the files are removed, because the user may interrupt again
                 f"Shoal cancelled the step of run {run}; the cluster costs money until "
                 f"it is terminated for being idle; `shoal status {deployment.name}` shows the cost, and `shoal "
                 f"destroy {deployment.name}` deletes the deployment"
             )
-            _remove_work_files(work.remove, say)
+            _remove_work_files(work.remove)
         else:
             origin = "" if own else ", which another command started,"
-            say(
+            reporter().note(
                 f"run {run}{origin} continues; run the same command to follow it again; to cancel its step, run: "
                 f"shoal stop {deployment.name} {run}"
             )
         raise
     except (DataError, ShoalError):
         if own:
-            _remove_work_files(work.remove, say)
+            _remove_work_files(work.remove)
         raise
-    _remove_work_files(partial(work.finish, plan), say)
+    _remove_work_files(partial(work.finish, plan))
     return prepared.with_warnings(result)
 
 
@@ -149,20 +150,19 @@ def _existing_result(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> Me
     return result
 
 
-def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -> None:
-    """Remove the intermediate files of the steps. If the removal fails, report this through `say` and raise no
+def _remove_work_files(remove: Callable[[], None]) -> None:
+    """Remove the intermediate files of the steps. If the removal fails, report this in a note, and raise no
     error."""
     try:
         remove()
     except ShoalError as error:
-        say(f"Shoal did not remove the intermediate files; the bucket deletes them after two days: {error}")
+        reporter().note(f"Shoal did not remove the intermediate files; the bucket deletes them after two days: {error}")
 
 
 def _submit_or_join(
     cluster: EmrCluster,
     work: ClusterWork,
     submit: Callable[[], tuple[str, Plan]],
-    say: Callable[[str], None],
     run: str,
 ) -> tuple[str, Plan, bool]:
     """Submit the step of a run, or find its active step if a different command submitted it.
@@ -177,17 +177,19 @@ def _submit_or_join(
                     break
                 return *submit(), True
             except (KeyboardInterrupt, ShoalError):
-                _remove_work_files(work.remove, say)
+                _remove_work_files(work.remove)
                 raise
             finally:
                 work.release()
         if since is None:
-            say(f"another command is about to start run {run} for the same input and settings; waiting for it")
+            reporter().note(
+                f"another command is about to start run {run} for the same input and settings; waiting for it"
+            )
             since = time.monotonic()
         elif time.monotonic() - since > _CLAIM_SECONDS:
             work.release()  # the command with the claim must have been killed before it submitted the step
         time.sleep(_PAUSE_SECONDS)
-    say(f"following run {run}, which another command started for the same input and settings")
+    reporter().note(f"following run {run}, which another command started for the same input and settings")
     return next(iter(ids.values())), Plan.read(str(work.folder).rstrip("/")), False
 
 

@@ -69,7 +69,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
     if not yes and not confirm("Deploy?"):
         return Result(refused, ["nothing was deployed"], _REFUSED)
     with Bars(unit="resource"):
-        done = deploy.deploy(request, say=say)
+        done = deploy.deploy(request)
     done_content = {
         "plan": planned,
         "deployed": True,

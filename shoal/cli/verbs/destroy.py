@@ -83,7 +83,7 @@ def run(
         return Result({**content, "destroyed": False}, ["nothing was destroyed"], _REFUSED)
     try:
         with Bars(unit="resource"):
-            done = teardown.destroy(name, account, say=say, empty=empty)
+            done = teardown.destroy(name, account, empty=empty)
     except KeyboardInterrupt:
         say(
             "interrupted; AWS finishes the deletions that have started",

@@ -25,7 +25,7 @@ from shoal.cli.dataset_summary import (
     settings_text,
 )
 from shoal.cli.input_options import NOTES, input_options, reading_options, require_s3
-from shoal.cli.output import Part, Result, Rows, say, table
+from shoal.cli.output import Part, Result, Rows, table
 from shoal.cli.output_folder import sole_writer
 from shoal.cli.target import Target, warn_of_deletion, where_options
 from shoal.interrupt import Detached
@@ -176,7 +176,7 @@ def _preprocess_on(target: Target, inputs: "Inputs", **how: Any) -> "MergeResult
     deployment = find_deployment(target.name, target.account)
     warn_of_deletion(deployment)
     with Bars():
-        return preprocess_on_deployment(deployment, inputs, say=say, **how)
+        return preprocess_on_deployment(deployment, inputs, **how)
 
 
 def _preview(inputs: "Inputs", output: str | None, *, settings: "Settings", max_malformed: float) -> Result:

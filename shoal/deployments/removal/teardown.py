@@ -4,7 +4,7 @@ The deletion of a stack can leave resources: resources that the template retains
 outside the stack. `sweep` therefore always runs afterwards, even if no stack exists.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,7 +58,6 @@ def destroy(
     deployment: str,
     account: Account,
     *,
-    say: Callable[[str], None],
     stuck_seconds: float = STUCK_SECONDS,
     empty: str | None = None,
 ) -> DestroyResult:
@@ -71,7 +70,7 @@ def destroy(
     stack = stacks.describe(account.client("cloudformation"), name)
     outcome = _ABSENT
     if stack is not None:
-        outcome = _delete(account, stack["StackId"], say)
+        outcome = _delete(account, stack["StackId"])
     if empty is not None:  # not earlier, because the stack's nodes still wrote to the bucket
         with suppress_error("NoSuchBucket"):
             empty_bucket(account, empty)
@@ -88,13 +87,13 @@ def destroy(
     things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
     for number in range(_MAX_ATTEMPTS):
         if stack is not None and outcome != _DELETED:  # the sweep may have deleted the resource that blocked the stack
-            outcome = _delete(account, stack["StackId"], say, retain=number > 0)
+            outcome = _delete(account, stack["StackId"], retain=number > 0)
     return DestroyResult(stack=outcome, things=things)
 
 
-def _delete(account: Account, arn: str, say: Callable[[str], None], *, retain: bool = False) -> str:
+def _delete(account: Account, arn: str, *, retain: bool = False) -> str:
     """Delete the stack with this ARN. Return `deleted`, or the reason why the stack still exists. Each resource that
-    CloudFormation could not delete is reported through `say`.
+    CloudFormation could not delete is reported in a note.
 
     With `retain`, CloudFormation skips the resources that an earlier attempt could not delete.
     """
@@ -117,7 +116,7 @@ def _delete(account: Account, arn: str, say: Callable[[str], None], *, retain: b
         return _DELETED
     for each in _undeleted(account, arn):
         reason = each.get("ResourceStatusReason") or "no reason was given"
-        say(f"{each['LogicalResourceId']} ({each['ResourceType']}) was not deleted: {reason}")
+        reporter().note(f"{each['LogicalResourceId']} ({each['ResourceType']}) was not deleted: {reason}")
     return f"{stack['StackStatus']}: {stack.get('StackStatusReason') or 'no reason was given'}"
 
 

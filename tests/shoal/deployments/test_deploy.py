@@ -161,7 +161,7 @@ def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, m
         monkeypatch.setattr(module, name, Mock(return_value=answer))
     monkeypatch.setattr(deploy, "_generation", changed)  # the next step
     with pytest.raises(EOFError) if empty or kept else messages.raises(ShoalError):
-        deploy.deploy(request, say=Mock())
+        deploy.deploy(request)
     assert changed.called == (empty or kept)
 
 
@@ -192,10 +192,10 @@ def test_an_interrupt_says_what_continues_even_if_another_one_follows(looks, mon
     monkeypatch.setattr(deploy.stacks, "describe", Mock(return_value=stack, side_effect=second))
     monkeypatch.setattr(deploy.time, "sleep", lambda _: None)
     monkeypatch.setattr(deploy, "_refuse_others", Mock(side_effect=Interrupt(signal.SIGINT)))
-    said: list[str] = []
-    with pytest.raises(Interrupt):
-        deploy.deploy(request, say=said.append)
-    messages.check("\n".join(said))
+    notes: list[str] = []
+    with reporting(Mock(note=notes.append)), pytest.raises(Interrupt):
+        deploy.deploy(request)
+    messages.check("\n".join(notes))
 
 
 MOVES = {
@@ -252,4 +252,4 @@ def test_only_deleted_resources_are_reported_as_deleted(monkeypatch, messages, s
     monkeypatch.setattr(failure, "first_boot", lambda *_, **__: [])
     monkeypatch.setattr(teardown, "destroy", lambda *_, **__: DestroyResult(stack=stack, things=things))
     failed = {"StackName": "Shoal-mine", "StackStatus": "CREATE_FAILED"}
-    messages.check(failure.clean_up("mine", Account(), failed, say=lambda _: None))
+    messages.check(failure.clean_up("mine", Account(), failed))

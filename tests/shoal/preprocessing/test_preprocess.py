@@ -41,14 +41,15 @@ class There:
         limit = settings.pop("max_malformed", 0.2)
         launch = {name: settings.pop(name, False) for name in ("detach", "force")}
         self.messages = []
-        return preprocess_on_deployment(
-            self.deployment,
-            Inputs(files=(str(path),)),
-            settings=replace(DEFAULT, **settings),
-            max_malformed=limit,
-            say=self.messages.append,
-            **launch,
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ProgressReporter, "note", lambda _, text: self.messages.append(text))
+            return preprocess_on_deployment(
+                self.deployment,
+                Inputs(files=(str(path),)),
+                settings=replace(DEFAULT, **settings),
+                max_malformed=limit,
+                **launch,
+            )
 
     def steps(self):
         """Return the states of all steps by id, the oldest first."""

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -11,6 +12,7 @@ from tests.local_aws.accounts import session_with
 
 from common import names
 from common.errors import ShoalError
+from common.progress import reporting
 from infra import policies, topology
 from shoal.aws.account import Account
 from shoal.deployments.removal import teardown
@@ -74,7 +76,8 @@ class Made:
 
 def destroy(deployment, session=None):
     printed = []
-    return teardown.destroy(deployment, Account(session), say=printed.append, stuck_seconds=20), printed
+    with reporting(Mock(note=printed.append)):
+        return teardown.destroy(deployment, Account(session), stuck_seconds=20), printed
 
 
 def make_holes(made):
