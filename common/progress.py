@@ -39,7 +39,7 @@ class ProgressReporter:
         """Update the times that are shown."""
 
     def say(self, **figures: str) -> None:
-        """Show figures beside the progress."""
+        """Show figures next to the progress."""
 
     def leave(self) -> None:
         """End the stage, although its work is not finished."""

@@ -22,8 +22,7 @@ def bars() -> None:
     with progress.Bars() as shown:
         shown.stage(HOSTILE, 0)
         shown.say(now=HOSTILE)
-        assert shown._bar is not None
-        sys.stderr.write(f"{shown._bar.desc}: {shown._bar.text()}\n")  # as the thread of `Bars` does
+        sys.stderr.write(f"{shown._stage.name}: {shown._stage}\n")  # as the thread of `Bars` does
 
 
 def notice() -> None:
