@@ -101,6 +101,17 @@ def test_the_last_column_of_a_table_with_heads_fits_the_terminal(monkeypatch) ->
         assert "a  " in table(ROWS, heads, stream=stream).splitlines()[-1]
 
 
+def test_a_long_word_is_not_divided(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    path = "/a/folder/with/a/long/name/in/another/folder"
+    lines = table([("a", f"see {path} again")], ("name", "why"), stream=Screen()).splitlines()
+    assert any(path in line for line in lines)
+
+
+def test_columns_of_wide_characters_are_aligned() -> None:
+    assert table([("日本", "a"), ("x", "[bold]b[/bold] :smile:")]) == "日本  a\nx     [bold]b[/bold] :smile:"
+
+
 @pytest.mark.parametrize(
     ("environment", "escapes"), [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
 )
