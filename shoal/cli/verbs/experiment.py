@@ -66,13 +66,13 @@ Examples:
 @option(
     "--input",
     "inputs",
-    several=True,
+    multiple=True,
     type=click.Path(),
     group=_DATA,
     metavar="FILE_OR_S3",
     help="texts to learn from (default: input of the file)",
 )
-@option("--arms", several=True, metavar="ARM", help="names of the arms to run (default: all)")
+@option("--arms", multiple=True, metavar="ARM", help="names of the arms to run (default: all)")
 @option("--local", is_flag=True, help="run only the arms of this machine")
 @option("--dry-run", is_flag=True, help="print the commands, and the predicted time and cost; start no run")
 def run(*, file: str, options: tuple[str, ...], output: Path, dry_run: bool, **asked: Any) -> Result:

@@ -25,7 +25,7 @@ WRONG: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("wrong_config.ya
 
 
 @command(name="plain")
-@option("--several", several=True)
+@option("--several", multiple=True)
 @option("--one")
 @option("--flag", is_flag=True)
 @click.argument("rest", nargs=-1)
