@@ -32,31 +32,19 @@ class _Stage:
     done: int = 0
     pace: float = 0.0
     """Given speed, because the average speed lags if progress comes in jumps."""
-    figures: str = ""
+    figures: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        elapsed = time.monotonic() - self.started
-        rate = self.pace or (elapsed and (self.done - self.initial) / elapsed)
-        parts = []
-        if self.total:
-            parts += [f"{self.done / self.total:.0%}", f"{self._count(self.done)} of {self._count(self.total)}"]
-        elif self.done:
-            parts.append(self._count(self.done))
-        if rate:
-            parts.append(self._speed(rate))
-        if not self.total:
-            parts.append(_clock(elapsed))
-        elif rate:
-            parts.append(f"{_clock((self.total - self.done) / rate)} left")
-        return ", ".join(parts) + self.figures
-
-    def _count(self, number: float) -> str:
-        return size(number) if self.unit == "B" else f"{number:,.0f}"
-
-    def _speed(self, rate: float) -> str:
-        if self.unit == "B":
-            return f"{size(rate)}/s"
-        return f"{rate:,.0f} {self.unit}s/s" if rate >= 1 else f"{1 / rate:.1f} s/{self.unit}"
+        done, total, elapsed = self.done, self.total, time.monotonic() - self.started
+        count, units = (size, "") if self.unit == "B" else ("{:,.0f}".format, f" {self.unit}s")
+        rate = self.pace or (elapsed and (done - self.initial) / elapsed)
+        speed = f"{1 / rate:.1f} s/{self.unit}" if units and 0 < rate < 1 else f"{count(rate)}{units}/s"
+        parts = [
+            f"{done / total:.0%}, {count(done)} of {count(total)}" if total else count(done) if done else "",
+            speed if rate else "",
+            _clock(elapsed) if not total else f"{_clock((total - done) / rate)} left" if rate else "",
+        ]
+        return ", ".join(filter(None, [*parts, *(f"{name}={figure}" for name, figure in self.figures.items())]))
 
 
 def _clock(seconds: float) -> str:
@@ -134,7 +122,7 @@ class Bars(ProgressReporter):
             self._bar.console.print(f"  {printable(text)}", soft_wrap=True)
 
     def say(self, **figures: str) -> None:
-        self._stage.figures = "".join(f", {name}={printable(figure)}" for name, figure in figures.items())
+        self._stage.figures = {name: printable(figure) for name, figure in figures.items()}
 
     def leave(self) -> None:
         self._close(finished=False)

@@ -1,8 +1,8 @@
 """Prints the results of commands as text or JSON (--json), and prints messages and tables.
 
 A command returns a `Result`: the content for programs (JSON), and the parts of the text for people. Texts are
-`str.format` templates. Their fields are fields of the content, and their format specifiers are functions of figures.py:
-`{spent:dollars}`, `{group.bytes:size}`.
+`str.format` templates. Their fields are fields of the content, and their format specifiers are names of functions in
+figures.py: `{spent:dollars}`, `{group.bytes:size}`, `{rows:plural row}`.
 
 Messages are not wrapped, so that users can copy the commands in them. Control characters are replaced in all text, and
 each message and table cell is one line, because names can contain control characters and line breaks. Compose a text of
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from common.display import join_lines, plural, printable, printable_lines, size
+from common.display import join_lines, printable, printable_lines
 from shoal.cli import figures
 
 if TYPE_CHECKING:
@@ -30,22 +30,8 @@ if TYPE_CHECKING:
 
 JSON = "shoal.json"
 """Key in the `meta` of a Click context: true if --json was given."""
-_BETWEEN = 2
-"""Spaces between two columns of a table."""
-_LEAST_WIDTH = 20
-"""Minimum width of a wrapped column."""
-_ANY_WIDTH = 10**6
-"""Width of a console on which no line is too long."""
 _NUMBER = re.compile(r"(\W{0,2}[\d,.]++(%| [kMGT]?B| bytes)?( to )?)+|unknown|-|")
 """Matches the cells of a right-aligned column. A possessive quantifier avoids backtracking on ids with many digits."""
-_FORMATS: dict[str, Callable[[Any], str]] = {
-    "dollars": figures.dollars,
-    "duration": figures.duration,
-    "percent": figures.percent,
-    "size": size,
-    "utc": figures.utc_time,
-}
-
 Template = str | Callable[[Mapping[str, Any]], str | None]
 Rows = Mapping[str, Template]
 
@@ -163,12 +149,11 @@ class _Figures(Formatter):
         return value, field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        name, _, what = format_spec.partition(" ")
-        if value is None and name not in ("dollars", "percent", "utc"):
+        name, *noun = format_spec.split(" ", 1)
+        if value is None and name not in ("dollars", "percent", "utc_time"):
             raise LookupError
-        if name == "plural":
-            return plural(value, what)
-        return _FORMATS[name](value) if name in _FORMATS else format(value, format_spec)
+        function = getattr(figures, name, None)
+        return function(value, *noun) if function else format(value, format_spec)
 
 
 def table(
@@ -192,18 +177,18 @@ def table(
     if not cells:
         return ""
     *widths, last = (max(map(cell_len, column)) for column in zip(*cells, strict=True))
+    before = sum(widths) + 2 * len(widths)
     if heads and (stream or sys.stdout).isatty():
         longest_word = max(cell_len(word) for row in cells for word in ["", *row[-1].split()])
-        free = get_terminal_size().columns - sum(widths) - _BETWEEN * len(widths)
-        last = min(last, max(free, longest_word, _LEAST_WIDTH))
+        last = min(last, max(get_terminal_size().columns - before, longest_word, 20))
     if ruled:
         cells.insert(1, ["-" * each for each in (*widths, last)])
-    grid = Grid.grid(padding=(0, _BETWEEN))
+    grid = Grid.grid(padding=(0, 2))
     for index, width in enumerate((*widths, last)):
         grid.add_column(justify="right" if index in right else "left", width=width)
     for row in cells:
         grid.add_row(*row)
-    console = Console(width=_ANY_WIDTH, color_system=None, markup=False, emoji=False, highlight=False)
+    console = Console(width=before + last, color_system=None, markup=False, emoji=False, highlight=False)
     with console.capture() as drawn:
         console.print(grid)
     return "\n".join(map(str.rstrip, drawn.get().splitlines()))

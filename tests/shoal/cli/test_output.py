@@ -68,7 +68,7 @@ CONTENT = {"spent": 3.5, "runs": [{"run": "a", "bytes": 1500, "ends": None}, {"r
     ("part", "shown"),
     [
         ({"spent": "{spent:dollars}", "why": "{why}", "gone": "{gone.so}"}, "spent  $3.50"),
-        ({"runs": lambda content: f"{len(content['runs'])}", "ends": "{why:utc}"}, "runs  2\nends  -"),
+        ({"runs": lambda content: f"{len(content['runs'])}", "ends": "{why:utc_time}"}, "runs  2\nends  -"),
         (output.Table("runs", {"run": "{run}", "size": "{bytes:size}"}), "run    size\n---  ------\na    1.5 kB\nb"),
         ("a sentence", "a sentence"),
     ],
