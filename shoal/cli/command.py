@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.types import FloatParamType
 
 from common.options import Option as Description
-from shoal.cli.config_options import CONFIG, GIVEN, note_given
+from shoal.cli.config_options import CONFIG
 from shoal.cli.output import JSON, Result, print_result
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
@@ -30,6 +31,10 @@ MOST_RANKS = 1024
 _OPTIONS = "Options"
 _EVERY = "shoal.every"
 """Key in the `meta` of a Click context: true if the help shows advanced options."""
+_GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+"""Sources of explicitly set values: the command line and the --config file."""
+_WORDS = "shoal.words"
+"""Key in the `meta` of a Click context: the original text of explicitly set options."""
 _JSON_HELP = "print the summary as JSON on standard output"
 _TYPE_NAMES = {click.IntRange: "integer", click.FloatRange: "number", FloatParamType: "number"}
 """Names of Click's types in the help and in messages, where Click would write `integer range` or `float`."""
@@ -47,7 +52,9 @@ class Option(click.Option):
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         """Convert a value, and record its original text for `given_words`."""
-        note_given(ctx, self, value)
+        if self.expose_value and ctx.get_parameter_source(str(self.name)) in _GIVEN:
+            words = () if self.is_flag else (value,) if isinstance(value, str) else tuple(value)
+            ctx.meta.setdefault(_WORDS, {})[self.opts[0].removeprefix("--")] = words
         return super().process_value(ctx, value)
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
@@ -86,7 +93,7 @@ class Converted(click.ParamType[Any]):
 def _show_all(ctx: click.Context, _param: click.Parameter, is_asked: bool) -> None:
     if is_asked:
         ctx.meta[_EVERY] = True
-        click.echo(ctx.get_help(), color=ctx.color)
+        click.echo(ctx.get_help())
         ctx.exit()
 
 
@@ -241,4 +248,9 @@ def _click_argument(of: Description) -> dict[str, Any]:
 
 def typed_options(ctx: click.Context) -> dict[str, Any]:
     """Return the values set on the command line or in the --config file, by parameter name. Defaults are left out."""
-    return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) in GIVEN}
+    return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) in _GIVEN}
+
+
+def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
+    """Return the text of explicitly set options, by option name without dashes; an empty tuple for a flag."""
+    return dict(ctx.meta.get(_WORDS, {}))

@@ -6,28 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from common.display import plural
 from common.errors import UsageError
 from infra.topology_error import TopologyError
-
-GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
-"""Sources of explicitly set values: the command line and the --config file."""
-_WORDS = "shoal.words"
-"""Key in the `meta` of a Click context: the original text of explicitly set options."""
-
-
-def note_given(ctx: click.Context, option: click.Option, value: Any) -> None:
-    """Record the original text of an explicitly set option, before Click converts it."""
-    if option.expose_value and ctx.get_parameter_source(str(option.name)) in GIVEN:
-        words = () if option.is_flag else (value,) if isinstance(value, str) else tuple(value)
-        ctx.meta.setdefault(_WORDS, {})[option.opts[0].removeprefix("--")] = words
-
-
-def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
-    """Return the text of explicitly set options, by option name without dashes; an empty tuple for a flag."""
-    return dict(ctx.meta.get(_WORDS, {}))
 
 
 def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> None:

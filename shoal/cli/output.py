@@ -201,19 +201,19 @@ def say(*lines: str) -> None:
 
 def print_error(sentence: str, *more: str) -> None:
     """Print an error message on standard error, with a red mark on a terminal."""
-    click.secho("shoal:", fg="red", bold=True, nl=False, err=True, color=colour())
+    _print_mark("shoal:", "red")
     say(f" {sentence}", *more)
 
 
 def print_warning(sentence: str) -> None:
     """Print a warning on standard error, with a yellow mark on a terminal."""
-    click.secho("warning:", fg="yellow", bold=True, nl=False, err=True, color=colour())
+    _print_mark("warning:", "yellow")
     say(f" {sentence}")
 
 
-def colour() -> bool | None:
-    """Return Click's `color`: False if the environment disables colours, else None (colours on terminals only)."""
-    return False if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" else None
+def _print_mark(mark: str, ink: str) -> None:
+    is_plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    click.secho(mark, fg=ink, bold=True, nl=False, err=True, color=False if is_plain else None)
 
 
 def confirm(question: str) -> bool:

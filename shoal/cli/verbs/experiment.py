@@ -21,8 +21,7 @@ from common.errors import DataError, ExperimentError, UsageError
 from common.options import flag
 from common.starter import ending_with_this_process
 from infra.topology_error import TopologyError
-from shoal.cli.command import Command, command, option, typed_options
-from shoal.cli.config_options import given_words
+from shoal.cli.command import Command, command, given_words, option, typed_options
 from shoal.cli.output import Result, Rows, Table, say
 from shoal.cli.output_folder import sole_writer
 from shoal.cli.training_run import config_of
