@@ -58,10 +58,14 @@ class Option(click.Option):
         return super().process_value(ctx, value)
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """Convert a value. Raises click.BadParameter, also for NaN and for numbers beyond MOST."""
+        """Convert a value. Raises click.BadParameter, also for NaN and for numbers beyond MOST.
+
+        The functions of `Converted` have bounds of their own, such as terabytes.
+        """
         converted = super().type_cast_value(ctx, value)
         for each in converted if isinstance(converted, tuple) else (converted,):
-            if isinstance(each, int | float) and not -MOST <= each <= MOST:
+            is_number = isinstance(each, int | float) and not isinstance(self.type, Converted)
+            if is_number and not -MOST <= each <= MOST:
                 raise click.BadParameter(f"{each} is not a number from {-MOST:,} to {MOST:,}.", ctx, self)
         return converted
 

@@ -38,6 +38,10 @@ def test_numeric_options_have_bounds(name) -> None:
         assert any(word in caught.value.message for word in ("not in the range", "not a valid", "not a number"))
 
 
+def test_a_size_may_be_terabytes() -> None:
+    assert CONVERTED["plan --raw-bytes"].type_cast_value(CONTEXT, "5TB") == 5 * 10**12
+
+
 @pytest.mark.parametrize("name", CONVERTED)
 def test_huge_numbers_in_converted_options_cause_no_traceback(name) -> None:
     for value in (*HUGE, *NO_NUMBERS, *(f"g5.xlarge:{each}" for each in HUGE)):
