@@ -3,70 +3,53 @@
 Programs that need the progress of a run should read its file record.jsonl instead.
 """
 
-import io
 import os
 import sys
 import threading
-from collections.abc import Mapping, MutableMapping
+import time
 from contextlib import ExitStack, suppress
-from types import MappingProxyType, TracebackType
-from typing import Any, Self
-
-from tqdm import tqdm
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
 
 from common.display import printable, size
 from common.progress import ProgressReporter, reporting
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 _LINE_SECONDS = 10.0
-_BAR = "{desc} |{bar:10}| {text}"
-_UNKNOWN_TOTAL = "{desc}: {text}"
 
 
-class _Bar(tqdm):  # type: ignore[type-arg]  # its type parameter exists only for type checkers
-    """Progress bar that can show a given speed, because the average speed lags if progress comes in jumps."""
+@dataclass
+class _Stage:
+    """Progress of a stage. Its text is such as `40%, 40 of 100, 5 rows/s, 00:12 left, loss=0.345`."""
 
-    pace: float | None = None
-    figures: Mapping[str, str] = MappingProxyType({})
+    name: str
+    total: int
+    unit: str
+    started: float = field(default_factory=time.monotonic)
+    initial: int = 0
+    done: int = 0
+    pace: float = 0.0
+    """Given speed, because the average speed lags if progress comes in jumps."""
+    figures: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def format_dict(self) -> MutableMapping[str, Any]:
-        """Parts of the line. tqdm cuts the line at the end of the terminal."""
-        return {**super().format_dict, "text": self.text()}
-
-    def text(self) -> str:
-        """Return the progress, such as `40%, 40 of 100, 5 rows/s, 00:12 left, loss=0.345`."""
-        elapsed = super().format_dict["elapsed"]
-        rate = self.pace or (elapsed and (self.n - self.initial) / elapsed)
-        parts = []
-        if self.total:
-            parts += [f"{self.n / self.total:.0%}", f"{self._count(self.n)} of {self._count(self.total)}"]
-        elif self.n:
-            parts.append(self._count(self.n))
-        if rate:
-            parts.append(self._speed(rate))
-        if not self.total:
-            parts.append(self.format_interval(elapsed))
-        elif rate:
-            parts.append(f"{self.format_interval((self.total - self.n) / rate)} left")
-        return ", ".join([*parts, *(f"{name}={figure}" for name, figure in self.figures.items())])
-
-    def _count(self, number: float) -> str:
-        return size(number) if self.unit == "B" else f"{number:,.0f}"
-
-    def _speed(self, rate: float) -> str:
-        if self.unit == "B":
-            return f"{size(rate)}/s"
-        return f"{rate:,.0f} {self.unit}s/s" if rate >= 1 else f"{1 / rate:.1f} s/{self.unit}"
+    def __str__(self) -> str:
+        done, total, elapsed = self.done, self.total, time.monotonic() - self.started
+        count, units = (size, "") if self.unit == "B" else ("{:,.0f}".format, f" {self.unit}s")
+        rate = self.pace or (elapsed and (done - self.initial) / elapsed)
+        speed = f"{1 / rate:.1f} s/{self.unit}" if units and 0 < rate < 1 else f"{count(rate)}{units}/s"
+        parts = [
+            f"{done / total:.0%}, {count(done)} of {count(total)}" if total else count(done) if done else "",
+            speed if rate else "",
+            _clock(elapsed) if not total else f"{_clock((total - done) / rate)} left" if rate else "",
+        ]
+        return ", ".join(filter(None, [*parts, *(f"{name}={figure}" for name, figure in self.figures.items())]))
 
 
-class _Nowhere(io.TextIOBase):
-    def write(self, text: str) -> int:
-        return len(text)
-
-
-def _shows_bars() -> bool:
-    """Return whether standard error is a terminal that can overwrite its lines."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes:02}:{rest:02}"
 
 
 class Bars(ProgressReporter):
@@ -77,84 +60,96 @@ class Bars(ProgressReporter):
 
     def __init__(self, unit: str = "B", *, line_seconds: float = _LINE_SECONDS) -> None:
         self._unit, self._line_seconds = unit, line_seconds
-        self._bar: _Bar | None = None
+        self._stage = _Stage("", 0, unit)
+        self._bar: Progress | None = None
+        self._overwrites = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._ended = threading.Event()
-        self._lines: threading.Thread | None = None
         self._context = ExitStack()
 
     def __enter__(self) -> Self:
-        if not _shows_bars():
-            self._lines = threading.Thread(target=self._print_lines, daemon=True)
-            self._lines.start()
+        if not self._overwrites:
+            lines = threading.Thread(target=self._print_lines, daemon=True)
+            lines.start()
+            self._context.callback(lines.join)
+            self._context.callback(self._ended.set)
         self._context.enter_context(reporting(self))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._context.close()
-        if self._lines is not None:
-            self._ended.set()
-            self._lines.join()
         self._close(finished=kind is None)
 
     def _print_lines(self) -> None:
         printed = ""
         with suppress(OSError):  # the program that reads standard error closed the pipe
             while not self._ended.wait(self._line_seconds):
-                if (bar := self._bar) is not None and (line := f"{bar.desc}: {bar.text()}") != printed:
+                if (stage := self._stage).name and (line := f"  {stage.name}: {stage}") != printed:
                     print(line, file=sys.stderr, flush=True)  # noqa: T201
                     printed = line
 
     def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:
-        if not total and self._bar is not None and (self._bar.desc, self._bar.total) == (f"  {printable(name)}", None):
-            self._bar.refresh()
+        if not total and (self._stage.name, self._stage.total) == (printable(name), 0):
             return
         self._close(finished=True)
-        self._bar = _Bar(
-            desc=f"  {printable(name)}",
-            total=total or None,
-            unit=unit or self._unit,
-            file=sys.stderr if _shows_bars() else _Nowhere(),
-            dynamic_ncols=True,
-            bar_format=_BAR if total else _UNKNOWN_TOTAL,
-        )
+        self._stage = _Stage(printable(name), total, unit or self._unit)
+        if self._overwrites:
+            self._bar = _start_bar(self._stage)
 
     def begin_at(self, done: int) -> None:
-        if self._bar is not None:
-            self._bar.reset()
-            self._bar.initial = self._bar.n = self._bar.last_print_n = done
-            self._bar.pace = None
+        self._stage.started, self._stage.pace = time.monotonic(), 0.0
+        self._stage.initial = self._stage.done = done
+        self.at(done)
 
     def at(self, done: int) -> None:
-        if self._bar is not None:
-            self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
+        self._stage.done = max(self._stage.done, min(done, self._stage.total or done))
+        if (bar := self._bar) is not None:
+            bar.update(bar.task_ids[0], completed=self._stage.done)
 
     def add(self, more: int) -> None:
-        if self._bar is not None:
-            self.at(int(self._bar.n) + more)
+        self.at(self._stage.done + more)
 
     def pace(self, rate: float) -> None:
-        if self._bar is not None:
-            self._bar.pace = rate
+        self._stage.pace = rate
 
     def tick(self) -> None:
-        if self._bar is not None:
-            self._bar.refresh()
+        if (bar := self._bar) is not None:
+            bar.refresh()
 
     def note(self, text: str) -> None:
-        tqdm.write(f"  {printable(text)}", file=sys.stderr)
+        if self._bar is None:
+            super().note(text)
+        else:
+            self._bar.console.print(f"  {printable(text)}", soft_wrap=True)
 
     def say(self, **figures: str) -> None:
-        if self._bar is not None:
-            self._bar.figures = {name: printable(figure) for name, figure in figures.items()}
+        self._stage.figures = {name: printable(figure) for name, figure in figures.items()}
 
     def leave(self) -> None:
         self._close(finished=False)
 
     def _close(self, finished: bool) -> None:
+        if finished:
+            self.at(self._stage.total)
         if self._bar is not None:
-            if finished and self._bar.total:
-                self._bar.update(self._bar.total - self._bar.n)
-            self._bar.close()
-            self._bar = None
+            self._bar.stop()
+        self._bar, self._stage = None, _Stage("", 0, self._unit)
+
+
+def _start_bar(stage: _Stage) -> "Progress":
+    """Show a bar, which a thread draws ten times a second. It is one line, cut at the end of the terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    bar = Progress(
+        TextColumn("  {task.description}", markup=False),
+        *([BarColumn(10)] if stage.total else []),
+        TextColumn("{task.fields[stage]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+        console=Console(stderr=True, force_terminal=True, markup=False, emoji=False, highlight=False),
+        redirect_stdout=False,
+        redirect_stderr=False,
+        expand=True,
+    )
+    bar.add_task(stage.name, total=stage.total or None, stage=stage)
+    bar.start()
+    return bar

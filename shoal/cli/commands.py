@@ -16,7 +16,7 @@ from shoal_local_aws.emulator_error import EmulatorError
 from common.errors import OutputError, ReportedError, UsageError, disk_advice
 from infra.topology_error import TopologyError
 from shoal.cli.command import Commands
-from shoal.cli.output import colour, print_error
+from shoal.cli.output import print_error
 from shoal.interrupt import ENDING_SIGNALS
 
 COMMANDS = {
@@ -110,7 +110,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
 def _parse_and_run(typed: list[str]) -> int:
     _require_utf8(typed)
     try:
-        with shoal.make_context("shoal", list(typed), color=colour()) as ctx:
+        with shoal.make_context("shoal", list(typed)) as ctx:
             return int(shoal.invoke(ctx))
     except click.exceptions.Exit as ended:
         return ended.exit_code

@@ -6,42 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from common.display import plural
 from common.errors import UsageError
 from infra.topology_error import TopologyError
-
-GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
-"""Sources of explicitly set values: the command line and the --config file."""
-_WORDS = "shoal.words"
-"""Key in the `meta` of a Click context: the original text of explicitly set options."""
-
-
-def config_option() -> click.Option:
-    """Return the option --config."""
-    return click.Option(
-        ["--config"],
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        is_eager=True,
-        expose_value=False,
-        callback=_read,
-        help="read options from a YAML file, where option names have no leading dashes; options on the command "
-        "line take precedence",
-    )
-
-
-def note_given(ctx: click.Context, option: click.Option, value: Any) -> None:
-    """Record the original text of an explicitly set option, before Click converts it."""
-    if option.expose_value and ctx.get_parameter_source(str(option.name)) in GIVEN:
-        words = () if option.is_flag else (value,) if isinstance(value, str) else tuple(value)
-        ctx.meta.setdefault(_WORDS, {})[option.opts[0].removeprefix("--")] = words
-
-
-def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
-    """Return the text of explicitly set options, by option name without dashes; an empty tuple for a flag."""
-    return dict(ctx.meta.get(_WORDS, {}))
 
 
 def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> None:
@@ -50,12 +18,8 @@ def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Non
         return
     from shoal.config_file import read_config  # this import loads PyYAML
 
-    options = {
-        name.removeprefix("--"): each
-        for each in ctx.command.params
-        if isinstance(each, click.Option) and each.expose_value
-        for name in each.opts
-    }
+    parameters = [each for each in ctx.command.params if isinstance(each, click.Option) and each.expose_value]
+    options = {name.removeprefix("--"): each for each in parameters for name in each.opts}
     found: dict[str, Any] = {}
     try:
         document, entries = read_config(path)
@@ -67,11 +31,8 @@ def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Non
                 hint = f"did you mean '{nearest[0]}'?" if nearest else everything
                 raise document.fault((name,), f"'{name}' is not an option of {ctx.command_path}; {hint}", at_key=True)
             if option.name in found:
-                raise document.fault(
-                    (name,),
-                    f"{name} and another name of the same option are both given; remove one of them.",
-                    at_key=True,
-                )
+                sentence = f"{name} and another name of the same option are both given; remove one of them."
+                raise document.fault((name,), sentence, at_key=True)
             try:
                 value = _value(option, words, switch)
                 option.type_cast_value(ctx, value)
@@ -94,3 +55,15 @@ def _value(option: click.Option, words: Sequence[str], switch: bool | None) -> A
     if len(words) != option.nargs:
         raise click.BadParameter(f"this option requires {plural(option.nargs, 'value')}, not {len(words)}.")
     return words[0] if option.nargs == 1 else words
+
+
+CONFIG = click.Option(
+    ["--config"],
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_read,
+    help="read options from a YAML file, where option names have no leading dashes; options on the command line take "
+    "precedence",
+)

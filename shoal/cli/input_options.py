@@ -1,7 +1,7 @@
 """Options of all commands that read texts (`jobs.input_options`), as options of Click."""
 
 from jobs.input_options import CLASSES, FILES, READING, TEST_FILES
-from shoal.cli.command import Callback, described_options
+from shoal.cli.command import described_options
 
 INPUT, FORMAT = "Input", "Input format"
 NOTES = {
@@ -11,16 +11,10 @@ NOTES = {
     "--dry-run` shows the detected settings.",
 }
 """Help text below the heading of each group of options."""
-
-
-def input_options(function: Callback) -> Callback:
-    """Decorator that declares the options that `read_inputs` uses: input files and their classes."""
-    return described_options((FILES, *TEST_FILES, CLASSES))(function)
-
-
-def reading_options(function: Callback) -> Callback:
-    """Decorator that declares the options that `read_reading_options` uses: how to read files."""
-    return described_options(READING)(function)
+input_options = described_options((FILES, *TEST_FILES, CLASSES))
+"""Decorator that declares the options that `read_inputs` uses: input files and their classes."""
+reading_options = described_options(READING)
+"""Decorator that declares the options that `read_reading_options` uses: how to read files."""
 
 
 def require_s3(*addresses: str | None) -> None:

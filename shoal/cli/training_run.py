@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.errors import TrainingError, UsageError
-from shoal.cli.command import typed_options
-from shoal.cli.config_options import given_words
+from shoal.cli.command import given_words, typed_options
 from shoal.cli.output_folder import sole_writer
 from shoal.cli.target import Target, warn_of_deletion
 from trainer.command_line import from_args

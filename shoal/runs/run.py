@@ -1,4 +1,4 @@
-"""What a user wants of a run."""
+"""Options of a run, as the user gave them."""
 
 from dataclasses import dataclass
 

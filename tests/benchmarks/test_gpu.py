@@ -16,7 +16,7 @@ from benchmarks import record
 from benchmarks.gpu import run
 
 ROOT = Path(__file__).parents[2]
-ABSENT = "h5py tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml triton"
+ABSENT = "h5py rich psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml triton"
 
 
 def gpu(module: str) -> Any:

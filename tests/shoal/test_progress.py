@@ -22,9 +22,13 @@ def bars_on(terminal):
         yield bars
 
 
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+"""Colours and moves of the cursor."""
+
+
 def last(terminal):
-    """Return the last line, without moves of the cursor: a bar that another test left takes a line."""
-    return terminal.getvalue().replace("\x1b[A", "").rstrip().rpartition("\r")[2].strip()
+    """Return the last line, as it was drawn last."""
+    return ESCAPES.sub("", terminal.getvalue()).rstrip().rpartition("\r")[2].strip()
 
 
 def test_speed_and_remaining_time_follow_the_given_pace():
@@ -127,6 +131,41 @@ def test_a_stage_of_unknown_length_that_is_started_again_has_one_bar():
         for _ in range(3):
             bars.stage("wait for UPDATE_IN_PROGRESS", 0)
     assert terminal.getvalue().count("\n") == 1
+
+
+def test_names_notes_and_figures_are_no_markup(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    terminal = Terminal()
+    with bars_on(terminal) as bars:
+        bars.stage("[red]copy[/red] :smile:", 10)
+        bars.say(loss="[bold]1[/bold]")
+        bars.note("[red]a note[/red] :smile: {}")
+    shown = ESCAPES.sub("", terminal.getvalue())
+    assert "[red]copy[/red] :smile: " in shown
+    assert "loss=[bold]1[/bold]" in shown
+    assert "  [red]a note[/red] :smile: {}\n" in shown
+
+
+def test_a_long_note_is_not_wrapped_and_a_long_bar_is_one_line(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal = Terminal()
+    with bars_on(terminal) as bars:
+        bars.stage("train", 10)
+        bars.say(loss="0.345 " * 20)
+        bars.note("run this command: shoal train --local " + "--data words " * 9)
+    lines = ESCAPES.sub("", terminal.getvalue()).splitlines()
+    assert f"  run this command: shoal train --local {'--data words ' * 9}".rstrip() in [one.rstrip() for one in lines]
+    assert max(len(one) for one in lines if "train " in one and "command" not in one) <= 40
+
+
+def test_bars_of_finished_stages_remain():
+    terminal = Terminal()
+    with bars_on(terminal) as bars:
+        for name in ("first", "second"):
+            bars.stage(name, 10)
+    kept = [line.rpartition("\r")[2] for line in ESCAPES.sub("", terminal.getvalue()).rstrip().split("\n")]
+    assert [line.split()[0] for line in kept] == ["first", "second"]
+    assert all("100%, 10 of 10" in line for line in kept)
 
 
 def _wait_for(text, lines):

@@ -54,7 +54,7 @@ _END: Rows = {
 @option(
     "--input",
     "inputs",
-    several=True,
+    multiple=True,
     type=click.Path(path_type=Path),
     metavar="PATH...",
     help="your own reviews, as for `shoal preprocess --input` (default: several thousand generated reviews)",

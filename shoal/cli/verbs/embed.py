@@ -52,7 +52,7 @@ Examples:
 @where_options
 @launch_options
 @local_ranks_option
-@option("--input", group=INPUT, several=True, type=click.Path(), metavar="PATH_OR_S3...", help="text to learn from")
+@option("--input", group=INPUT, multiple=True, type=click.Path(), metavar="PATH_OR_S3...", help="text to learn from")
 @option(
     "--data",
     group=INPUT,
@@ -63,7 +63,7 @@ Examples:
 @option(
     "--text-field",
     group=_READING,
-    several=True,
+    multiple=True,
     metavar="FIELD...",
     advanced=True,
     help="name of the text field, if lines are JSON objects; several fields are joined (default: a known name, "

@@ -85,14 +85,14 @@ Examples:
 @click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
 @option(
     "--similarity",
-    several=True,
+    multiple=True,
     type=click.Path(),
     metavar="FILE",
     help="files of word pairs with similarity scores: two words and a score per line",
 )
 @option(
     "--analogy",
-    several=True,
+    multiple=True,
     type=click.Path(),
     metavar="FILE",
     help="files of analogies, in Google's format (four words per line) or in MSR's format (a .questions file, "

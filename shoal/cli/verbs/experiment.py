@@ -21,8 +21,7 @@ from common.errors import DataError, ExperimentError, UsageError
 from common.options import flag
 from common.starter import ending_with_this_process
 from infra.topology_error import TopologyError
-from shoal.cli.command import Command, command, option, typed_options
-from shoal.cli.config_options import given_words
+from shoal.cli.command import Command, command, given_words, option, typed_options
 from shoal.cli.output import Result, Rows, Table, say
 from shoal.cli.output_folder import sole_writer
 from shoal.cli.training_run import config_of
@@ -66,13 +65,13 @@ Examples:
 @option(
     "--input",
     "inputs",
-    several=True,
+    multiple=True,
     type=click.Path(),
     group=_DATA,
     metavar="FILE_OR_S3",
     help="texts to learn from (default: input of the file)",
 )
-@option("--arms", several=True, metavar="ARM", help="names of the arms to run (default: all)")
+@option("--arms", multiple=True, metavar="ARM", help="names of the arms to run (default: all)")
 @option("--local", is_flag=True, help="run only the arms of this machine")
 @option("--dry-run", is_flag=True, help="print the commands, and the predicted time and cost; start no run")
 def run(*, file: str, options: tuple[str, ...], output: Path, dry_run: bool, **asked: Any) -> Result:

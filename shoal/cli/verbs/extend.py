@@ -59,8 +59,8 @@ def run(target: Target, hours: float) -> Result:
         "budget": budget,
     }
     rows = {
-        "end before": "{before:utc}",
-        "end now": "{after:utc}",
+        "end before": "{before:utc_time}",
+        "end now": "{after:utc_time}",
         "these hours cost": "at most {at_most_dollars:dollars}, while everything runs",
         **({"budget": "{budget:dollars}, unchanged; when it is spent, the deployment is deleted"} if budget else {}),
     }

@@ -92,7 +92,7 @@ predictions with ratings or labels, use `shoal evaluate`.
 @option("--header", is_flag=True, help="print the names of the columns first")
 @option(
     "--keep",
-    several=True,
+    multiple=True,
     metavar="FIELD...",
     help="names of input fields to print with each answer or, without a header, numbers of columns, from 1",
 )

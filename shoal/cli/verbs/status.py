@@ -28,7 +28,7 @@ _ALL = Table(
         "owner": "{owner}",
         "topology": "{topology}",
         "an hour": "{dollars_an_hour:dollars}",
-        "ends by itself": "{ends:utc}",
+        "ends by itself": "{ends:utc_time}",
     },
 )
 _NODES = {"train": "nodes", "read": "readers"}

@@ -17,7 +17,7 @@ from tests.shoal.cli.command import ACCOUNT, shoal_here
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 from tests.waiting import PATIENCE, until
 
-HEAVY = {"torch", "aws_cdk", "mrjob", "numba", "boto3", "botocore", "pydantic", "h5py"}
+HEAVY = {"torch", "aws_cdk", "mrjob", "numba", "boto3", "botocore", "pydantic", "h5py", "rich"}
 HELP = """
 import io, json, sys
 from contextlib import redirect_stdout, suppress

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from common.errors import ShoalError
 from common.options import Option, argparse_argument
-from shoal.cli.command import command, described_options, option
+from shoal.cli.command import command, described_options, given_words, option
 from shoal.cli.commands import shoal
-from shoal.cli.config_options import given_words
 from shoal.cli.verbs.train import run as train
 from shoal.config_file import write_config
 
@@ -25,7 +24,7 @@ WRONG: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("wrong_config.ya
 
 
 @command(name="plain")
-@option("--several", several=True)
+@option("--several", multiple=True)
 @option("--one")
 @option("--flag", is_flag=True)
 @click.argument("rest", nargs=-1)

@@ -11,6 +11,7 @@ from shoal.cli.commands import COMMANDS
 
 HUGE = ["9" * 28, f"-{'9' * 28}", "9" * 5000, f"1e{'9' * 9}"]
 NO_NUMBERS = ["nan", "inf", "-inf"]
+CONTEXT = click.Context(click.Command("any"))
 
 
 OPTIONS = {
@@ -19,11 +20,7 @@ OPTIONS = {
     for each in import_module(module).run.params
     if isinstance(each, click.Option)
 }
-NUMBERS = {
-    name: each
-    for name, each in OPTIONS.items()
-    if isinstance(each.type, (click.IntRange, click.FloatRange)) or each.type in (click.INT, click.FLOAT)
-}
+NUMBERS = {name: each for name, each in OPTIONS.items() if isinstance(each.type, (type(click.INT), type(click.FLOAT)))}
 CONVERTED = {name: each for name, each in OPTIONS.items() if isinstance(each.type, Converted)}
 
 
@@ -34,10 +31,15 @@ def test_there_are_numeric_options() -> None:
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numeric_options_have_bounds(name) -> None:
+    nargs = NUMBERS[name].nargs
     for value in (*HUGE, *NO_NUMBERS):
         with pytest.raises(click.BadParameter) as caught:
-            NUMBERS[name].type.convert(value, NUMBERS[name], None)
+            NUMBERS[name].type_cast_value(CONTEXT, value if nargs == 1 else (value,) * nargs)
         assert any(word in caught.value.message for word in ("not in the range", "not a valid", "not a number"))
+
+
+def test_a_size_may_be_terabytes() -> None:
+    assert CONVERTED["plan --raw-bytes"].type_cast_value(CONTEXT, "5TB") == 5 * 10**12
 
 
 @pytest.mark.parametrize("name", CONVERTED)

@@ -22,8 +22,7 @@ def bars() -> None:
     with progress.Bars() as shown:
         shown.stage(HOSTILE, 0)
         shown.say(now=HOSTILE)
-        assert shown._bar is not None
-        sys.stderr.write(f"{shown._bar.desc}: {shown._bar.text()}\n")  # as the thread of `Bars` does
+        sys.stderr.write(f"{shown._stage.name}: {shown._stage}\n")  # as the thread of `Bars` does
 
 
 def notice() -> None:
@@ -69,7 +68,7 @@ CONTENT = {"spent": 3.5, "runs": [{"run": "a", "bytes": 1500, "ends": None}, {"r
     ("part", "shown"),
     [
         ({"spent": "{spent:dollars}", "why": "{why}", "gone": "{gone.so}"}, "spent  $3.50"),
-        ({"runs": lambda content: f"{len(content['runs'])}", "ends": "{why:utc}"}, "runs  2\nends  -"),
+        ({"runs": lambda content: f"{len(content['runs'])}", "ends": "{why:utc_time}"}, "runs  2\nends  -"),
         (output.Table("runs", {"run": "{run}", "size": "{bytes:size}"}), "run    size\n---  ------\na    1.5 kB\nb"),
         ("a sentence", "a sentence"),
     ],
@@ -100,6 +99,17 @@ def test_the_last_column_of_a_table_with_heads_fits_the_terminal(monkeypatch) ->
     ]
     for stream, heads in ((io.StringIO(), ("name", "why")), (Screen(), ())):
         assert "a  " in table(ROWS, heads, stream=stream).splitlines()[-1]
+
+
+def test_a_long_word_is_not_divided(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    path = "/a/folder/with/a/long/name/in/another/folder"
+    lines = table([("a", f"see {path} again")], ("name", "why"), stream=Screen()).splitlines()
+    assert any(path in line for line in lines)
+
+
+def test_columns_of_wide_characters_are_aligned() -> None:
+    assert table([("日本", "a"), ("x", "[bold]b[/bold] :smile:")]) == "日本  a\nx     [bold]b[/bold] :smile:"
 
 
 @pytest.mark.parametrize(
