@@ -33,7 +33,7 @@ from typing import Any
 from benchmarks.ranks import run_on_ranks, train_here
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 HOWS = ("off", "epoch:1", "steps")
 SLOW = 0.56
@@ -152,17 +152,19 @@ def _trained(folder: Path, percent: int, how: str, split: str, seed: int) -> tup
     data, slowness = folder / f"{percent}.h5", 1 / SLOW
     if not data.exists():
         write_rows(data, _BATCHES[percent] * _STEPS[percent])
-    config = TrainConfig(
-        model="lstm",
-        data=data,
-        output=folder / "model",
-        force=True,
-        epochs=_EPOCHS,
-        global_batch=_BATCHES[percent],
-        balance=split if how == _KNOWN else how,
-        rate_scaling="none",
-        slow={1: slowness},
-        seed=seed,
+    config = configured(
+        {
+            "model": "lstm",
+            "data": data,
+            "output": folder / "model",
+            "force": True,
+            "epochs": _EPOCHS,
+            "global_batch": _BATCHES[percent],
+            "balance": split if how == _KNOWN else how,
+            "rate_scaling": "none",
+            "slow": {1: slowness},
+            "seed": seed,
+        }
     )
     summary = train_here(config, ranks=2)
     figures = {

@@ -98,7 +98,7 @@ def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, more: Se
 def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads: int) -> float:
     config = _settings(data, data, name, batch, ())
     peer_options = {
-        **{key: getattr(config, key) for key in ("embedding", "hidden", "layers", "pooling", "precision", "epochs")},
+        **{key: config.values()[key] for key in ("embedding", "hidden", "layers", "pooling", "precision", "epochs")},
         "data": str(data),
         "global_batch": batch,
         "packed": packed,

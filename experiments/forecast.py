@@ -156,22 +156,24 @@ def run_work(config: TrainConfig, size: DatasetSize, *, ranks: int, embedding: i
     """
     if config.model not in GRADIENT_BYTES:
         raise ExperimentError(f"the speed of --model {config.model} is unknown")
-    rows, words = config.rows_to_learn(max(1, round((1 - VALIDATION_SHARE) * size.train))), size.words
+    rows, words = config.options.rows_to_learn(max(1, round((1 - VALIDATION_SHARE) * size.train))), size.words
     declared = MODELS[config.model].step_rows
-    default = declared and declared.of(RunSize(rows=rows, on_gpus=True, optimiser=config.optimiser, words=words))
-    batch = config.requested_batch(ranks) or default or GLOBAL_BATCH
+    default = declared and declared.of(
+        RunSize(rows=rows, on_gpus=True, optimiser=config.optimisation.optimiser, words=words)
+    )
+    batch = config.optimisation.requested_batch(ranks) or default or GLOBAL_BATCH
     operations = REFERENCE_OPERATIONS
     if config.model == LSTM:
         operations = lstm_operations(
-            embedding=embedding or config.embedding or 0,
-            hidden=config.hidden,
-            layers=config.layers,
-            words=min(words, config.row_length),
+            embedding=embedding or config.options.embedding or 0,
+            hidden=config.options.hidden,
+            layers=config.options.layers,
+            words=min(words, config.options.row_length),
         )
     return Work(
         model=config.model,
         rows=rows,
-        epochs=config.epochs_for(steps_per_epoch(rows, batch)),
+        epochs=config.optimisation.epochs_for(steps_per_epoch(rows, batch)),
         global_batch=batch,
         dataset_bytes=WORD_BYTES * words * (size.train + size.test),
         words=words,

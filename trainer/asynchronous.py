@@ -118,7 +118,7 @@ class AsynchronousTrainer(Trainer):
         timer.end_phase(ORDER)
         versions = self._server.pull(touched)
         timer.end_phase(ALL_REDUCE)
-        self.task.step_rate(self.config, done, self.steps, order.size(0))
+        self.task.step_rate(self.config.optimisation, done, self.steps, order.size(0))
         loss = self.compute(rows, ranks * size, done) * ranks
         seconds = timer.latest_stats().seconds
         table_gradients = self.compute.take_table_gradients()

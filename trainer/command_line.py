@@ -8,9 +8,8 @@ from typing import Any, NoReturn
 from common.errors import DataError, TrainingError
 from common.options import argparse_argument, flag
 from corpus.stream.stream_settings import read_settings
-from trainer.config import TrainConfig, configured, implied_settings, models_by_option, options_of
+from trainer.config import TrainConfig, configured, implied_settings, options_of, options_of_model
 from trainer.options.optimisation_options import KEPT_ON_RESUME
-from trainer.options.section import options
 from trainer.registry import MODELS
 
 
@@ -30,8 +29,8 @@ def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig
 
     `endless`: the run trains on an unbounded stream. Raises TrainingError for invalid values.
     """
-    given = {each.name: getattr(args, each.name) for each in options(TrainConfig) if each.name in args}
-    for each in options(TrainConfig):
+    given = {each.name: getattr(args, each.name) for each in options_of(tuple(MODELS)) if each.name in args}
+    for each in options_of(tuple(MODELS)):
         if each.several and each.name in given:
             given[each.name] = (dict if each.name == "slow" else tuple)(given[each.name])
     return configured(given, endless=endless)
@@ -48,11 +47,9 @@ def option_values(config: TrainConfig) -> dict[str, tuple[str, ...]]:
     An option is left out if its value has the same effect as the default.
     """
     option_words: dict[str, tuple[str, ...]] = {}
-    implied = implied_settings(config.model, config.preset)
-    for each in options(TrainConfig):
-        if config.model not in models_by_option().get(each.name, (config.model,)):
-            continue
-        value = getattr(config, each.name)
+    implied, values = implied_settings(config.model, config.preset), config.values()
+    for each in options_of_model(config.model).values():
+        value = values[each.name]
         if each.name in KEPT_ON_RESUME and each.name not in config.fixed and value == implied.get(each.name):
             continue
         if value is None or value is False or value in ((), {}):
@@ -75,7 +72,7 @@ def from_option_values(words: Mapping[str, Sequence[str]], *, endless: bool, **p
     """
     parser = _Parser(add_help=False, allow_abbrev=False)
     add_arguments(parser)
-    known = {each.name: each for each in options(TrainConfig)}
+    known = {each.name for each in options_of(tuple(MODELS))}
     line: list[str] = []
     for name, values in {**words, **{name: (str(path),) for name, path in places.items()}}.items():
         if name not in known:

@@ -1,29 +1,22 @@
-"""Configuration of a training run, composed of the option sections.
+"""Configuration of a training run: what every run has, the options of its model, and those of its optimisation.
 
 This module does not import torch, because the `shoal` command needs the same options on machines that do not train. The
 environment of a rank must be set before its process starts, so the launcher applies `RANK_ENVIRONMENT`.
 """
 
+from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, Self
 
 from common.errors import TrainingError
+from common.json_values import Bound
 from common.options import Option, flag
-from corpus.dataset_settings import FIXED
-from trainer.options.classifier_options import ClassifierOptions
-from trainer.options.embedding_options import EmbeddingOptions
 from trainer.options.optimisation_options import DEFAULT_EPOCHS, GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
-from trainer.options.run_options import (
-    BalanceOptions,
-    ComputeOptions,
-    DataOptions,
-    DebuggingOptions,
-    ModelOptions,
-    OutputOptions,
-)
-from trainer.options.section import option, options
+from trainer.options.section import AT_LEAST_0, Section, from_1_to, option, options
 from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, RunSize, Settings
 
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
@@ -43,69 +36,162 @@ PyTorch uses one thread, because a rank has its own threads (threads.py). `PYTHO
 working directory, which can contain untrusted files.
 """
 
-
 NEEDS_GPU = "SHOAL_NEEDS_GPU"
 """Name of an environment variable. If it is set, a rank without a GPU fails instead of computing on the CPU."""
 
+_MOST_SLOWED = 1_000_000
+
+
+def parse_slowdown(text: str) -> tuple[int, float]:
+    """Parse RANK:FACTOR to the rank and the factor. Raises ArgumentTypeError if the text has a different form."""
+    rank, _, factor = text.partition(":")
+    try:
+        return int(rank), float(factor)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not RANK:FACTOR, such as 1:2.0") from None
+
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(
-    DataOptions,
-    OutputOptions,
-    ModelOptions,
-    ClassifierOptions,
-    EmbeddingOptions,
-    OptimisationOptions,
-    BalanceOptions,
-    ComputeOptions,
-    DebuggingOptions,
-):
-    """All options of a training run, in the order in which the help shows them."""
+class TrainConfig(Section):
+    """Configuration of a training run, in the order in which the help shows its options."""
 
+    data: Path = option("dataset: an HDF5 file that `shoal preprocess` wrote", group="data", metavar="FILE")
+    cache: Path | None = option(
+        "folder for data that later runs reuse: datasets of raw texts, and unpacked rows (default: a private folder "
+        "below the system's folder for temporary files)",
+        group="data",
+        default=None,
+        metavar="DIR",
+    )
+    output: Path = option(
+        "folder for the model (model/), record.jsonl, summary.json and checkpoints",
+        group="output",
+        metavar="DIR",
+        advanced=False,
+    )
+    checkpoint_minutes: float = option(
+        "minutes between two checkpoints; 0: an interval of 15 seconds to 5 minutes, so that writing checkpoints "
+        "takes about a hundredth of the time",
+        group="output",
+        default=0.0,
+        must=AT_LEAST_0,
+    )
+    resume: bool = option(
+        "continue from the latest checkpoint in --output, if there is one, with any number of ranks",
+        group="output",
+        default=False,
+        advanced=False,
+    )
+    force: bool = option(
+        "train again although --output contains a finished model; the model is replaced at the end",
+        group="output",
+        default=False,
+        advanced=False,
+    )
+    preset: str | None = option(
+        "start from the settings of another system", group="task", choices=tuple(PRESETS), default=None
+    )
+    model: str = option("kind of model", group="task", choices=tuple(MODELS), advanced=False)
+    seed: int = option(
+        "seed of the initial weights, the order of rows, and dropout", group="task", default=0, must=AT_LEAST_0
+    )
+    options: Any = option("")
+    """Section with the options of the model, of the class that registry.py declares."""
+    optimisation: OptimisationOptions = option("")
+    balance: str = option(
+        "how to split each step's rows over ranks. steps: in proportion to their speeds, measured during the run; "
+        "epoch:X: in proportion to their speeds over the last X epochs, like the reference system; off: equally; "
+        "3,1,1: in fixed shares, one for each rank",
+        group="balance",
+        default="steps",
+        metavar="HOW",
+    )
+    precision: str = option(
+        "precision of the layers; bfloat16 and float16 need GPUs. auto: bfloat16 or float16 if it is fast on all "
+        "GPUs, else float32",
+        group="compute",
+        default="auto",
+        choices=("auto", "float32", "bfloat16", "float16"),
+        internal=True,
+    )
+    threads: int | None = option(
+        "CPU threads of a rank (default: the machine's cores, shared among its ranks)",
+        group="compute",
+        default=None,
+        must=from_1_to(1024),
+    )
+    slow: Mapping[int, float] = option(
+        "slow down a rank by FACTOR with a sleep, to test the balancer on equal hardware",
+        group="debugging",
+        factory=dict,
+        must=Bound(
+            f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}",
+            lambda slow: all(rank >= 0 and 1 <= factor <= _MOST_SLOWED for rank, factor in slow.items()),
+        ),
+        metavar="RANK:FACTOR",
+        kind=parse_slowdown,
+        several=True,
+    )
     fixed: tuple[str, ...] = option("", default=())
     """Internal. Options of KEPT_ON_RESUME that the user gave although the model or preset implies them."""
-    row_length: int = option("", default=FIXED.row_length)
-    """Internal. Largest number of words per row in a padded batch. A preset can change it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        from shoal_balance import parse_balance  # imports numpy, which `--help` does not need
+
+        try:
+            parse_balance(self.balance)
+        except ValueError as error:
+            raise TrainingError(f"--balance is {self.balance}, but {error}") from error
         only = MODELS[self.model].optimisers
-        if only and self.optimiser not in only:
+        if only and self.optimisation.optimiser not in only:
             raise TrainingError(
-                f"--optimiser is {self.optimiser}, but --model {self.model} supports only {' or '.join(only)}; "
-                "leave out --optimiser"
-            )
-        if self.local_steps and self.optimiser == "adam":
-            raise TrainingError(
-                f"--mode is {self.mode}, which cannot average Adam's moments across ranks; use --optimiser adagrad "
-                "or sgd, or --mode sync"
+                f"--optimiser is {self.optimisation.optimiser}, but --model {self.model} supports only "
+                f"{' or '.join(only)}; leave out --optimiser"
             )
 
-    def with_step_rows(self, size: RunSize) -> "TrainConfig":
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the configuration for values of its fields and of the fields of its sections, keyed by name.
+
+        Raises TrainingError for invalid values.
+        """
+        left = dict(values)
+        parts: dict[str, Any] = {
+            field: kind(**{each.name: left.pop(each.name) for each in fields(kind) if each.name in left})
+            for field, kind in sections_of(left["model"]).items()
+        }
+        return cls(**left, **parts)
+
+    def changed(self, **values: Any) -> Self:
+        """Return this configuration with other values, also of the fields of its sections."""
+        return self.of({**self.values(), **values})
+
+    def with_step_rows(self, size: RunSize) -> Self:
         """Return this configuration with the model's default batch size, unless the user gave a batch size."""
         declared = MODELS[self.model].step_rows
-        step_rows = declared and declared.of(size._replace(optimiser=self.optimiser))
-        return self if self.requested_batch(1) or not step_rows else replace(self, global_batch=step_rows)
+        step_rows = declared and declared.of(size._replace(optimiser=self.optimisation.optimiser))
+        return self if self.optimisation.requested_batch(1) or not step_rows else self.changed(global_batch=step_rows)
+
+
+def sections_of(model: str) -> dict[str, type[Any]]:
+    """Return the classes of the fields of TrainConfig that are sections. Raises TrainingError for an unknown model."""
+    if model not in MODELS:
+        raise TrainingError(f"--model is {model}, but must be one of {', '.join(MODELS)}")
+    declared = MODELS[model]
+    return {"options": resolve_name(declared.options), "optimisation": resolve_name(declared.optimisation)}
+
+
+def setting_names() -> set[str]:
+    """Return the names of the settings of all models."""
+    kinds: list[Any] = [TrainConfig, *(kind for model in MODELS for kind in sections_of(model).values())]
+    return {entry.name for kind in kinds for entry in fields(kind)}
 
 
 @cache
-def models_by_option() -> Mapping[str, tuple[str, ...]]:
-    """Return the names of the models that have an option, for each option that not all models have."""
-    kinds = {ClassifierOptions.title: "classes", EmbeddingOptions.title: "words"}
-    models_of = {}
-    for each in options(TrainConfig):
-        named = tuple(of for of, model in MODELS.items() if each.name in (*model.settings, *model.options))
-        learns = kinds.get(each.group)
-        if models := named or tuple(of for of, model in MODELS.items() if learns == model.learns):
-            models_of[each.name] = models
-    return models_of
-
-
-def _unsupported_option(model: str, name: str) -> TrainingError:
-    """Return the error for an option that a model does not have. It names models of the same kind that have it."""
-    having = [of for of in models_by_option()[name] if MODELS[of].learns == MODELS[model].learns]
-    advice = f", or use --model {' or '.join(having)}" if having else ""
-    return TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
+def options_of_model(model: str) -> Mapping[str, Option]:
+    """Return the options of a run that trains this model, by name. Raises TrainingError for an unknown model."""
+    return {each.name: each for each in options(TrainConfig, **sections_of(model))}
 
 
 def implied_settings(model: str, preset: str | None) -> Settings:
@@ -125,6 +211,7 @@ def options_of(models: Sequence[str]) -> list[Option]:
     systems = "; ".join(f"{name}, {system}" for name, system in presets.items())
     step_rows = "; ".join(f"for {name} {rows.about}" for name in models if (rows := MODELS[name].step_rows))
     epochs = "".join(f"for {name} {own}; else " for name in models if (own := MODELS[name].defaults.get("epochs")))
+    kept = "with --resume: unchanged"
     changed: dict[str, dict[str, Any]] = {
         "model": {"required": False, "default": models[0], "choices": models, "text": _model_help(models)},
         "preset": {
@@ -133,20 +220,35 @@ def options_of(models: Sequence[str]) -> list[Option]:
         },
         "epochs": {
             "default": None,
-            "text": f"passes over the training rows (default: {epochs}{DEFAULT_EPOCHS}; with --resume: unchanged)",
+            "text": f"passes over the training rows (default: {epochs}{DEFAULT_EPOCHS}; {kept})",
         },
         "global_batch": {
-            "text": f"rows per step, over all ranks together (default: {step_rows}; otherwise {GLOBAL_BATCH}; with "
-            "--resume: unchanged)"
+            "text": f"rows per step, over all ranks together (default: {step_rows}; otherwise {GLOBAL_BATCH}; {kept})"
         },
     }
     adapted = []
-    for each in options(TrainConfig):
-        if having := [name for name in models if name in models_by_option().get(each.name, models)]:
-            text = each.text if having == [*models] else f"{', '.join(having)}: {each.text}"
-            default = MODELS[having[0]].defaults.get(each.name, each.default)
-            adapted.append(replace(each, **{"default": default, "text": text, **changed.get(each.name, {})}))
+    for name, declared in _declared(models).items():
+        first, each = next(iter(declared.items()))
+        text = each.text if len(declared) == len(models) else f"{', '.join(declared)}: {each.text}"
+        default = MODELS[first].defaults.get(name, each.default)
+        adapted.append(replace(each, **{"default": default, "text": text, **changed.get(name, {})}))
     return adapted
+
+
+def _declared(models: Sequence[str]) -> dict[str, dict[str, Option]]:
+    """Return the options of these models by name, each as declared by the models that have it.
+
+    An option that only later models have follows the option of its group that it follows in its model.
+    """
+    names: list[str] = []
+    for model in models:
+        before, latest = "", dict[str, str]()
+        for name, each in options_of_model(model).items():
+            if name not in names:
+                names.insert(names.index(latest.get(each.group, before)) + 1 if before else 0, name)
+            before = latest[each.group] = name
+    by_model = {model: options_of_model(model) for model in models}
+    return {name: {model: own[name] for model, own in by_model.items() if name in own} for name in names}
 
 
 def _model_help(models: Sequence[str]) -> str:
@@ -156,12 +258,12 @@ def _model_help(models: Sequence[str]) -> str:
     """
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
     defaults: dict[str, list[str]] = {model: [] for model in models}
-    for each in options(TrainConfig):
-        having = [name for name in models if name in models_by_option().get(each.name, models)]
-        of_models = {name: MODELS[name].defaults.get(each.name, each.default) for name in having}
-        for name, default in of_models.items():
-            if default not in (of_models[having[0]], None) and each.name != "epochs" and not each.internal:
-                defaults[name].append(f"{flag(each.name)} {default}")
+    for name, declared in _declared(models).items():
+        of_models = {model: MODELS[model].defaults.get(name, each.default) for model, each in declared.items()}
+        usual = next(iter(of_models.values()))
+        for model, default in of_models.items():
+            if default not in (usual, None) and name != "epochs" and not declared[model].internal:
+                defaults[model].append(f"{flag(name)} {default}")
     others = "; ".join(f"for {name}: {' '.join(own)}" for name, own in defaults.items() if own)
     return f"kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
 
@@ -181,26 +283,27 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
     model: str = values.setdefault("model", DEFAULT_MODEL)
     if of_preset and model != (own := of_preset["model"]):
         raise TrainingError(f"--preset {preset} requires --model {own}; leave out --model {model}, or --preset")
-    declared = MODELS.get(model)
-    if declared is not None:
-        implied = implied_settings(model, preset)
-        values["fixed"] = tuple(name for name in KEPT_ON_RESUME if name in given and name in implied)
-        defaults = dict(declared.defaults)
-        for name, models in models_by_option().items():
-            if name in given and model not in models:
-                raise _unsupported_option(model, name)
-        if values.get("embeddings") is not None:
-            defaults |= declared.with_embeddings
-            # None: the dimensions of the vectors, which are unknown until the vectors are read.
-            values["embedding"] = given.get("embedding")
-        if endless:
-            ends = values.get("words") or values.get("epochs")
-            defaults |= {**declared.on_endless_text, **({} if ends else _ENDLESS_DEFAULTS)}
-        values = {**defaults, **values}
-    config = TrainConfig(**values, preset=preset)  # raises TrainingError if the preset or the model is unknown
-    if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
+    for name in given:
+        if name not in options_of_model(model) and (having := [of for of in MODELS if name in options_of_model(of)]):
+            same_kind = [of for of in having if MODELS[of].learns == MODELS[model].learns]
+            advice = f", or use --model {' or '.join(same_kind)}" if same_kind else ""
+            raise TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
+    declared, implied = MODELS[model], implied_settings(model, preset)
+    values["fixed"] = tuple(name for name in KEPT_ON_RESUME if name in given and name in implied)
+    defaults = dict(declared.defaults)
+    if values.get("embeddings") is not None:
+        defaults |= declared.with_embeddings
+        # None: the dimensions of the vectors, which are unknown until the vectors are read.
+        values["embedding"] = given.get("embedding")
+    if endless:
+        ends = values.get("words") or values.get("epochs")
+        defaults |= {**declared.on_endless_text, **({} if ends else _ENDLESS_DEFAULTS)}
+    values = {**defaults, **values}
+    config = TrainConfig.of({**values, "preset": preset})  # raises TrainingError if the preset is unknown
+    rule = config.optimisation
+    if endless and not (values.get("words") or rule.epochs) and (rule.schedule != "constant" or rule.warm_up):
         raise TrainingError(
-            f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which need the length of the run, "
+            f"--schedule is {rule.schedule} and --warm-up {rule.warm_up:g}, which need the length of the run, "
             "but an unbounded stream has no end; use --schedule constant and --warm-up 0, or give --words"
         )
     return config

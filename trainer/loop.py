@@ -30,7 +30,7 @@ from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
-from trainer.output.lines import End, Epoch, Test, Waiting
+from trainer.output.lines import End, Epoch, Start, Test, Waiting
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.throughput import Throughput
@@ -65,7 +65,7 @@ class Trainer:
         fit the number of ranks, or the output folder is not writable.
         """
         self.config, self.ranks, self.data, self.order, self.clock, self.stop = config, ranks, data, order, clock, stop
-        self.epochs = config.epochs_for(order.steps)
+        self.epochs = config.optimisation.epochs_for(order.steps)
         self.steps = self.epochs * order.steps
         self.stopped = False
         """True if the run ends early because it was asked to stop."""
@@ -74,7 +74,7 @@ class Trainer:
 
         torch.manual_seed(config.seed)
         self.task = task = task_class(config.model)(config, ranks, data)
-        self.optimiser = task.optimiser(config)
+        self.optimiser = task.optimiser(config.optimisation)
         self.progress = RunProgress()
         if saved:
             self.load_state_dict(saved)
@@ -86,7 +86,7 @@ class Trainer:
             task.model,
             task.tables,
             timer=self.timer,
-            clip_norm=config.clip_norm,
+            clip_norm=config.optimisation.clip_norm,
             sparse_tables=task.sparse_tables,
         )
         with clock.during(Activity.RATES):
@@ -105,15 +105,12 @@ class Trainer:
 
         clock.switch_to(Activity.OTHER)
         self.throughput = Throughput(self.progress, clock, rates)
-        self.reporter = Reporter(
-            config,
-            ranks,
-            rows=self.epochs * order.rows,
-            seen=self.progress.rows_seen,
-            fresh=not saved,
+        self.reporter = reporter = Reporter(
+            config.output, ranks, rows=self.epochs * order.rows, seen=self.progress.rows_seen, fresh=not saved
         )
+        done = self.steps_done if saved else None
         self.checkpointer = Checkpointer(
-            config, self.state_dict, self.reporter, clock, self.throughput, self.steps_done if saved else None
+            config.checkpoint_minutes, self.state_dict, reporter, clock, self.throughput, done
         )
 
     @property
@@ -137,17 +134,20 @@ class Trainer:
         `notes`: messages for the user about the start. Raises the same TrainingError on all ranks if training diverged.
         """
         with self.reporter:
-            self.reporter.start(
-                self.config,
-                self.ranks,
-                self.data,
-                self.order,
-                precision=self.task.precision,
+            start = Start(
+                config=self.config.plain(),
+                world_size=self.ranks.world_size,
+                devices=tuple(self.ranks.gather(self.ranks.device_name)),
+                rows=dict(self.data.sizes),
+                digest=self.data.digest,
+                global_batch=self.order.global_batch,
                 epochs=self.epochs,
-                done=self.steps_done,
-                rates=self.throughput.rates,
-                notes=notes,
+                steps=self.steps,
+                from_step=self.steps_done,
+                own_rates=tuple(self.throughput.rates),
+                precision=self.task.precision,
             )
+            self.reporter.start(start, self.ranks, notes)
             self.learn()
             self.reporter.close_bar()
             with self.ranks.agreement():
@@ -211,7 +211,7 @@ class Trainer:
         touched = task.touched_rows(rows) if self.ranks.world_size > 1 else None
         self.optimiser.clear()
         timer.end_phase(ORDER)
-        rate = task.step_rate(self.config, step, self.steps, order.size(0))
+        rate = task.step_rate(self.config.optimisation, step, self.steps, order.size(0))
         loss = self.compute(own, size, step)
         report = self.exchange.reduce(
             step=step,
@@ -352,7 +352,7 @@ class Trainer:
     def communication(self) -> dict[str, Any]:
         """Return the fields of summary.json that describe the traffic between ranks."""
         traffic = self.ranks.gather(vars(self.exchange.traffic))
-        return {"bytes_a_step": bytes_a_step(traffic, local_steps=self.config.local_steps or 1)}
+        return {"bytes_a_step": bytes_a_step(traffic, local_steps=self.config.optimisation.local_steps or 1)}
 
     def require_finite(self, what: str, value: float, step: int) -> None:
         """Raise DivergedError if `value` is infinite or NaN. `what` is the name of the value, for the message."""

@@ -39,8 +39,7 @@ from common.files import read_tail
 from common.json_values import parse_json_object
 from common.starter import ends_with_this_process
 from trainer.command_line import from_option_values
-from trainer.config import TrainConfig
-from trainer.options.section import options
+from trainer.config import TrainConfig, options_of
 from trainer.output.lines import Step, parse_line
 from trainer.output.run_files import (
     BINARY_VECTORS,
@@ -54,6 +53,7 @@ from trainer.output.run_files import (
     read_json,
 )
 from trainer.rank_processes import failure_in, launcher
+from trainer.registry import MODELS
 
 BASE = "SAGEMAKER_BASE_DIR"
 MEASURES = ("accuracy", "macro_f1", "log_loss")
@@ -237,7 +237,7 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
     options.
     """
     words = {name: _option_value(name, value) for name, value in given.items() if not name.startswith(_TOOLKIT_PREFIX)}
-    named = {name.removeprefix("--"): each for each in options(TrainConfig) for name in (each.name, *each.flags)}
+    named = {name.removeprefix("--"): each for each in options_of(tuple(MODELS)) for name in (each.name, *each.flags)}
     words = {named[name].name if name in named else name: each for name, each in words.items()}
     for each in {each.name for each in named.values() if each.kind is bool} & words.keys():
         if words[each] in (("true",), ("True",)):

@@ -1,9 +1,9 @@
 """Registry of models. Options, help, defaults, checks, plans and reports are derived from it.
 
-To add a text classifier, add a module to `classification/models/`, a declaration to this file, and a test. To add a
-kind of learning, add a package next to `classification/` with a subclass of Task (task.py), and add its options to
-`TrainConfig` (config.py). Classes are declared by their import path, and imported when a run needs them. So `--help`
-does not import torch.
+To add a text classifier, add a module to `classification/models/`, a module of its options next to it, a declaration to
+this file, and a test. To add a kind of learning, add a package next to `classification/` with a subclass of Task
+(task.py) and with its options. Classes are declared by their import path, and imported when a run needs them. Modules
+of options do not import torch, so `--help` does not either.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,19 +58,16 @@ class Model:
     """Import path of the task class."""
     classifier: str = ""
     """Import path of the Classifier class of a text classifier."""
-    settings: tuple[str, ...] = ()
-    """Options that are passed to the constructor of a text classifier."""
-    options: tuple[str, ...] = ()
-    """Further options that this model has and some other models do not have.
-
-    An option that no model lists belongs to all models with the kind of learning of the option's section.
-    """
+    options: str = "trainer.classification.options:ClassifierOptions"
+    """Import path of the Section with the options of this model."""
+    optimisation: str = "trainer.options.optimisation_options:OptimisationOptions"
+    """Import path of the Section with the options of this model's optimisation."""
     optimisers: tuple[str, ...] = ()
     """Supported optimisers; if empty, all optimisers are supported."""
     learns: str = "classes"
     """Kind of learning: `classes` (text classification) or `words` (word embeddings from a text stream)."""
     defaults: Settings = field(default_factory=dict)
-    """Defaults of this model that differ from the general defaults of the options.
+    """Defaults of this model that differ from those of the declared options.
 
     benchmarks/results/ has the measurements.
     """
@@ -82,6 +79,14 @@ class Model:
     step_rows: StepRows | None = None
 
 
+_CONSTANT_RATE: Settings = {"rate_scaling": "none", "schedule": "constant", "warm_up": 0.0}
+_ADAGRAD: Settings = {
+    "optimiser": "adagrad",
+    "learning_rate": 0.3,
+    "word_rate": 1.0,
+    "schedule": "linear",
+    "clip_norm": 0.0,
+}
 _REFERENCE = Preset(
     "the reference system (2 x 32 LSTM, SGD)",
     {
@@ -90,10 +95,8 @@ _REFERENCE = Preset(
         "optimiser": "sgd",
         "learning_rate": 0.1,
         "word_rate": 1.0,
-        "rate_scaling": "none",
+        **_CONSTANT_RATE,
         "momentum": 0.9,
-        "schedule": "constant",
-        "warm_up": 0.0,
         "clip_norm": 0.0,
         "embedding": 100,
         "vocabulary": 2_000_000,
@@ -132,10 +135,8 @@ _GLUON = Preset(  # settings of a student project for 560,000 Yelp reviews
         "epochs": 25,
         "optimiser": "adam",
         "learning_rate": 0.05,
-        "rate_scaling": "none",
+        **_CONSTANT_RATE,
         "momentum": 0.0,
-        "schedule": "constant",
-        "warm_up": 0.0,
         "embedding": 100,
         "ngrams": 1,
         "dropout": 0.1,
@@ -151,9 +152,7 @@ _SKIPGRAM_SYSTEM: Settings = {
     "optimiser": "adam",
     "learning_rate": 1e-4,
     "word_rate": 1.0,
-    "rate_scaling": "none",
-    "schedule": "constant",
-    "warm_up": 0.0,
+    **_CONSTANT_RATE,
     "clip_norm": 0.0,
 }
 """Settings of a student project's system for word embeddings from a stream."""
@@ -162,27 +161,15 @@ _CLASSIFIERS = {
     "linear": Model(
         about="logistic regression on the n-grams of a text's words and characters",
         classifier="trainer.classification.models.linear:Linear",
-        settings=("ngrams", "buckets"),
+        options="trainer.classification.models.linear_options:LinearOptions",
         optimisers=("adagrad",),
-        defaults={
-            "optimiser": "adagrad",
-            "learning_rate": 0.3,
-            "word_rate": 1.0,
-            "rate_scaling": "none",
-            "schedule": "linear",
-            "warm_up": 0.0,
-            "clip_norm": 0.0,
-            "epochs": 3,
-            "ngrams": 3,
-            "loss": "bce",
-        },
+        defaults={**_ADAGRAD, "rate_scaling": "none", "warm_up": 0.0, "epochs": 3, "loss": "bce"},
         step_rows=StepRows("a hundredth of the training rows, 8 to 4,096", lambda run: run.hundredth(8, 4096)),
     ),
     "lstm": Model(
         about="an LSTM",
         classifier="trainer.classification.models.lstm:LSTMClassifier",
-        settings=("embedding", "vocabulary", "hidden", "layers", "pooling", "dropout", "embedding_dropout"),
-        options=("embeddings", "word_dropout"),
+        options="trainer.classification.models.lstm_options:LSTMOptions",
         defaults={"vocabulary": 30_000},
         # At the high rate that random vectors need, the LSTM soon forgets pretrained vectors. In fastText's model the
         # n-gram vectors are random, and have the same rate as the word vectors.
@@ -196,17 +183,8 @@ _CLASSIFIERS = {
     "fasttext": Model(
         about="the mean of the embeddings of a text's words and n-grams",
         classifier="trainer.classification.models.fasttext:FastText",
-        settings=("embedding", "ngrams", "buckets", "dropout"),
-        options=("embeddings",),
-        defaults={
-            "optimiser": "adagrad",
-            "learning_rate": 0.3,
-            "word_rate": 1.0,
-            "schedule": "linear",
-            "clip_norm": 0.0,
-            "embedding": 10,
-            "dropout": 0.5,
-        },
+        options="trainer.classification.models.fasttext_options:FastTextOptions",
+        defaults=_ADAGRAD,
         presets={"fasttext": _FASTTEXT, "gluon": _GLUON},
         # With SGD, larger steps learn less per epoch. On texts with fewer than 20 words, 192 rows per step learn as
         # much, and for 64 rows the overhead would exceed the compute time (`python -m benchmarks fasttext quality`).
@@ -220,7 +198,8 @@ _WORD_MODELS = {
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",
         task="trainer.embeddings.task:SkipGramEmbedding",
-        options=("embedding", "mode"),
+        options="trainer.embeddings.options:EmbeddingOptions",
+        optimisation="trainer.embeddings.options:SkipGramOptimisation",
         learns="words",
         defaults={
             "optimiser": "sgd",
@@ -231,7 +210,6 @@ _WORD_MODELS = {
             "schedule": "linear",
             "warm_up": 0.0,
             "clip_norm": 100.0,
-            "embedding": 100,
         },
         # SGD needs a decaying rate, and therefore a known number of steps. Adagrad's rate for a word decays by itself.
         on_endless_text={"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
@@ -242,15 +220,9 @@ _WORD_MODELS = {
     "char-lstm": Model(
         about="an LSTM that reads the characters of a word",
         task="trainer.embeddings.task:CharacterEmbedding",
-        options=("embedding", "hidden", "layers", "character_embedding"),
+        options="trainer.embeddings.options:CharLSTMOptions",
         learns="words",
-        defaults={
-            "optimiser": "adam",
-            "learning_rate": 5e-2,
-            "schedule": "linear",
-            "embedding": 100,
-            "hidden": 128,
-        },
+        defaults={"optimiser": "adam", "learning_rate": 5e-2, "schedule": "linear"},
         on_endless_text={"warm_up": 0.0},
         presets={
             "sgns-char": Preset(

@@ -7,9 +7,9 @@ numbers of epochs and of rows per step remain those of the run. The number of ra
 their order and the learning rate depend only on the global batch, which is constant during a run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from shoal_balance import BatchOrder
@@ -36,7 +36,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises the same TrainingError on all ranks if training fails."""
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device), ExitStack() as held:
-        trainer_class = AsynchronousTrainer if config.is_asynchronous else Trainer
+        trainer_class = AsynchronousTrainer if config.optimisation.is_asynchronous else Trainer
         task = task_class(config.model)
         data = load_data(task, config, ranks, lambda: stop.requested)
         with ranks.agreement():
@@ -46,7 +46,8 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
         if saved is None:
             config, data, notes_of_task = task.resolve_config(config, ranks, data)
             notes += notes_of_task
-        order = make_order(config, ranks, data, saved=saved)
+        global_batch = saved["global_batch"] if saved else config.optimisation.batch_for(ranks.world_size)
+        order = make_order(global_batch, config.seed, ranks, data, resumed=saved is not None)
         run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
         return run.train(notes)
 
@@ -104,7 +105,9 @@ def load_checkpoint(
     with ranks.agreement():
         if ranks.is_first:
             _require_first_has_checkpoints(holding, str(folder))
-            state, notes = _latest_checkpoint(config)
+            state, notes = _latest_checkpoint(folder)
+            if state is None:
+                require_free_output(config.output, force=config.force)
     state = ranks.broadcast(state)
     if state is None:
         return None, config, notes
@@ -113,16 +116,15 @@ def load_checkpoint(
     return state, config, notes + resume_notes
 
 
-def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[str, Any] | None) -> BatchOrder:
-    """Return the global batches of a run on `data`. Their size is that in `saved`, or else the requested size.
+def make_order(global_batch: int, seed: int, ranks: Ranks, data: RunData, *, resumed: bool) -> BatchOrder:
+    """Return the global batches of a new or resumed run on `data`.
 
     Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.
     """
-    global_batch = saved["global_batch"] if saved else config.batch_for(ranks.world_size)
-    order = BatchOrder(rows=data.sizes[TRAINING], global_batch=global_batch, seed=config.seed)
+    order = BatchOrder(rows=data.sizes[TRAINING], global_batch=global_batch, seed=seed)
     with ranks.agreement():
         if ranks.world_size > order.size(0):
-            more = "" if saved else f"raise --global-batch to at least {ranks.world_size}, or "
+            more = "" if resumed else f"raise --global-batch to at least {ranks.world_size}, or "
             raise TrainingError(
                 f"{ranks.world_size} ranks cannot share a global batch of {plural(order.size(0), 'row')}; "
                 f"{more}start fewer ranks"
@@ -145,12 +147,11 @@ def _require_first_has_checkpoints(holding: list[tuple[str, str] | None], folder
         )
 
 
-def _latest_checkpoint(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
+def _latest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the state of the latest valid checkpoint, and notes for the user.
 
     Rename later checkpoints that are invalid.
     """
-    folder = config.output / CHECKPOINTS
     newest, unusable = checkpoint.newest(folder)
     for passed in unusable:
         if passed.whole and newest is None:  # usually hours of work, although a different version wrote it
@@ -163,28 +164,12 @@ def _latest_checkpoint(config: TrainConfig) -> tuple[dict[str, Any] | None, list
     if newest:
         path, state = newest
         return state, [f"{passed.path} {passed.why}; resuming from {path.name}" for passed in unusable]
-    require_free_output(config.output, force=config.force)
     missing = [] if unusable else [f"{folder} contains no checkpoint; starting from the beginning"]
     return None, missing + [f"{passed.path} {passed.why}; starting from the beginning" for passed in unusable]
 
 
-_MAY_CHANGE = frozenset(
-    (
-        "data",
-        "output",
-        "balance",
-        "slow",
-        "checkpoint_minutes",
-        "resume",
-        "force",
-        "cache",
-        "threads",
-        "precision",
-        "preset",
-        "minutes",
-        "fixed",
-    )
-)
+_FREE = ("balance", "slow", "checkpoint_minutes", "resume", "force", "precision", "preset", "minutes", "fixed")
+_MAY_CHANGE = frozenset((*_SETTINGS_OF_NODES, *_FREE))
 """Settings that change the result only by rounding."""
 
 _DERIVED_SETTINGS = ("embedding", "buckets")
@@ -198,28 +183,28 @@ def resumed_config(state: dict[str, Any], config: TrainConfig, *, digest: str) -
     """
     implied = implied_settings(config.model, config.preset)
     left: dict[str, Any] = {name: None for name in KEPT_ON_RESUME if name in implied and name not in config.fixed}
-    config = replace(config, **left)
+    config = config.changed(**left)
     saved = state["config"]
-    _require_same(state, config, digest)
+    _require_same(state, config.plain(), digest)
     kept = {name: saved[name] for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if name in saved}
     # After the loss became infinite or NaN, the user can resume the run with a smaller learning rate.
-    rate, before = config.learning_rate, saved.get("learning_rate", config.learning_rate)
+    rate = config.optimisation.learning_rate
+    before = saved.get("learning_rate", rate)
     notes = [] if rate == before else [f"continuing with --learning-rate {rate}; it was {before}"]
-    return replace(config, **kept), notes
+    return config.changed(**kept), notes
 
 
-def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> None:
-    made = f"the checkpoints in {config.output / CHECKPOINTS} were made"
+def _require_same(state: dict[str, Any], now: Mapping[str, Any], digest: str) -> None:
+    made = f"the checkpoints in {now['output']}/{CHECKPOINTS} were made"
     otherwise = "resume with the original setting, or choose another --output"
     if state["digest"] != digest:
-        raise TrainingError(f"{made} with a different dataset than {config.data}; {otherwise}")
-    now = config.plain()
+        raise TrainingError(f"{made} with a different dataset than {now['data']}; {otherwise}")
     free = {*_MAY_CHANGE, "learning_rate"}
-    free |= {name for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if now[name] is None}
+    free |= {name for name in (*KEPT_ON_RESUME, *_DERIVED_SETTINGS) if now.get(name) is None}
     if now["global_batch"] == state["global_batch"]:  # even if the user did not give it
         free.add("global_batch")
     for name, value in state["config"].items():
-        if name not in free and now[name] != value:
+        if name not in free and now.get(name) != value:
             raise TrainingError(
                 f"{made} {_describe_setting(name, value)}, not {_describe_setting(name, now[name])}; {otherwise}"
             )

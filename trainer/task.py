@@ -20,6 +20,7 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
+from trainer.options.optimisation_options import OptimisationOptions
 from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
@@ -83,32 +84,28 @@ class Task(ABC, Generic[DataT]):
         """
 
     @staticmethod
-    def resolve_config(config: TrainConfig, ranks: Ranks, data: DataT) -> tuple[TrainConfig, DataT, list[str]]:  # noqa: ARG004
+    @abstractmethod
+    def resolve_config(config: TrainConfig, ranks: Ranks, data: DataT) -> tuple[TrainConfig, DataT, list[str]]:
         """Return the configuration of a new run, the data of the run, and notes that the first rank shows to the user.
 
         The result has the settings that depend on the data, and the data that only a new run needs. All ranks call this
         method. Raises the same TrainingError on all ranks.
         """
-        return config, data, []
 
     @abstractmethod
     def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:
         """Create the model, with weights drawn from torch's generator. Raises the same TrainingError on all ranks."""
 
-    def optimisation(self, config: TrainConfig) -> TrainConfig:
-        """Return the configuration with the optimiser options for the steps that all ranks take together."""
-        return config
-
-    def optimiser(self, config: TrainConfig) -> Optimiser:
-        options = self.optimisation(config)
+    def optimiser(self, options: OptimisationOptions) -> Optimiser:
+        """Return the optimiser for the steps that all ranks take together."""
         return Optimiser(self.model, self.tables, options, sparse_tables=self.sparse_tables, row_rates=self.row_rates)
 
-    def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
+    def step_rate(self, options: OptimisationOptions, step: int, steps: int, size: int) -> float:
         """Return the learning rate of step `step` (from 0) of `steps` steps, with `size` rows per step.
 
         The training loop calls this method before it computes the gradients of the step.
         """
-        return learning_rate(config, step, steps, size)
+        return learning_rate(options, step, steps, size)
 
     @abstractmethod
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:

@@ -8,7 +8,6 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.fasttext import FastText
+from trainer.classification.models.lstm_options import LSTMOptions
 from trainer.classification.models.ngrams import plain_features
 from trainer.classification.rows import RaggedRows, Rows, TextRows, WordDropout
 from trainer.classification.task import text_gradients
@@ -36,7 +36,7 @@ from trainer.computing.optimiser import Optimiser
 from trainer.computing.precision import NAMES, capability, choose
 from trainer.computing.row_gradients import TouchedRows, row_gradient
 from trainer.computing.threads import Threads
-from trainer.config import TrainConfig
+from trainer.options.optimisation_options import OptimisationOptions
 
 LOSS = Loss(kind="cross-entropy", scale=Scale(1, 5, 4), positive_weight=0.7)
 BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}
@@ -80,9 +80,9 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float32) -> Classifier:
     """Return a model of SETTINGS, with the same weights and masks on any device."""
-    config = TrainConfig(model="lstm", data=Path(), output=Path(), **SETTINGS[name])
+    options = LSTMOptions(**SETTINGS[name])
     torch.manual_seed(0)
-    return models.build("lstm", config.model_settings("lstm", words=VOCABULARY + FIRST_WORD, outputs=LOSS.outputs)).to(
+    return models.build("lstm", options.model_settings(words=VOCABULARY + FIRST_WORD, outputs=LOSS.outputs)).to(
         device, dtype
     )
 
@@ -197,9 +197,7 @@ def _updates(device: torch.device) -> Iterator[Check]:
         weights = []
         for where in (_CPU, device):
             model = copy.deepcopy(new_model("default", _CPU)).to(where)
-            optimiser = Optimiser(
-                model, model.tables, TrainConfig(model="lstm", data=Path(), output=Path(), optimiser=kind)
-            )
+            optimiser = Optimiser(model, model.tables, OptimisationOptions(optimiser=kind))
             generator = torch.Generator().manual_seed(0)
             for _ in range(3):
                 for each in model.parameters():
@@ -255,7 +253,7 @@ def _row_updates(device: torch.device) -> Iterator[Check]:
     """
     for kind in ("adam", "adagrad", "sgd"):
         weights = []
-        config = TrainConfig(model="lstm", data=Path(), output=Path(), optimiser=kind, momentum=0.0)
+        config = OptimisationOptions(optimiser=kind, momentum=0.0)
         for where, sparse in ((_CPU, False), (device, True)):
             model = _new_fasttext(where)
             table, none = (model.vectors,), ()

@@ -18,9 +18,9 @@ from benchmarks.peers import plain_torch
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData
+from trainer.classification.models.lstm_options import LSTMOptions
 from trainer.classification.rows import TextRows
 from trainer.computing.precision import capability, choose
-from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 
 REFERENCE_ROWS = 10 * 21_300_000
@@ -94,6 +94,5 @@ def _plain(data: TextData, device: torch.device, name: str, precision: str, batc
 
 def plain_settings(name: str, **others: Any) -> dict[str, Any]:
     """Return the options of plain torch for a model of SETTINGS."""
-    fields = TrainConfig.__dataclass_fields__
-    shape = {key: fields[key].default for key in ("embedding", "hidden", "layers", "pooling")}
+    shape = {key: getattr(LSTMOptions, key) for key in ("embedding", "hidden", "layers", "pooling")}
     return {**shape, **SETTINGS[name], **others}

@@ -15,7 +15,7 @@ import torch
 from trainer import start
 from trainer.classification import task
 from trainer.classification.data import TextData
-from trainer.config import TrainConfig
+from trainer.config import configured
 from trainer.distributed.ranks import Ranks, join_process_group
 
 
@@ -29,7 +29,7 @@ def single_rank(device: torch.device) -> Iterator[Ranks]:
 def train(data: TextData, ranks: Ranks, **options: Any) -> dict[str, Any]:
     """Train with these options of a run, and return its summary."""
     with TemporaryDirectory() as folder, mock.patch.object(task, "load_data", return_value=data):
-        config = TrainConfig(**{"model": "lstm", "data": Path("generated"), "output": Path(folder), **options})
+        config = configured({"model": "lstm", "data": Path("generated"), "output": Path(folder), **options})
         return start.train(config, ranks)
 
 

@@ -20,7 +20,7 @@ from benchmarks.gpu.training import single_rank, stopped_after
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer import start
-from trainer.config import TrainConfig
+from trainer.config import configured
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.task import Embedding
 from trainer.embeddings.text_rows import TextRows, Vocabulary
@@ -89,7 +89,7 @@ def _trained(data: TextRows, ranks: Ranks, size: int, batch: int, seconds: float
         mock.patch.object(Embedding, "load", return_value=data),
         stopped_after(seconds),
     ):
-        summary = start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
+        summary = start.train(configured({"data": Path("generated"), "output": Path(folder), **options}), ranks)
     speed = summary["rows_seen"] * summary["words_a_row"] / summary["times"]["training"]
     (phases,) = summary["profile"]
     print_progress(f"\nvectors of {size}, {batch:,} rows a step: {speed / 1e6:.2f} million words a second")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.files import DOCUMENT_BYTES, open_regular
-from trainer.options.embedding_options import ENDLESS
+from trainer.embeddings.options import ENDLESS
 from trainer.output.lines import Line, Start, Step, parse_line
 from trainer.output.run_files import RECORD
 

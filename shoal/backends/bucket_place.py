@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 _ANSWERS = {".questions": ".answers"}
+_WORD_SETS = ("similarity", "analogy")
+"""Options with files for the evaluation of word embeddings."""
 """Suffixes of the two files of an analogy set in MSR's format: questions and answers."""
 
 PAUSE_SECONDS = 1.0
@@ -172,9 +174,10 @@ class BucketPlace(Place):
 
     def _require_readable(self, config: TrainConfig) -> None:
         """Raise ShoalError if a file of the configuration is missing, or if the ranks are not allowed to read it."""
-        if config.embeddings is not None and not is_s3(config.embeddings):
-            vectors_size(config.embeddings)  # raises an error for missing vectors before anything costs money
-        for address in filter(is_s3, (*config.similarity, *config.analogy, config.embeddings or "")):
+        vectors = config.values().get("embeddings")
+        if vectors is not None and not is_s3(vectors):
+            vectors_size(vectors)  # raises an error for missing vectors before anything costs money
+        for address in filter(is_s3, (*_word_sets(config), vectors or "")):
             self.deployment.require_readable(address, names.OUTPUT_DATA_BUCKET, under=(names.RUNS, names.DATASETS))
 
     def _run_name(self, config: TrainConfig) -> str:
@@ -194,19 +197,19 @@ class BucketPlace(Place):
 
 def with_uploaded_files(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
     """Return a copy of the configuration in which files have the addresses to which `upload_files` uploads them."""
-    vectors = _vectors(config)
-    return replace(
-        config,
-        embeddings=vectors and _address(vectors, folder),
-        similarity=tuple(_address(each, folder) for each in config.similarity),
-        analogy=tuple(_address(each, folder) for each in config.analogy),
-    )
+    values = config.values()
+    files: dict[str, Any] = {
+        name: tuple(_address(each, folder) for each in values[name]) for name in _WORD_SETS if name in values
+    }
+    if vectors := _vectors(config):
+        files["embeddings"] = _address(vectors, folder)
+    return config.changed(**files)
 
 
 def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path) -> None:
     """Upload the files that the configuration names to the folder: initial word embeddings, and word sets."""
     vectors = _vectors(config)
-    for address in (*config.similarity, *config.analogy, *([] if vectors is None else [vectors])):
+    for address in (*_word_sets(config), *([] if vectors is None else [vectors])):
         if is_s3(address):
             continue
         path = Path(address)
@@ -214,8 +217,13 @@ def upload_files(client: "S3Client", config: TrainConfig, folder: s3.S3Path) -> 
         objects.upload(client, [path, answers] if answers != path and answers.exists() else [path], folder)
 
 
+def _word_sets(config: TrainConfig) -> list[str]:
+    values = config.values()
+    return [address for name in _WORD_SETS for address in values.get(name, ())]
+
+
 def _vectors(config: TrainConfig) -> str | None:
-    vectors = config.embeddings
+    vectors: str | None = config.values().get("embeddings")
     return vectors_file(vectors) if vectors is not None and not is_s3(vectors) else vectors
 
 

@@ -211,7 +211,7 @@ class DeploymentRun(AgentRun):
         if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
             why = f"it would have cost more than ${request.max_dollars:g}"
         done, spent = summary["rows_seen"], self.spent()
-        rows = summary.get("rows", 0) * (self.config.epochs or 0)
+        rows = summary.get("rows", 0) * (self.config.optimisation.epochs or 0)
         more = (
             f"; finishing it would cost about ${spent * (rows - done) / done:.2f} more"
             if spent and rows > done > 0

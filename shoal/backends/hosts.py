@@ -67,11 +67,12 @@ class HostsPlace(Place):
 
     def prepare(self, source: DataSource, config: TrainConfig) -> Run:
         """Prepare a run. A dataset of raw texts is created on this machine."""
-        if config.similarity or config.analogy:
+        values = config.values()
+        if values.get("similarity") or values.get("analogy"):
             raise ShoalError("--similarity and --analogy are not supported with --hosts; train with --local")
-        if config.embeddings is not None and not is_s3(config.embeddings):
+        if (vectors := values.get("embeddings")) is not None and not is_s3(vectors):
             raise ShoalError(
-                f"hosts cannot read --embeddings {config.embeddings}, a file of this machine; copy it to S3, or train "
+                f"hosts cannot read --embeddings {vectors}, a file of this machine; copy it to S3, or train "
                 "with --local"
             )
         prepared = source.prepare(self, config)

@@ -47,5 +47,7 @@ def _work(run: Run, ranks: int) -> Work:
     config = run.config
     if config.resume:
         raise ExperimentError("Shoal does not predict the remaining time of a resumed run")
-    embedding = vectors_size(config.embeddings) if config.embedding is None and config.embeddings else None
+    values = config.values()
+    vectors = values.get("embeddings")
+    embedding = vectors_size(vectors) if vectors and values["embedding"] is None else None
     return run_work(config, run.prepared.size(), ranks=ranks, embedding=embedding)

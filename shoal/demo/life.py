@@ -42,7 +42,7 @@ from shoal.deployments.removal.inventory import inventory, left_over
 from shoal.preprocessing.preprocess import preprocess_on_deployment
 from shoal.progress import Bars
 from shoal.runs.sources.dataset import DatasetSource
-from trainer.config import TrainConfig
+from trainer.config import configured
 from trainer.output.run_files import write_whole
 
 TOPOLOGY = "demo"
@@ -191,7 +191,7 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
     options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in learning.items())
     slow = " ".join(f"{rank}:{slowed}" for rank, slowed in SLOWED.items())
     with announce(f"shoal train --deployment {TOPOLOGY} {options} --slow {slow}"), Bars(unit="row"):
-        config = TrainConfig(data=Path("dataset"), output=output / _MODEL, slow=SLOWED, **learning)
+        config = configured({"data": Path("dataset"), "output": output / _MODEL, "slow": SLOWED, **learning})
         shutil.rmtree(config.output, ignore_errors=True)
         config.output.mkdir()
         (config.output / _MARK).touch()

@@ -13,7 +13,7 @@ from bootstrap.node.store import Store
 from common.json_values import finite_numbers
 from common.progress import reporter
 from corpus.stream.progress import Status
-from trainer.options.embedding_options import ENDLESS
+from trainer.embeddings.options import ENDLESS
 from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Waiting, parse_line
 
 _FIGURES = (

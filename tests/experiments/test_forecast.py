@@ -130,7 +130,7 @@ def test_the_work_of_a_run_follows_from_its_dataset_and_settings() -> None:
     found = forecast.run_work(config(train_share=0.5, global_batch=512, hidden=64), SIZE, ranks=2)
     assert (found.rows, found.epochs, found.global_batch) == (427_500, 2, 512)
     assert found.dataset_bytes == 1_000_000 * 100 * 2
-    layers = {"embedding": config().embedding, "hidden": 64, "layers": config().layers}
+    layers = {"embedding": config().options.embedding, "hidden": 64, "layers": config().options.layers}
     assert found.operations == forecast.lstm_operations(**layers, words=100)
     vectors = forecast.run_work(config(), SIZE, ranks=2, embedding=300)
     assert vectors.operations > forecast.run_work(config(), SIZE, ranks=2).operations

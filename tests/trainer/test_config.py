@@ -8,7 +8,7 @@ from common.errors import TrainingError
 from common.options import flag
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.computing.optimiser import learning_rate
-from trainer.config import configured, models_by_option, options_for
+from trainer.config import configured, options_for
 from trainer.registry import CLASSIFIERS, MODELS, WORD_MODELS, Model
 
 FILES = ["--data", "d.h5", "--output", "out"]
@@ -16,15 +16,16 @@ FILES = ["--data", "d.h5", "--output", "out"]
 
 def test_the_reference_preset_has_the_settings_of_the_reference_unless_others_are_given():
     config = parse_arguments([*FILES, "--preset", "reference"])
-    assert (config.layers, config.hidden, config.embedding, config.pooling) == (2, 32, 100, "last")
-    assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
-    assert (config.positive_weight, config.epochs, config.dropout) == (0.2, 10, 0.5)
-    assert (config.embedding_dropout, config.word_dropout) == (0.0, 0.0)
-    assert (config.row_length, parse_arguments(FILES).row_length) == (100, 400)
-    assert config.batch_for(4) == 512
+    own, optimisation = config.options, config.optimisation
+    assert (own.layers, own.hidden, own.embedding, own.pooling) == (2, 32, 100, "last")
+    assert (optimisation.optimiser, optimisation.learning_rate, optimisation.momentum) == ("sgd", 0.1, 0.9)
+    assert (own.positive_weight, optimisation.epochs, own.dropout) == (0.2, 10, 0.5)
+    assert (own.embedding_dropout, own.word_dropout) == (0.0, 0.0)
+    assert (own.row_length, parse_arguments(FILES).options.row_length) == (100, 400)
+    assert optimisation.batch_for(4) == 512
     other = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
-    assert (other.epochs, other.batch_for(4), other.hidden) == (1, 64, 32)
-    assert parse_arguments(as_arguments(other)).row_length == other.row_length == 100
+    assert (other.optimisation.epochs, other.optimisation.batch_for(4), other.options.hidden) == (1, 64, 32)
+    assert parse_arguments(as_arguments(other)).options.row_length == other.options.row_length == 100
 
 
 @pytest.mark.parametrize(
@@ -37,12 +38,13 @@ def test_the_reference_preset_has_the_settings_of_the_reference_unless_others_ar
 )
 def test_presets_of_word_models_set_options_that_are_not_given(options, model, size):
     config = parse_arguments([*FILES, *options])
-    assert (config.model, config.embedding) == (model, size)
-    assert (config.window, config.negatives, config.subsample, config.min_count) == (5, 10, 2e-3, 3)
-    assert (config.optimiser, config.learning_rate, config.schedule) == ("adam", 1e-4, "constant")
-    assert learning_rate(config, 0, 10, 1024) == learning_rate(config, 9, 10, 8) == 1e-4
+    own, optimisation = config.options, config.optimisation
+    assert (config.model, own.embedding) == (model, size)
+    assert (own.window, own.negatives, own.subsample, own.min_count) == (5, 10, 2e-3, 3)
+    assert (optimisation.optimiser, optimisation.learning_rate, optimisation.schedule) == ("adam", 1e-4, "constant")
+    assert learning_rate(optimisation, 0, 10, 1024) == learning_rate(optimisation, 9, 10, 8) == 1e-4
     if options == ("--preset", "sgns-char"):
-        assert (config.character_embedding, config.hidden, config.layers) == (128, 512, 1)
+        assert (own.character_embedding, own.hidden, own.layers) == (128, 512, 1)
 
 
 WORDS = {"data": Path("d"), "output": Path("o")}
@@ -59,12 +61,12 @@ def test_a_run_trains_the_linear_model_unless_a_model_or_a_preset_is_given():
 
 @pytest.mark.parametrize("model", ["skipgram", "char-lstm"])
 def test_defaults_on_unbounded_text_need_no_end(model):
-    config = configured({**WORDS, "model": model}, endless=True)
+    config = configured({**WORDS, "model": model}, endless=True).optimisation
     assert (config.schedule, config.warm_up) == ("constant", 0.0)
     assert learning_rate(config, 0, 10, 16) == learning_rate(config, 9, 10, 16)
-    falls = configured({**WORDS, "model": model, "words": 1000}, endless=True)
+    falls = configured({**WORDS, "model": model, "words": 1000}, endless=True).optimisation
     assert learning_rate(falls, 9, 10, 16) < learning_rate(falls, 0, 10, 16)
-    given = configured({**WORDS, "model": model, "optimiser": "sgd", "learning_rate": 2.0}, endless=True)
+    given = configured({**WORDS, "model": model, "optimiser": "sgd", "learning_rate": 2.0}, endless=True).optimisation
     assert (given.optimiser, given.learning_rate) == ("sgd", 2.0)
 
 
@@ -134,7 +136,8 @@ def test_values_that_contradict_each_other_or_are_not_finite_are_wrong_use(optio
 
 def test_the_default_step_has_256_rows_and_small_datasets_have_more_epochs():
     lstm = [*FILES, "--model", "lstm"]
-    config, other = parse_arguments(lstm), parse_arguments([*lstm, "--global-batch", "256", "--epochs", "3"])
+    settings = ([], ["--global-batch", "256", "--epochs", "3"])
+    config, other = (parse_arguments([*lstm, *each]).optimisation for each in settings)
     assert (config.batch_for(3), config.requested_batch(3), other.requested_batch(3)) == (256, None, 256)
     assert [config.epochs_for(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
     assert other.epochs_for(1) == 3
@@ -155,7 +158,6 @@ def test_the_help_of_the_model_shows_the_defaults_of_other_models():
 
 def test_a_model_in_the_registry_is_a_choice_with_its_description(monkeypatch):
     monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
-    monkeypatch.setattr("trainer.config.models_by_option", models_by_option.__wrapped__)  # bypass the cache
     (model,) = (each for each in options_for("classes") if each.name == "model")
     assert model.choices == (*CLASSIFIERS, "gru")
     assert "gru, a GRU" in model.text

@@ -17,7 +17,7 @@ from trainer import loop, task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
-from trainer.config import TrainConfig
+from trainer.config import configured
 from trainer.distributed import exchange
 from trainer.output import checkpoint, checkpoint_schedule
 from trainer.output.reporter import Reporter
@@ -274,7 +274,7 @@ def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning(messages
 
 
 def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, messages, monkeypatch):
-    config, first, memories = TrainConfig(model="lstm", data=Path("d.h5"), output=tmp_path), ["a"], []
+    config, first, memories = configured({"model": "lstm", "data": Path("d.h5"), "output": tmp_path}), ["a"], []
     ranks = SimpleNamespace(
         is_first=False,
         world_size=2,
@@ -287,21 +287,18 @@ def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, mess
     task = SimpleNamespace(load=lambda *_, memory, **__: memories.append(memory) or SimpleNamespace(digest="a"))
     load_data(task, replace(config, threads=7, data=Path("e.h5")), ranks, lambda: False)
     with messages.raises(TrainingError):
-        load_data(task, replace(config, learning_rate=0.5), ranks, lambda: False)
+        load_data(task, config.changed(learning_rate=0.5), ranks, lambda: False)
     first[0] = "b"
     with messages.raises(TrainingError):
         load_data(task, config, ranks, lambda: False)
     assert memories == [50, 50, 50]  # the share of a rank
 
 
-@pytest.mark.parametrize("saved", [None, {"global_batch": 2}], ids=["new", "resumed"])
-def test_a_global_batch_has_a_row_for_each_rank(saved, messages):
-    config, data = (
-        TrainConfig(model="lstm", data=Path("d"), output=Path("o"), global_batch=2),
-        SimpleNamespace(sizes={TRAINING: 100}),
-    )
+@pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
+def test_a_global_batch_has_a_row_for_each_rank(resumed, messages):
+    data = SimpleNamespace(sizes={TRAINING: 100})
     ranks = SimpleNamespace(world_size=2, agreement=nullcontext)
-    assert make_order(config, ranks, data, saved=saved).size(0) == 2
+    assert make_order(2, 0, ranks, data, resumed=resumed).size(0) == 2
     ranks.world_size = 3
     with messages.raises(TrainingError):
-        make_order(config, ranks, data, saved=saved)
+        make_order(2, 0, ranks, data, resumed=resumed)

@@ -67,7 +67,7 @@ def test_unequal_ranks_learn_the_same_as_one(launch, texts, tmp_path, options):
 )
 def test_the_default_batch_size_depends_on_the_model_and_its_texts(options, size, batch):
     config = configured({"data": Path("d"), "output": Path("o"), **options})
-    assert config.with_step_rows(RunSize(**{"on_gpus": False, **size})).global_batch == batch
+    assert config.with_step_rows(RunSize(**{"on_gpus": False, **size})).optimisation.global_batch == batch
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_default_batch_size_depends_on_the_device_and_the_training_rows(text
     monkeypatch.setattr(task, "FEW_ROWS", 0)
     ranks = SimpleNamespace(device=torch.device(device))
     config = configured({"data": texts, "output": texts.parent, **options})
-    assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
+    assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].optimisation.global_batch == batch
 
 
 def test_parts_of_one_array_share_one_copy_on_the_device(texts, monkeypatch):

@@ -187,7 +187,7 @@ def test_a_hyperparameter_sets_a_flag(tmp_path, written):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "dataset.h5").write_text("")
     options = read_options({"model": "skipgram", "pip": written}, tmp_path, tmp_path / "out")
-    assert options.pip is ("rue" in written)
+    assert options.options.pip is ("rue" in written)
 
 
 def test_channels_contain_the_files_of_options(tmp_path):
@@ -196,7 +196,7 @@ def test_channels_contain_the_files_of_options(tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
     found = read_options({"model": "lstm", "sagemaker_program": '"x"'}, tmp_path, tmp_path / "out")
-    assert found.embeddings == str(tmp_path / "embeddings" / "vectors.bin")
+    assert found.options.embeddings == str(tmp_path / "embeddings" / "vectors.bin")
     assert found.data == tmp_path / "data" / "dataset.h5"
     assert (found.resume, found.force) == (True, False)
 

@@ -14,8 +14,8 @@ from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.computing import gradients
 from trainer.computing.optimiser import Optimiser
-from trainer.config import TrainConfig
 from trainer.distributed.ranks import join_process_group
+from trainer.options.optimisation_options import OptimisationOptions
 from trainer.rate_measurement import measure_own_rates
 
 SHARE = 16
@@ -43,9 +43,7 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
     compute = text_gradients(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
     compute.slowness = slowness
     with join_process_group(1):
-        optimiser = Optimiser(
-            compute.model, compute.model.tables, TrainConfig(model="lstm", data=tmp_path, output=tmp_path)
-        )
+        optimiser = Optimiser(compute.model, compute.model.tables, OptimisationOptions())
         (found,) = measure_own_rates(compute, optimiser, split=np.array([SHARE]), **seconds)
     return found
 

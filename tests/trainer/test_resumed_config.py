@@ -9,20 +9,25 @@ from hypothesis import strategies as st
 
 from common.errors import TrainingError
 from trainer.command_line import parse_arguments
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, configured
 from trainer.options.optimisation_options import GLOBAL_BATCH
 from trainer.start import resumed_config
 
 
 def config(**settings: Any) -> TrainConfig:
-    return TrainConfig(**{"model": "lstm", "data": Path("d.h5"), "output": Path("out"), **settings})
+    return configured({"model": "lstm", "data": Path("d.h5"), "output": Path("out"), **settings})
 
 
 def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dict[str, Any]:
     """Return the state saved a run that was started with these settings."""
     made = config(**settings)
     progress = {"epoch": epoch, "step": step}
-    return {"config": made.plain(), "digest": "a", "global_batch": made.batch_for(ranks), "progress": progress}
+    return {
+        "config": made.plain(),
+        "digest": "a",
+        "global_batch": made.optimisation.batch_for(ranks),
+        "progress": progress,
+    }
 
 
 def resume(saved: dict[str, Any], **settings: Any) -> tuple[TrainConfig, list[str]]:
@@ -31,9 +36,9 @@ def resume(saved: dict[str, Any], **settings: Any) -> tuple[TrainConfig, list[st
 
 def test_settings_derived_from_the_rows_are_kept_and_neutral_ones_may_change():
     fasttext = {"model": "fasttext"}
-    assert resume(state(**fasttext, buckets=100), **fasttext)[0].buckets == 100
+    assert resume(state(**fasttext, buckets=100), **fasttext)[0].options.buckets == 100
     assert resume(state(), threads=8)[1] == []
-    assert resume(state(), global_batch=GLOBAL_BATCH)[0].global_batch is None
+    assert resume(state(), global_batch=GLOBAL_BATCH)[0].optimisation.global_batch is None
 
 
 def test_another_dataset_is_refused(messages):
@@ -61,7 +66,7 @@ def test_a_setting_that_changes_what_is_learned_is_refused(saved, given, message
 
 def test_settings_that_repair_a_diverged_run_may_change_and_are_noted(messages):
     resumed, notes = resume(state(), learning_rate=1e-3)
-    assert resumed.learning_rate == 1e-3
+    assert resumed.optimisation.learning_rate == 1e-3
     messages.check(*notes)
 
 
@@ -73,7 +78,7 @@ def test_omitted_or_equal_settings_are_those_of_the_run(made, ranks):
     saved = state(ranks, **made)
     for resumed, notes in (resume(saved), resume(saved, **made)):
         assert notes == []
-        assert {name: getattr(resumed, name) for name in ("global_batch", "rank_batch", "epochs")} == {
+        assert {name: getattr(resumed.optimisation, name) for name in ("global_batch", "rank_batch", "epochs")} == {
             name: saved["config"][name] for name in ("global_batch", "rank_batch", "epochs")
         }
 
@@ -84,7 +89,8 @@ def test_settings_of_a_preset_do_not_count_as_given(ranks, messages):
     original = parse_arguments([*command, "--epochs=20", "--global-batch=128"])
     saved = {**state(ranks, epoch=12), "config": original.plain(), "global_batch": 128}
     resumed, notes = resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")
-    assert (resumed.epochs, resumed.global_batch, resumed.rank_batch, notes) == (20, 128, None, [])
+    kept = resumed.optimisation
+    assert (kept.epochs, kept.global_batch, kept.rank_batch, notes) == (20, 128, None, [])
     with messages.raises(TrainingError):
         resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a")
 
@@ -92,6 +98,6 @@ def test_settings_of_a_preset_do_not_count_as_given(ranks, messages):
 def test_the_default_epochs_of_a_model_do_not_count_as_given(messages):
     command = ["--data=d.h5", "--output=out", "--model=linear"]
     saved = {**state(), "config": parse_arguments([*command, "--epochs=20"]).plain()}
-    assert resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")[0].epochs == 20
+    assert resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")[0].optimisation.epochs == 20
     with messages.raises(TrainingError):
         resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=3"]), digest="a")

@@ -88,9 +88,9 @@ def test_three_classes_ignore_the_loss_and_weight_of_a_preset(tmp_path):
 def test_too_many_classes_are_refused(tmp_path):
     config = configured({"data": Path("three.h5"), "output": tmp_path, "loss": "softmax"})
     many, more = (replace(load(config), classes=tuple(map(str, range(count)))) for count in (1_000, 1_001))
-    assert task._loss(config, many).classes == 1_000
+    assert task._loss(config.options, many, config.data).classes == 1_000
     with pytest.raises(TrainingError, match=r"three\.h5 has 1,001 classes"):
-        task._loss(config, more)
+        task._loss(config.options, more, config.data)
 
 
 @pytest.mark.parametrize(("option", "value"), [("--loss", "mse"), ("--positive-weight", "0.5")])

@@ -34,9 +34,9 @@ _ZERO = 9
 """
 
 
-def base_outputs(config: TrainConfig, loss: Loss, rows: Rows) -> Tensor:
+def base_outputs(positive_weight: float | None, loss: Loss, rows: Rows) -> Tensor:
     """Return the outputs (outputs,) of strength 0: those of a constant model, without a default weight of positives."""
-    return _plain_loss(config, loss).constant_outputs(rows.labels, rows.ratings)
+    return _plain_loss(positive_weight, loss).constant_outputs(rows.labels, rows.ratings)
 
 
 def fold_strength(config: TrainConfig, data: TextData, loss: Loss, *, batch: int, device: torch.device) -> float:
@@ -45,7 +45,8 @@ def fold_strength(config: TrainConfig, data: TextData, loss: Loss, *, batch: int
     `config`: the configuration before `fit_settings`. `batch`: the number of rows per step. The result is a function of
     the rows, the configuration and the seed, up to rounding on different processors.
     """
-    fold_of, plain, strengths = _folds(data.training), _plain_loss(config, loss), _STRENGTHS.to(device)
+    weight: float | None = config.options.positive_weight
+    fold_of, plain, strengths = _folds(data.training), _plain_loss(weight, loss), _STRENGTHS.to(device)
     losses = torch.zeros(len(strengths), dtype=torch.float64, device=device)
     folds = np.unique(fold_of)
     if len(folds) < 2:  # the rows are too few, or have equal texts
@@ -53,7 +54,7 @@ def fold_strength(config: TrainConfig, data: TextData, loss: Loss, *, batch: int
     for fold in folds:
         rows, held_out = (data.training.chosen(np.flatnonzero(which)) for which in (fold_of != fold, fold_of == fold))
         outputs = _held_out_outputs(config, replace(data, training=rows), loss, held_out, batch=batch, device=device)
-        base = base_outputs(config, loss, rows).to(outputs)
+        base = base_outputs(weight, loss, rows).to(outputs)
         labelled = held_out.whole_batch(np.arange(len(held_out)), device)
         for number, strength in enumerate(strengths):
             losses[number] += plain.sum(base + strength * (outputs - base), labelled.labels, labelled.ratings)
@@ -62,8 +63,8 @@ def fold_strength(config: TrainConfig, data: TextData, loss: Loss, *, batch: int
     return float((weights @ strengths.double()) / weights.sum())
 
 
-def _plain_loss(config: TrainConfig, loss: Loss) -> Loss:
-    return replace(loss, positive_weight=config.positive_weight or 1.0)
+def _plain_loss(positive_weight: float | None, loss: Loss) -> Loss:
+    return replace(loss, positive_weight=positive_weight or 1.0)
 
 
 def _folds(rows: Rows) -> IntArray:
@@ -78,17 +79,17 @@ def _held_out_outputs(
 ) -> Tensor:
     """Train a model on the training rows of `data`, and return its outputs (n, outputs) for the rows `held_out`."""
     rows = data.training
-    config, data = models.kind(config.model).fit_settings(config, data, loss)
+    options, data = models.kind(config.model).fit_settings(config.options, data, loss)
     words = len(data.vocabulary) + FIRST_WORD
-    model = models.build(config.model, config.model_settings(config.model, words=words, outputs=loss.outputs))
+    model = models.build(config.model, options.model_settings(words=words, outputs=loss.outputs))
     model.to(device)
     constant = loss.constant_outputs(rows.labels, rows.ratings)
     assert data.ngrams is not None
     model.set_ngrams(data.ngrams, constant, constant)
     model.set_vocabulary(data.vocabulary)
-    optimiser = Optimiser(model, (), config, sparse_tables=model.sparse_tables, row_rates=model.row_rates)
+    optimiser = Optimiser(model, (), config.optimisation, sparse_tables=model.sparse_tables, row_rates=model.row_rates)
     order = BatchOrder(rows=len(rows), global_batch=batch, seed=config.seed)
-    steps = config.epochs_for(order.steps) * order.steps
+    steps = config.optimisation.epochs_for(order.steps) * order.steps
     for step in range(steps):
         texts = rows.whole_batch(order.batch(*divmod(step, order.steps)), device)
         outputs = model(texts.tokens, texts.lengths)
@@ -97,7 +98,7 @@ def _held_out_outputs(
         for table in model.sparse_tables:
             assert table.grad is not None
             table.grad = table.grad.coalesce()
-        optimiser.step(learning_rate(config, step, steps, order.size(0)))
+        optimiser.step(learning_rate(config.optimisation, step, steps, order.size(0)))
     model.eval()
     with torch.inference_mode():
         texts = held_out.whole_batch(np.arange(len(held_out)), device)

@@ -27,6 +27,7 @@ from trainer.classification.metrics import (
 )
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.options import ClassifierOptions
 from trainer.classification.rows import RaggedRows, Rows, WordDropout
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.classification.strength import FEW_ROWS, base_outputs, fold_strength
@@ -50,44 +51,47 @@ class Classification(Task[TextData]):
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
-        data = load_data(config.data, learned=config.rows_to_learn, cache=config.cache, memory=memory).cut_to(
-            config.row_length
-        )
-        return place_parts(data, ranks.device)
+        options: ClassifierOptions = config.options
+        data = load_data(config.data, learned=options.rows_to_learn, cache=config.cache, memory=memory)
+        return place_parts(data.cut_to(options.row_length), ranks.device)
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         rows = data.training
         size = RunSize(on_gpus=ranks.device.type != "cpu", rows=len(rows), words=float(rows.lengths.mean()))
-        loss = _loss(config, data)
-        unfitted = config.with_step_rows(size)
-        config, data = models.kind(config.model).fit_settings(unfitted, data, loss)
+        loss = _loss(config.options, data, config.data)
+        config = config.with_step_rows(size)
+        options, data = models.kind(config.model).fit_settings(config.options, data, loss)
         if data.ngrams and len(rows) < FEW_ROWS:
-            strength, batch = 1.0, config.batch_for(ranks.world_size)
+            strength, batch = 1.0, config.optimisation.batch_for(ranks.world_size)
             with ranks.agreement(loading=True):
                 if ranks.is_first:
-                    strength = fold_strength(unfitted, data, loss, batch=batch, device=ranks.device)
+                    strength = fold_strength(config, data, loss, batch=batch, device=ranks.device)
             data = replace(data, ngrams=data.ngrams._replace(strength=ranks.broadcast(strength)))
-        if config.embeddings is None:
+        config = replace(config, options=options)
+        values = config.values()
+        if values.get("embeddings") is None:
             return config, data, []
-        columns, notes = config.embedding, []
+        columns, notes = values["embedding"], []
         with ranks.agreement(loading=True):
             if ranks.is_first:  # the other ranks receive the first rank's model
-                start = find_start_vectors(config.embeddings, data, size=columns)
+                start = find_start_vectors(options.embeddings, data, size=columns)
                 data, columns = replace(data, start=start), start.vectors.shape[1]
-                notes = [describe_start_vectors(config.embeddings, data, start)]
-                replace(config, embedding=columns)  # raises TrainingError if the vectors have too many dimensions
-        return replace(config, embedding=ranks.broadcast(columns)), data, notes
+                notes = [describe_start_vectors(options.embeddings, data, start)]
+                replace(options, embedding=columns)  # raises TrainingError if the vectors have too many dimensions
+        return config.changed(embedding=ranks.broadcast(columns)), data, notes
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
-        self._config, self._ranks, self._data = config, ranks, data
-        self._loss = _loss(config, data)
+        options: ClassifierOptions = config.options
+        self._config, self._options, self._ranks, self._data = config, options, ranks, data
+        self._loss = _loss(options, data, config.data)
         self._notes: list[str] = []
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
         self._has_strength = self.model.fits_strength and len(data.training) < FEW_ROWS
         if data.ngrams:
             constant = self._loss.constant_outputs(data.training.labels, data.training.ratings)
-            self.model.set_ngrams(data.ngrams, constant, base_outputs(config, self._loss, data.training))
+            base = base_outputs(options.positive_weight, self._loss, data.training)
+            self.model.set_ngrams(data.ngrams, constant, base)
         self.model.set_vocabulary(data.vocabulary)
         if data.start:
             set_start_vectors(self.model.word_vectors, data.start)
@@ -96,7 +100,7 @@ class Classification(Task[TextData]):
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
-        share = 0.0 if self.model.reads_whole_texts else config.word_dropout
+        share = 0.0 if self.model.reads_whole_texts else config.values().get("word_dropout", 0.0)
         self._words = WordDropout(share, data.row_length, config.seed) if share else None
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -171,7 +175,7 @@ class Classification(Task[TextData]):
             if evaluation is None:
                 return False
         labels = torch.from_numpy(rows.labels.astype(np.int64))
-        fitted, note = calibrate(self._loss, logits, labels, self._config.metric, is_scaled=self._has_strength)
+        fitted, note = calibrate(self._loss, logits, labels, self._options.metric, is_scaled=self._has_strength)
         # All ranks use the values of the first rank, because results of different processors can differ slightly.
         temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
         self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
@@ -214,28 +218,28 @@ class Classification(Task[TextData]):
 
     def _settings(self) -> dict[str, Any]:
         words = len(self._data.vocabulary) + FIRST_WORD
-        return self._config.model_settings(self._config.model, words=words, outputs=self._loss.outputs)
+        return self._options.model_settings(words=words, outputs=self._loss.outputs)
 
 
-def _loss(config: TrainConfig, data: TextData) -> Loss:
-    """Return the loss of a run on `data`. Raises TrainingError if options contradict the number of classes."""
+def _loss(options: ClassifierOptions, data: TextData, path: Path) -> Loss:
+    """Return the loss of a run on `data`, read from `path`. Raises TrainingError if options contradict the classes."""
     classes = len(data.classes)
     if classes <= 2:
-        weight = config.positive_weight or data.balancing_weight()
-        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight)
+        weight = options.positive_weight or data.balancing_weight()
+        return Loss(kind=options.loss, scale=data.scale, positive_weight=weight)
     if classes > MOST_CLASSES:
         raise TrainingError(
-            f"{config.data} has {classes:,} classes, but training supports at most {MOST_CLASSES:,}; leave out the "
+            f"{path} has {classes:,} classes, but training supports at most {MOST_CLASSES:,}; leave out the "
             "texts of rare classes, or merge classes"
         )
-    if config.loss == MSE:
+    if options.loss == MSE:
         raise TrainingError(
-            f"--loss is {config.loss}, which supports only two classes, but {config.data} has {classes}; "
+            f"--loss is {options.loss}, which supports only two classes, but {path} has {classes}; "
             f"use --loss {CROSS_ENTROPY}"
         )
-    if config.positive_weight not in (None, 1):
+    if options.positive_weight not in (None, 1):
         raise TrainingError(
-            f"--positive-weight is {config.positive_weight}, which applies only to two classes, but {config.data} has "
+            f"--positive-weight is {options.positive_weight}, which applies only to two classes, but {path} has "
             f"{classes}; leave out --positive-weight, or use 1"
         )
     return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes)

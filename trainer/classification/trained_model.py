@@ -21,7 +21,7 @@ from trainer.classification import models
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import TWO_CLASSES
 from trainer.classification.models.classifier import Classifier
-from trainer.options.classifier_options import ClassifierOptions
+from trainer.config import sections_of
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.registry import CLASSIFIERS
@@ -144,11 +144,12 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     if name not in CLASSIFIERS:
         raise DamagedError(f"its model is {name}, but must be one of {', '.join(CLASSIFIERS)}")
     options = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
-    require_fields(ClassifierOptions, options)
+    kind = sections_of(name)["options"]
+    require_fields(kind, options)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
         raise DamagedError("its number of words or its number of outputs is not an integer")
-    if ClassifierOptions(**options).model_settings(name, words=words, outputs=outputs) != settings:
+    if kind(**options).model_settings(words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are invalid")
     return settings
 

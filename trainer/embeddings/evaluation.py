@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from common.errors import DataError
 from corpus.reading.storage import exists, open_lines
+from trainer.embeddings.options import PIP_COSINE, PIP_LOSS, PIP_MEAN_SQUARE, SIMILARITY
 from trainer.embeddings.pip_loss import Pairs, cooccurrences, pip_loss, sppmi
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.vectors import Matrix, WordVectors
-from trainer.options.embedding_options import PIP_COSINE, PIP_LOSS, PIP_MEAN_SQUARE, SIMILARITY
 
 _LEAST = 3
 """Minimum number of pairs: a rank correlation over fewer pairs is meaningless."""

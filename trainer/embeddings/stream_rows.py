@@ -30,9 +30,9 @@ from corpus.stream.stream_settings import StreamSettings
 from corpus.text import UNKNOWN
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
+from trainer.embeddings.options import ENDLESS, EmbeddingOptions
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.text_rows import TextRows, Vocabulary, count_words, held_out_rows
-from trainer.options.embedding_options import ENDLESS
 from trainer.output import checkpoint
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINTS, STREAM, write_whole
@@ -91,23 +91,25 @@ class StreamRows(TextRows):
     def default_epochs(self, words: int | None) -> int:  # noqa: ARG002
         return ENDLESS
 
-    def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:
+    def schedule_position(self, words: int | None, epochs: int | None, step: int, steps: int) -> tuple[int, int]:
         """Return a step's position in the learning rate's schedule: the finished and the total amount of work.
 
-        With --words, both are numbers of words, because parts are not full if the stream has little text.
+        With `words` (--words), both are numbers of words, because parts are not full if the stream has little text.
         """
-        if not (config.words and config.epochs):
+        if not (words and epochs):
             return step, steps
-        of_part = steps // config.epochs
+        of_part = steps // epochs
         done = self.words_seen + int(step % of_part / of_part * self._words)
-        return min(done, config.words - 1), config.words
+        return min(done, words - 1), words
 
-    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
+    def begin_epoch(
+        self, options: EmbeddingOptions, ranks: Ranks, stop: Callable[[], bool], *, wait: bool
+    ) -> EpochStatus:
         """See `Task.begin_epoch`."""
         status = EpochStatus.READY
         with ranks.agreement(loading=True):
             if ranks.is_first and self._chosen is None:
-                status = self.choose(stop, lambda: self._has_reached_end(config), wait=wait)
+                status = self.choose(stop, lambda: self._has_reached_end(options), wait=wait)
         name, place = ranks.broadcast((status.name, self.place()))
         status = EpochStatus[name]
         if status is EpochStatus.READY:
@@ -116,10 +118,10 @@ class StreamRows(TextRows):
                 self.load()
         return status
 
-    def _has_reached_end(self, config: TrainConfig) -> bool:
+    def _has_reached_end(self, options: EmbeddingOptions) -> bool:
         """Return whether the requested number of words or of minutes has been reached."""
-        late = config.minutes is not None and time.monotonic() - self._began >= 60 * config.minutes
-        return late or (config.words is not None and self.words_seen >= config.words)
+        late = options.minutes is not None and time.monotonic() - self._began >= 60 * options.minutes
+        return late or (options.words is not None and self.words_seen >= options.words)
 
     def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> EpochStatus:
         """Choose the next part; only the first rank calls this method. Raises DataError if a reader has failed.
@@ -203,7 +205,7 @@ class StreamRows(TextRows):
     def summary(self) -> dict[str, Any]:
         return {"words_seen": self.words_seen, "words_outside_vocabulary": self._words_outside}
 
-    def closing_notes(self, config: TrainConfig) -> list[str]:
+    def closing_notes(self, options: EmbeddingOptions) -> list[str]:
         """Return messages for the user at the end of a run."""
         notes = []
         if self._words_outside:
@@ -211,10 +213,10 @@ class StreamRows(TextRows):
                 f"{self._words_outside:,} of {plural(self.words_seen, 'word')} were outside the vocabulary, which "
                 "contains words from the beginning of the text (--vocabulary-words)"
             )
-        if config.words is not None and self.words_seen < config.words:
-            reason = "the time limit (--minutes) was reached" if self._has_reached_end(config) else "the stream ended"
+        if options.words is not None and self.words_seen < options.words:
+            reason = "the time limit (--minutes) was reached" if self._has_reached_end(options) else "the stream ended"
             notes.append(
-                f"the run ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, "
+                f"the run ended after {self.words_seen:,} of the {options.words:,} words that --words asks for, "
                 f"because {reason}"
             )
         return notes
@@ -250,15 +252,16 @@ def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, sto
     The vocabulary is that of the resumed run or, in a new run, that of the first parts. All ranks wait for the first
     parts. Raises TrainingError or DataError.
     """
+    options: EmbeddingOptions = config.options
     kept, began, first = config.output / STREAM, time.monotonic(), []
     with ranks.agreement():
         start = load_start(kept) if config.resume else None
     if not all(ranks.gather(start is not None)):
         with ranks.agreement(loading=True):
             if ranks.is_first:
-                words = min(config.vocabulary_words, config.words or config.vocabulary_words)
-                first = await_first_parts(config.data, settings, words=words, minutes=config.minutes, stop=stop)
-        start = read_start(config.data, ranks.broadcast(first), min_count=config.min_count)
+                words = min(options.vocabulary_words, options.words or options.vocabulary_words)
+                first = await_first_parts(config.data, settings, words=words, minutes=options.minutes, stop=stop)
+        start = read_start(config.data, ranks.broadcast(first), min_count=options.min_count)
     assert start is not None
     if ranks.is_first:
         config.output.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from corpus.text import FIRST_WORD
 from trainer.clock import StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.gradients import GradientComputer
+from trainer.computing.optimiser import Optimiser
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
@@ -27,12 +28,13 @@ from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, CharLSTM, Encod
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
+from trainer.embeddings.options import CharLSTMOptions, EmbeddingOptions, require_text_of_kind
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
 from trainer.embeddings.stream_rows import StreamRows, load_stream
 from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
-from trainer.options.embedding_options import require_text_of_kind
+from trainer.options.optimisation_options import OptimisationOptions
 from trainer.output.run_files import MODEL
 from trainer.registry import RunSize
 from trainer.task import TEST, EpochStatus, Task
@@ -55,41 +57,44 @@ class Embedding(Task[TextRows]):
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextRows:  # noqa: ARG004
         with ranks.agreement():
             settings = read_settings(config.data)
-            require_text_of_kind(config, endless=settings.follow)
+            require_text_of_kind(config.options, endless=settings.follow)
         if settings.follow:
             return load_stream(config, settings, ranks, stop)
-        return read_rows(config.data, settings, min_count=config.min_count)
+        return read_rows(config.data, settings, min_count=config.options.min_count)
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextRows) -> tuple[TrainConfig, TextRows, list[str]]:
         config = config.with_step_rows(RunSize(on_gpus=ranks.device.type != "cpu"))
-        return replace(config, epochs=config.epochs or data.default_epochs(config.words)), data, []
+        epochs = config.optimisation.epochs or data.default_epochs(config.options.words)
+        return config.changed(epochs=epochs), data, []
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
-        """Prepare the data and the evaluation.
-
-        A subclass must set `model` and its tables. `self._size` is the size of an embedding.
-        """
-        assert config.embedding is not None  # only a classifier can derive the size from pretrained vectors
-        self._config, self._ranks, self._data, self._size = config, ranks, data, config.embedding
+        """Prepare the data, the evaluation and the model."""
+        options: EmbeddingOptions = config.options
+        self._config, self._options, self._ranks, self._data = config, options, ranks, data
         self._stream = data if isinstance(data, StreamRows) else None
         self.saves_when_stopped = self._stream is not None
         self._last_evaluation = time.monotonic(), 0.0  # end time and duration of the last evaluation
         with ranks.agreement(loading=True):
             reference = None
-            if config.pip and ranks.is_first:
+            if options.pip and ranks.is_first:
                 words = len(data.vocabulary.words)
-                reference = pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
-            self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
+                reference = pip_reference(data.tokens, words=words, window=options.window, negatives=options.negatives)
+            self._evaluation = WordEvaluation(options.similarity, options.analogy, reference)
         self._rules = sampling(
             data.vocabulary.counts,
             rows=data.counted_rows,
-            window=config.window,
-            negatives=config.negatives,
-            subsample=config.subsample,
+            window=options.window,
+            negatives=options.negatives,
+            subsample=options.subsample,
         )
         keys = hashes(0, _HELD_OUT_STEP, np.arange(len(data.sample)))
         self._pairs_a_row = max(1.0, count_pairs(data.sample, keys, self._rules) / len(data.sample))
+        self._create_model()
+
+    @abstractmethod
+    def _create_model(self) -> None:
+        """Set `model`, its tables, and the function that computes their gradients."""
 
     @abstractmethod
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
@@ -102,15 +107,15 @@ class Embedding(Task[TextRows]):
     def _vectors(self) -> WordVectors:
         """Return the embeddings of all words of the vocabulary."""
 
-    def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
+    def step_rate(self, options: OptimisationOptions, step: int, steps: int, size: int) -> float:
         if self._stream is not None:
-            step, steps = self._stream.schedule_position(config, step, steps)
-        return super().step_rate(config, step, steps, size)
+            step, steps = self._stream.schedule_position(self._options.words, options.epochs, step, steps)
+        return super().step_rate(options, step, steps, size)
 
     def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
         if self._stream is None:
             return EpochStatus.READY
-        status = self._stream.begin_epoch(self._config, self._ranks, stop, wait=wait)
+        status = self._stream.begin_epoch(self._options, self._ranks, stop, wait=wait)
         if status is EpochStatus.READY:
             since, took = self._last_evaluation
             self.evaluates_epoch = self._ranks.broadcast((time.monotonic() - since) * _EVALUATION_SHARE >= took)
@@ -170,12 +175,12 @@ class Embedding(Task[TextRows]):
         }
 
     def closing_notes(self) -> list[str]:
-        return [] if self._stream is None else self._stream.closing_notes(self._config)
+        return [] if self._stream is None else self._stream.closing_notes(self._options)
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
-        config = self._config
+        values = self._config.values()
         names = ("window", "negatives", "subsample", "min_count", "seed")
-        about = {"model": config.model, "epoch": epoch, "settings": {name: getattr(config, name) for name in names}}
+        about = {"model": values["model"], "epoch": epoch, "settings": {name: values[name] for name in names}}
         write_vectors(
             output / MODEL,
             self._vectors(),
@@ -190,17 +195,17 @@ class SkipGramEmbedding(Embedding):
 
     model: SkipGram
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
-        super().__init__(config, ranks, data)
-        squares = bool(config.local_steps) and config.optimiser == "adagrad"
-        self.model = SkipGram(len(self._rules.keep), self._size, squares=squares).to(ranks.device)
+    def _create_model(self) -> None:
+        options = self._config.optimisation
+        squares = bool(options.local_steps) and options.optimiser == "adagrad"
+        self.model = SkipGram(len(self._rules.keep), self._options.embedding, squares=squares).to(self._ranks.device)
         self.sparse_tables = (self.model.centres, self.model.contexts, *self.model.squares)
-        self._learning = self._gradients(data.tokens)
+        self._learning = self._gradients(self._data.tokens)
         self._local: LocalSteps | None = None
-        if config.local_steps:
-            rows = config.rank_batch or config.global_batch
+        if options.local_steps:
+            rows = options.rank_batch or options.global_batch
             assert rows is not None  # `resolve_config` has set the number
-            self._local = LocalSteps(self._learning, rows=rows, clip_norm=config.clip_norm)
+            self._local = LocalSteps(self._learning, rows=rows, clip_norm=options.clip_norm)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return GradientComputer(
@@ -214,13 +219,14 @@ class SkipGramEmbedding(Embedding):
             direct=self._local or self._learning,
         )
 
-    def optimisation(self, config: TrainConfig) -> TrainConfig:
-        return replace(config, optimiser="sgd", momentum=0.0, word_rate=1.0) if self._local else config
+    def optimiser(self, options: OptimisationOptions) -> Optimiser:
+        joint = replace(options, optimiser="sgd", momentum=0.0, word_rate=1.0) if self._local else options
+        return super().optimiser(joint)
 
-    def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
+    def step_rate(self, options: OptimisationOptions, step: int, steps: int, size: int) -> float:
         if self._local is None:
-            return super().step_rate(config, step, steps, size)
-        self._local.rate = super().step_rate(config, step, steps, self._local.rows)
+            return super().step_rate(options, step, steps, size)
+        self._local.rate = super().step_rate(options, step, steps, self._local.rows)
         return 1.0
 
     def touched_sparse_rows(self, rows: IntArray, step: int) -> tuple[Tensor, ...]:
@@ -232,7 +238,7 @@ class SkipGramEmbedding(Embedding):
             self._rules,
             seed=self._config.seed,
             pairs_a_row=self._pairs_a_row,
-            steady=self._config.optimiser == "sgd",
+            steady=self._config.optimisation.optimiser == "sgd",
         )
 
     def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
@@ -249,20 +255,21 @@ class CharacterEmbedding(Embedding):
 
     _encoder: CharLSTM
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
-        super().__init__(config, ranks, data)
-        spelling = Spelling.of(data.vocabulary.words)
+    def _create_model(self) -> None:
+        options: CharLSTMOptions = self._config.options
+        words = self._data.vocabulary.words
+        spelling = Spelling.of(words)
         self._letters = np.zeros((len(self._rules.keep), LONGEST), np.int16)
-        self._letters[FIRST_WORD:] = spelling.letters(data.vocabulary.words)
+        self._letters[FIRST_WORD:] = spelling.letters(words)
         settings = EncoderSettings(
             characters=spelling.characters,
-            character_embedding=config.character_embedding,
-            hidden=config.hidden,
-            layers=config.layers,
-            size=self._size,
+            character_embedding=options.character_embedding,
+            hidden=options.hidden,
+            layers=options.layers,
+            size=options.embedding,
         )
-        self.model = self._encoder = CharLSTM(settings).to(ranks.device)
-        self._learning = self._loss(data.tokens)
+        self.model = self._encoder = CharLSTM(settings).to(self._ranks.device)
+        self._learning = self._loss(self._data.tokens)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return GradientComputer(

@@ -1,1 +1,1 @@
-"""Options of a training run: the sections of options, and the rules for a section."""
+"""Options of a training run as data, and those of the optimisation, which all models have."""

@@ -1,11 +1,9 @@
 """Options of training steps, of the optimiser, and of the synchronisation between ranks."""
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from common.errors import TrainingError
-from common.json_values import Bound
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Section, option
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
@@ -27,14 +25,6 @@ GLOBAL_BATCH = 256
 KEPT_ON_RESUME = ("global_batch", "rank_batch", "epochs")
 """Settings that a resumed run keeps unless the user gives them. Those of model and preset do not count."""
 
-_MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
-
-
-def local_steps(mode: str) -> int:
-    """Return K, the number of local steps in the value of `--mode`; 0 for `sync`."""
-    match = _MODE.fullmatch(mode)
-    return int(match[1] or 0) if match else 0
-
 
 @dataclass(frozen=True, kw_only=True)
 class OptimisationOptions(Section):
@@ -42,15 +32,9 @@ class OptimisationOptions(Section):
 
     title: ClassVar[str] = "optimisation"
 
-    epochs: int | None = option(
-        "passes over the training rows",
-        default=None,
-        must=AT_LEAST_1,
-        advanced=False,
-    )
+    epochs: int | None = option("passes over the training rows", default=None, must=AT_LEAST_1, advanced=False)
     global_batch: int | None = option(
-        f"rows per step, over all ranks together (default: {GLOBAL_BATCH}, or the model's default; with --resume: "
-        "unchanged)",
+        "rows per step, over all ranks together",
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,
@@ -102,18 +86,6 @@ class OptimisationOptions(Section):
     clip_norm: float = option(
         "clip gradients to this norm; 0: no clipping", default=1.0, must=AT_LEAST_0, internal=True
     )
-    mode: str = option(
-        "how ranks learn together. sync: sum the gradients of all ranks at each step; average:K: each rank takes K "
-        "steps on --global-batch or --rank-batch rows of its own, and then the ranks synchronise their vectors; "
-        "async:K: each rank takes K steps, and then sends the changes to the ranks that own the words, without "
-        "waiting for other ranks",
-        default="sync",
-        must=Bound(
-            "sync, or average:K or async:K with a number of steps, such as average:20",
-            lambda mode: bool(_MODE.fullmatch(mode)),
-        ),
-        metavar="MODE",
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,15 +97,13 @@ class OptimisationOptions(Section):
 
     @property
     def local_steps(self) -> int:
-        """Number of steps that each rank takes alone within one step of the run; 0 if all ranks take each step
-        together.
-        """
-        return local_steps(self.mode)
+        """Number of steps that each rank takes alone within one step of the run; 0 if ranks take each step together."""
+        return 0
 
     @property
     def is_asynchronous(self) -> bool:
         """True if ranks take steps without waiting for each other."""
-        return self.mode.startswith("async")
+        return False
 
     def batch_for(self, world_size: int) -> int:
         return self.requested_batch(world_size) or GLOBAL_BATCH

@@ -1,7 +1,7 @@
 """Options as data: declares and checks fields of a dataclass that become options on a command line.
 
-A section is a dataclass of related options. The metadata of a field, from `option`, contains the help text and the
-rules. `options` lists all options for a front end such as command_line.py.
+A section is a dataclass of related options, or of sections. The metadata of a field, from `option`, contains the help
+text and the rules. `options` lists all options for a front end such as command_line.py.
 """
 
 import math
@@ -35,9 +35,11 @@ def option(text: str, *, default: Any = MISSING, factory: Any = MISSING, must: B
     """Return a dataclass field that is an option. `how`: further attributes of `common.options.Option`.
 
     `kind` converts the text of a value, if calling the field's type is not enough. Most training options are
-    `advanced`.
+    `advanced`. `group`: the heading, if it is not the section's title. `setting`: the constructor of a text classifier
+    takes the value. Without a text, the field is not an option.
     """
-    metadata = {"text": text, "must": must, "choices": (), "kind": None, "advanced": True, **how}
+    usual = {"choices": (), "kind": None, "advanced": True, "group": None, "setting": False}
+    metadata = {"text": text, "must": must, **usual, **how}
     return field(default=default, default_factory=factory, metadata=metadata)
 
 
@@ -45,7 +47,9 @@ def option(text: str, *, default: Any = MISSING, factory: Any = MISSING, must: B
 class Section:
     """Group of related options. Raises TrainingError for invalid values."""
 
-    title: ClassVar[str]
+    title: ClassVar[str] = ""
+    last: ClassVar[tuple[str, ...]] = ()
+    """Names of the options that follow those of subclasses."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -63,30 +67,37 @@ class Section:
         if not holds:
             raise TrainingError(f"{flag(name)} is {self.plain()[name]}, but must be {words}")
 
+    def values(self) -> dict[str, Any]:
+        """Return the values of the fields. A field that is a section is replaced by its fields."""
+        flat: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            flat |= value.values() if isinstance(value, Section) else {name: value}
+        return flat
+
     def plain(self) -> dict[str, Any]:
-        """Return the fields as types that JSON and checkpoints can contain."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        """Return `values` as types that JSON and checkpoints can contain."""
+        return {name: _plain(value) for name, value in self.values().items()}
 
 
-def options(kind: type[Section]) -> list[Option]:
-    """Return all options of a dataclass that inherits from several sections, one section after the other."""
-    entries = {entry.name: entry for entry in fields(kind)}
-    return [
-        _option_of(entries[name], section.title)
-        for section in kind.__mro__
-        if issubclass(section, Section) and "title" in vars(section)
-        for name in section.__annotations__
-        if name in entries
-    ]
+def options(kind: type[Section], **sections: type[Section]) -> list[Option]:
+    """Return all options of a section. Each of `sections`, keyed by field, takes the place of its field."""
+    listed: list[Option] = []
+    for entry in sorted(fields(kind), key=lambda entry: entry.name in kind.last):
+        if entry.name in sections:
+            listed += options(sections[entry.name])
+        elif entry.metadata["text"]:
+            listed.append(_option_of(entry, kind.title))
+    return listed
 
 
-def _option_of(entry: "Field[Any]", group: str) -> Option:
-    described = {name: value for name, value in entry.metadata.items() if name != "must"}
+def _option_of(entry: "Field[Any]", title: str) -> Option:
+    described = {name: value for name, value in entry.metadata.items() if name not in ("must", "setting")}
     types = [each for each in get_args(entry.type) if each is not NoneType]
     described["kind"] = described["kind"] or cast(Any, types[0] if types else entry.type)
+    described["group"] = described["group"] or title
     required = entry.default is MISSING and entry.default_factory is MISSING
     default = None if entry.default is MISSING else entry.default
-    return Option(name=entry.name, group=group, required=required, default=default, **described)
+    return Option(name=entry.name, required=required, default=default, **described)
 
 
 def _plain(value: Any) -> Any:

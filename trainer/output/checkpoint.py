@@ -8,7 +8,7 @@ version might have written it. start.py checks whether a checkpoint belongs to t
 import io
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -19,13 +19,14 @@ from common.errors import DataError, TrainingError, explain_os_error
 from common.files import open_regular
 from common.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
-from trainer.config import TrainConfig
+from trainer.config import setting_names
+from trainer.options.optimisation_options import KEPT_ON_RESUME, OptimisationOptions
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
-FORMAT = 17
+FORMAT = 18
 """Version of the state format. It increases when names or content change."""
 
 _DIGEST_BYTES = 16
@@ -150,11 +151,10 @@ def require_state(state: dict[str, Any]) -> None:
     for name, kind in _KINDS.items():
         if not isinstance(state.get(name), kind):
             raise DamagedError(f"it does not contain {name}")
-    known = {entry.name for entry in fields(TrainConfig)}
-    if not state["config"].keys() <= known or state["global_batch"] < 1:
+    if not state["config"].keys() <= setting_names() or state["global_batch"] < 1:
         raise DamagedError("it has unknown options")
-    numbers = ("epochs", "global_batch", "rank_batch")
-    require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
+    kept = {name: state["config"][name] for name in KEPT_ON_RESUME if name in state["config"]}
+    require_fields(OptimisationOptions, kept)
     require_fields(RunProgress, state["progress"])
     if any(isinstance(value, (int, float)) and not 0 <= value <= _MOST for value in state["progress"].values()):
         raise DamagedError("its progress has impossible numbers")

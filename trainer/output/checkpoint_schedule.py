@@ -10,15 +10,25 @@ from typing import Any
 
 from common.errors import TrainingError
 from trainer.clock import Activity, Clock
-from trainer.options.run_options import OutputOptions, seconds_between_checkpoints
 from trainer.output import checkpoint
 from trainer.output.lines import Checkpoint
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS
 from trainer.output.throughput import Throughput
 
+_CHECKPOINT_SECONDS = (15.0, 300.0)
+_WRITING_SHARE = 0.01
 _EPOCH_CHECKPOINT_SECONDS = 10.0
 """Age of the latest checkpoint, in seconds, above which a new checkpoint is written at the end of an epoch."""
+
+
+def seconds_between_checkpoints(minutes: float, writing: float) -> float:
+    """Return the seconds between two checkpoints.
+
+    `minutes`: the value of `--checkpoint-minutes`. `writing`: the seconds that writing a checkpoint takes.
+    """
+    least, most = _CHECKPOINT_SECONDS
+    return 60 * minutes or min(max(writing / _WRITING_SHARE, least), most)
 
 
 class Checkpointer:
@@ -26,15 +36,17 @@ class Checkpointer:
 
     def __init__(
         self,
-        config: OutputOptions,
+        minutes: float,
         state: Callable[[], dict[str, Any]],
         reporter: Reporter,
         clock: Clock,
         throughput: Throughput,
         steps: int | None,
     ) -> None:
-        """`state` returns the state to save. `steps`: those before the checkpoint that was resumed, or None."""
-        self._folder, self._minutes, self._writing = config.output / CHECKPOINTS, config.checkpoint_minutes, 0.0
+        """`minutes`: the value of `--checkpoint-minutes`. `state` returns the state to save. `steps`: those before the
+        checkpoint that was resumed, or None.
+        """
+        self._folder, self._minutes, self._writing = reporter.output / CHECKPOINTS, minutes, 0.0
         self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
         """Number of steps before the latest checkpoint; None if there is no checkpoint."""

@@ -14,13 +14,11 @@ from types import TracebackType
 from typing import IO, Self
 
 import numpy as np
-from shoal_balance import BatchOrder
 from tqdm import tqdm
 
 from common.display import plural, printable
 from common.errors import TrainingError
 from common.files import read_tail
-from trainer.config import TrainConfig
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
@@ -28,7 +26,7 @@ from trainer.output import checkpoint
 from trainer.output.lines import Line, Note, Start, Step
 from trainer.output.run_files import CHECKPOINTS, RECORD, SUMMARY, missing_output
 from trainer.output.throughput import Throughput
-from trainer.task import RunData
+from trainer.task import TRAINING
 
 STEP_SECONDS = 0.5
 """Minimum number of seconds between two recorded steps, so that fast steps do not create a large record."""
@@ -89,18 +87,18 @@ def _is_at(file: IO[bytes], path: str) -> bool:
 class Reporter:
     """Writes reports on the first rank. On the other ranks it does nothing."""
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
+    def __init__(self, output: Path, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
         """Open the record. All ranks must do this at the same time.
 
         `rows`: the number of rows in all epochs. `seen`: the number of these rows before this start. `fresh`: replace
         the record and the checkpoints of an earlier run. Raises TrainingError on all ranks if the output folder is not
         writable.
         """
-        self.first, self._output = ranks.is_first, config.output
+        self.first, self.output = ranks.is_first, output
         self.names = ranks.gather(failures.rank_name(ranks.rank))
         """For each rank, the name that messages use."""
         with ranks.agreement():
-            self._record = _open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
+            self._record = _open_record(output, fresh=fresh) if self.first else Record(None, fresh=fresh)
         self._recorded = -math.inf
         """Time (time.monotonic) of the latest recorded step."""
         self._apart = False
@@ -122,47 +120,22 @@ class Reporter:
         self._bar.close()
         self._record.close()
 
-    def start(
-        self,
-        config: TrainConfig,
-        ranks: Ranks,
-        data: RunData,
-        order: BatchOrder,
-        *,
-        precision: str,
-        epochs: int,
-        done: int,
-        rates: list[float],
-        notes: Sequence[str],
-    ) -> None:
-        """Report that the run starts, or resumes after `done` steps. All ranks call this method at the same time.
+    def start(self, line: Start, ranks: Ranks, notes: Sequence[str]) -> None:
+        """Report that the run starts or resumes. All ranks call this method at the same time.
 
         `notes`: messages for the user.
         """
-        self.write(
-            Start(
-                config=config.plain(),
-                world_size=ranks.world_size,
-                devices=tuple(ranks.gather(ranks.device_name)),
-                rows=dict(data.sizes),
-                digest=data.digest,
-                global_batch=order.global_batch,
-                epochs=epochs,
-                steps=epochs * order.steps,
-                from_step=done,
-                own_rates=tuple(rates),
-                precision=precision,
-            )
-        )
+        self.write(line)
         lost = failures.previous_failure()
         losses = list(filter(None, map(failures.parse, ranks.gather(lost.line() if lost else ""))))
         if losses:
-            self.write(Note(text=f"{failures.root_cause(losses).short}; resuming from step {done}"))
+            self.write(Note(text=f"{failures.root_cause(losses).short}; resuming from step {line.from_step}"))
         self.notes(notes)
-        if order.global_batch > order.rows:
+        rows = line.rows[TRAINING]
+        if line.global_batch > rows:
             self.note(
-                f"the global batch of {order.global_batch} rows is larger than the {order.rows} training rows, so that "
-                "every step takes all of them"
+                f"the global batch of {line.global_batch} rows is larger than the {rows} training rows, so that every "
+                "step takes all of them"
             )
 
     def write(self, line: Line) -> None:
@@ -199,7 +172,7 @@ class Reporter:
     def require_output(self) -> None:
         """Raise TrainingError if the output folder is missing."""
         if self.output_missing:
-            raise missing_output(self._output)
+            raise missing_output(self.output)
 
     def advance(self, rows: int) -> None:
         self._bar.update(rows)

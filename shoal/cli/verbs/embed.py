@@ -19,7 +19,7 @@ from shoal.cli.training_result import training_result
 from shoal.cli.training_run import config_of, place_of, run_training
 from trainer.config import TrainConfig, options_for
 from trainer.embeddings.evaluation import read_pairs, read_questions
-from trainer.options.embedding_options import require_text_of_kind
+from trainer.embeddings.options import require_text_of_kind
 
 if TYPE_CHECKING:
     from shoal.runs.sources.stream import StreamSource
@@ -172,10 +172,10 @@ def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
     DataError for malformed evaluation sets.
     """
     try:
-        require_text_of_kind(config, endless=endless)
+        require_text_of_kind(config.options, endless=endless)
     except TrainingError as error:
         raise UsageError(str(error)) from error
-    for address in config.similarity:
+    for address in config.options.similarity:
         read_pairs(address)
-    for address in config.analogy:
+    for address in config.options.analogy:
         read_questions(address)

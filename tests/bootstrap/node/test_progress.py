@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bootstrap.node.progress import HUNG_SECONDS, RecordedProgress
-from trainer.options.embedding_options import ENDLESS
+from trainer.embeddings.options import ENDLESS
 from trainer.output.lines import Start, Step
 
 

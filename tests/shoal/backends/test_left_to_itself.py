@@ -24,7 +24,7 @@ from tests.bootstrap.node.world import request
 from tests.fleet import Fleet, boot_agent
 from tests.secrets import places_of
 from tests.shoal.backends.on_nodes import DATASET
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
@@ -34,7 +34,9 @@ def test_a_detached_training_is_followed_by_another_command_and_leaves_no_secret
     one, secret = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent()), secrets.token_hex(20)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
-    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
+    config = configured(
+        {"model": "lstm", "data": Path("dataset"), "output": tmp_path / "here", "epochs": 6, "threads": 1, "seed": 3}
+    )
     left = train(DatasetSource(DATASET), config, DeploymentPlace(one.deployment, LaunchOptions(detach=True)))
     assert (left["detached"], left["deployment"]) == (True, one.name)
     assert one.desired() == {"one": 1}
@@ -52,7 +54,9 @@ def test_the_rest_of_the_cost_limit_determines_the_time_of_the_nodes(monkeypatch
     messages.hide(launch.deployment.name, "FLEET")
     launch._request = request(max_dollars=10.0)
     run = DeploymentRun(
-        launch, PreparedDataset(DATASET), TrainConfig(model="lstm", data=Path("dataset"), output=Path("output"))
+        launch,
+        PreparedDataset(DATASET),
+        configured({"model": "lstm", "data": Path("dataset"), "output": Path("output")}),
     )
     assert run._until() is None  # without a cost limit
     run._spending = SimpleNamespace(so_far=lambda: 4.0, hourly=lambda: 12.0)
@@ -74,7 +78,9 @@ def test_a_run_that_the_guard_stopped_says_why_and_what_to_do(stops_runs, monkey
     launch = NodeLaunch(Fleet().deployment, "demo.20260102T030405-0a1b")
     launch._request = request()
     run = DeploymentRun(
-        launch, PreparedDataset(DATASET), TrainConfig(model="lstm", data=Path("dataset"), output=Path("output"))
+        launch,
+        PreparedDataset(DATASET),
+        configured({"model": "lstm", "data": Path("dataset"), "output": Path("output")}),
     )
     found = AnnouncedDeletion(
         at=datetime.now(UTC), reason="REASON", remedy="To keep it, do this.", stops_runs=stops_runs

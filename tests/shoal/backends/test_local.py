@@ -13,7 +13,7 @@ from shoal.backends import local
 from shoal.config_file import read_config, write_config
 from shoal.runs.run_view import RecordView, RunView
 from tests.shoal.backends.on_nodes import made_dataset
-from trainer.config import TrainConfig
+from trainer.config import configured
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.output.run_files import require_free_output
 from trainer.output.summary import read_summary
@@ -76,7 +76,7 @@ def test_a_new_run_does_not_change_a_stopped_or_finished_one(tmp_path, files, re
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
-    config = TrainConfig(model="lstm", data=tmp_path / "d.h5", output=tmp_path, resume=resume)
+    config = configured({"model": "lstm", "data": tmp_path / "d.h5", "output": tmp_path, "resume": resume})
     with nullcontext() if resume else messages.raises(TrainingError):
         assert train_here(config, ranks=1) == {"stopped": False, "finished_before": True}
     assert {name: (tmp_path / name).read_text() for name in files} == files
@@ -143,15 +143,17 @@ def test_an_invalid_summary_is_refused_with_its_file(tmp_path, content, wrong, m
 @pytest.fixture
 def config(tmp_path):
     """Return the configuration of a run of some seconds."""
-    return TrainConfig(
-        model="lstm",
-        data=made_dataset(tmp_path / "dataset.h5"),
-        output=tmp_path / "out",
-        epochs=4,
-        global_batch=64,
-        slow={0: 12.0, 1: 12.0},
-        checkpoint_minutes=0.004,
-        threads=1,
+    return configured(
+        {
+            "model": "lstm",
+            "data": made_dataset(tmp_path / "dataset.h5"),
+            "output": tmp_path / "out",
+            "epochs": 4,
+            "global_batch": 64,
+            "slow": {0: 12.0, 1: 12.0},
+            "checkpoint_minutes": 0.004,
+            "threads": 1,
+        }
     )
 
 

@@ -12,7 +12,7 @@ from tests.fleet import Fleet, boot_agent
 from tests.processes import rank_processes
 from tests.shoal.backends.on_nodes import DATASET, checkpoints
 from tests.trained import train_on
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
@@ -37,7 +37,7 @@ def trained(fleet, output, minutes, takes):
     losing = Losing(takes)
     with reporting(losing):
         finished = train_on(
-            fleet.deployment, TrainConfig(model="lstm", data=Path("dataset"), output=output, **more), DATASET
+            fleet.deployment, configured({"model": "lstm", "data": Path("dataset"), "output": output, **more}), DATASET
         )
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
     return losing, finished, [json.loads(line) for line in (output / "record.jsonl").open()]

@@ -1,6 +1,5 @@
 """Tests of the data of a training run on nodes: they are found and uploaded before nodes start."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import boto3
@@ -18,7 +17,7 @@ from shoal.runs.sources.dataset import DatasetSource
 from shoal.runs.sources.texts import TextsSource
 from shoal.ssh.hosts_file import read_hosts
 from tests.fleet import BUCKET, Fleet
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +30,7 @@ def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
     texts = TextsSource(inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05)
-    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "model")
+    config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path / "model"})
     prepared = texts.prepare(DeploymentPlace(Fleet().deployment), config)
     (made,) = (tmp_path / "cache").glob("texts-*/dataset.h5")
     with open_dataset(made) as opened:
@@ -44,13 +43,16 @@ def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
 def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path):
     for name in ("vectors.txt", "pairs.txt", "msr.questions", "msr.answers"):
         (tmp_path / name).write_text(name)
-    without = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "model")
-    starts = replace(without, embeddings=str(tmp_path))
-    compares = replace(
-        without,
-        model="skipgram",
-        similarity=(str(tmp_path / "pairs.txt"), "s3://elsewhere/pairs.txt"),
-        analogy=(str(tmp_path / "msr.questions"),),
+    files = {"data": Path("dataset"), "output": tmp_path / "model"}
+    without = configured({**files, "model": "lstm"})
+    starts = without.changed(embeddings=str(tmp_path))
+    compares = configured(
+        {
+            **files,
+            "model": "skipgram",
+            "similarity": (str(tmp_path / "pairs.txt"), "s3://elsewhere/pairs.txt"),
+            "analogy": (str(tmp_path / "msr.questions"),),
+        }
     )
     folder = S3Path(BUCKET, "runs/one/sets/")
     for each in (starts, compares):
@@ -58,16 +60,16 @@ def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path)
     found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=folder.key)["Contents"]
     names = ["msr.answers", "msr.questions", "pairs.txt", "vectors.txt"]
     assert [each["Key"] for each in found] == [f"{folder.key}{name}" for name in names]
-    assert with_uploaded_files(starts, folder).embeddings == f"{folder}vectors.txt"
+    assert with_uploaded_files(starts, folder).options.embeddings == f"{folder}vectors.txt"
     there = with_uploaded_files(compares, folder)
-    assert there.similarity == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
-    assert there.analogy == (f"{folder}msr.questions",)
+    assert there.options.similarity == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
+    assert there.options.analogy == (f"{folder}msr.questions",)
     assert with_uploaded_files(without, folder) == without
 
 
 def test_hosts_refuse_local_vectors(tmp_path, messages):
     (tmp_path / "hosts.txt").write_text("folder=s3://somewhere\n10.0.0.1\n")
     place = HostsPlace(read_hosts(tmp_path / "hosts.txt"))
-    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
+    config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path, "embeddings": "vectors.bin"})
     with messages.raises(ShoalError):
         place.prepare(DatasetSource("dataset"), config)

@@ -32,11 +32,11 @@ from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.texts import PreparedTexts
 from tests.bootstrap.node.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 DATASET = PreparedDataset(f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5")
-CONFIG = TrainConfig(model="lstm", data=Path("dataset"), output=Path("output"), epochs=3, slow={1: 2.0})
-OTHER = replace(CONFIG, epochs=4)
+CONFIG = configured({"model": "lstm", "data": Path("dataset"), "output": Path("output"), "epochs": 3, "slow": {1: 2.0}})
+OTHER = CONFIG.changed(epochs=4)
 NUMBERS = itertools.count()
 GROUP = GpuGroup(name="pair", scaling_group="demo", size=2, desired=2, gpus=1, spot=False, stays=False)
 

@@ -13,7 +13,7 @@ from shoal.runs.sources.dataset import PreparedDataset
 from tests.fleet import BUCKET, Fleet
 from tests.shoal.backends.on_nodes import DATASET
 from tests.trained import predicted_on, train_on
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
@@ -41,7 +41,7 @@ def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch):
 def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(one, tmp_path, resume, messages):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("finished")
-    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, resume=resume)
+    config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path, "resume": resume})
     with messages.raises(TrainingError):
         train_on(one.deployment, config, DATASET)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
@@ -49,7 +49,7 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(one, tmp
 
 def test_unreadable_vectors_are_refused_before_any_node_starts(one, tmp_path, messages):
     for address in ("vectors.bin", "s3://elsewhere/v.bin"):
-        config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path, embeddings=address)
+        config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path, "embeddings": address})
         with messages.raises((DataError, ShoalError)):
             train_on(one.deployment, config, DATASET)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
@@ -57,6 +57,6 @@ def test_unreadable_vectors_are_refused_before_any_node_starts(one, tmp_path, me
 
 @pytest.mark.parametrize("changes", [{"model": "skipgram"}, {"model": "lstm", "resume": True}], ids=str)
 def test_an_impossible_prediction_is_noted_and_not_an_error(one, tmp_path, capsys, changes, messages):
-    config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
+    config = configured({"data": Path("dataset"), "output": tmp_path, **changes})
     assert predicted_on(one.deployment, config, PreparedDataset(DATASET)) is None
     messages.check(" ".join(capsys.readouterr().err.split()))

@@ -18,7 +18,7 @@ from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.store import RequestedRuns
 from shoal.ssh.connection import LostError
 from shoal.ssh.hosts_file import Host, HostsFile
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 _HOST = Host(name="a", user=None, port=None, gpus=None, address=None, python="python3")
 
@@ -44,7 +44,7 @@ def store(tmp_path):
 def run(store, tmp_path):
     """A run on one host with a working agent."""
     file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
-    config = TrainConfig(model="lstm", data=Path("dataset"), output=tmp_path / "out", epochs=3)
+    config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path / "out", "epochs": 3})
     made = HostsRun(HostsPlace(file), PreparedDataset("dataset"), config)
     made.store, made._data = store, f"datasets/{1:032x}/dataset.h5"
     made.hosts.on_all = lambda _: [{"works": True}]

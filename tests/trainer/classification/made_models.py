@@ -11,15 +11,17 @@ from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.ngram_counts import fit_ngrams
 from trainer.classification.rows import RaggedRows
 from trainer.classification.trained_model import TrainedModel
-from trainer.config import TrainConfig, configured
+from trainer.config import configured
 
 
 def random_model(words=("good", "bad", "song"), *, name="lstm", kind="cross-entropy", classes=(), **options):
     """Return a small random model that reads padded rows, with a loss for ratings of 1 to 5."""
     torch.manual_seed(1)
     loss = Loss(kind=kind, scale=Scale(1, 5, 4), positive_weight=1 if classes else 0.5, classes=len(classes) or 2)
-    config = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
-    settings = config.model_settings(name, words=2 + len(words), outputs=loss.outputs)
+    config = configured(
+        {"model": "lstm", "data": Path("d"), "output": Path("o"), "embedding": 4, "hidden": 3, **options}
+    )
+    settings = config.options.model_settings(words=2 + len(words), outputs=loss.outputs)
     classifier = models.build(name, settings)
     classifier.set_vocabulary(words)
     with torch.no_grad():
@@ -34,8 +36,8 @@ def random_fasttext(words=("good", "bad", "!"), *, ngrams=2, classes=(), **optio
     torch.manual_seed(1)
     loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=len(classes) or 2)
     given = {"model": "fasttext", "embedding": 4, "ngrams": ngrams, "buckets": 50, "dropout": 0.0, **options}
-    config = TrainConfig(data=Path("d"), output=Path("o"), **given)
-    settings = config.model_settings("fasttext", words=2 + len(words), outputs=loss.outputs)
+    config = configured({"data": Path("d"), "output": Path("o"), **given})
+    settings = config.options.model_settings(words=2 + len(words), outputs=loss.outputs)
     classifier = models.build("fasttext", settings)
     classifier.set_vocabulary(words)
     torch.nn.init.normal_(classifier.last.weight, std=8.0)
@@ -55,7 +57,7 @@ def random_linear(words: tuple[str, ...], *, classes: tuple[str, ...] = ()) -> T
     found = fit_ngrams(rows, words, ngrams=3)
     places, sizes = {"data": Path("d"), "output": Path("o")}, {"buckets": len(found.keys)}
     config = configured({**places, "model": "linear", **sizes})
-    settings = config.model_settings("linear", words=2 + len(words), outputs=loss.outputs)
+    settings = config.options.model_settings(words=2 + len(words), outputs=loss.outputs)
     classifier = models.build("linear", settings)
     constant = torch.full((loss.outputs,), 0.3)
     classifier.set_ngrams(found._replace(ratios=np.maximum(found.ratios, np.float32(0.1))), constant, constant)

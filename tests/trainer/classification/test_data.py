@@ -44,7 +44,7 @@ def test_a_share_of_the_training_rows_does_not_change_validation_and_test_rows(d
     assert np.array_equal(part.training.tokens, whole.training.tokens[:475])
     assert np.array_equal(part.validation.tokens, whole.validation.tokens)
     share = configured({"train_share": 0.25, "data": "d", "output": "o"})
-    assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
+    assert (share.options.rows_to_learn(5_000), share.options.rows_to_learn(1)) == (1_250, 1)
 
 
 def test_a_share_of_ragged_rows_is_taken_at_equal_distances(tmp_path):

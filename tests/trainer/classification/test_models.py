@@ -6,8 +6,9 @@ import torch
 
 from trainer.classification import models
 from trainer.classification.models.lstm import LSTMClassifier, maximum, spread_padding
+from trainer.classification.models.lstm_options import LSTMOptions
 from trainer.computing import dropout
-from trainer.config import TrainConfig
+from trainer.config import configured
 
 
 def build(pooling: str = "mean+max+words", **changes: object) -> LSTMClassifier:
@@ -39,12 +40,10 @@ def test_ids_beyond_the_vocabulary_count_as_the_unknown_word():
     known = torch.where(tokens < 22, tokens, 1)
     assert not known.equal(tokens)
     assert model(tokens, lengths).equal(model(known, lengths))
-    settings = TrainConfig(model="lstm", data="d", output="o", vocabulary=20).model_settings(
-        "lstm", words=50, outputs=1
-    )
+    settings = LSTMOptions(vocabulary=20).model_settings(words=50, outputs=1)
     weights = models.build("lstm", settings).state_dict().values()
     assert models.kind("lstm").count_weights(settings) == sum(each.numel() for each in weights)
-    enough = TrainConfig(model="lstm", data="d", output="o", vocabulary=48).model_settings("lstm", words=50, outputs=1)
+    enough = LSTMOptions(vocabulary=48).model_settings(words=50, outputs=1)
     assert "vocabulary" not in enough
 
 
@@ -114,6 +113,6 @@ def test_word_vectors_reach_the_last_layers_without_the_lstm():
 
 def test_the_reference_preset_has_the_parameter_count_of_the_reference(tmp_path):
     reference = {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last"}
-    config = TrainConfig(model="lstm", data=tmp_path, output=tmp_path, **reference)
-    model = models.build("lstm", config.model_settings("lstm", words=10_003, outputs=1))
+    config = configured({"model": "lstm", "data": tmp_path, "output": tmp_path, **reference})
+    model = models.build("lstm", config.options.model_settings(words=10_003, outputs=1))
     assert sum(parameter.numel() for parameter in model.parameters()) == 1_026_989

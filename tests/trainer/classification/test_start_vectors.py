@@ -11,7 +11,7 @@ from trainer.classification import models
 from trainer.classification.data import StartVectors, load_data
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.command_line import as_arguments, parse_arguments
-from trainer.config import TrainConfig, configured
+from trainer.config import configured
 from trainer.embeddings.vectors import WordVectors, write_binary, write_text
 from trainer.start import resumed_config
 
@@ -40,7 +40,7 @@ def test_vectors_are_centred_and_scaled_to_the_length_of_random_ones(name):
     buckets = {"buckets": 50} if name == "fasttext" else {}
     config = configured({**PLACES, "model": name, "embedding": 20, **buckets})
     torch.manual_seed(0)
-    model = models.build(name, config.model_settings(name, words=1002, outputs=1))
+    model = models.build(name, config.options.model_settings(words=1002, outputs=1))
     before = model.word_vectors.detach().clone()
     ids = np.arange(2, 802)
     vectors = np.random.default_rng(0).normal(3, 7, (800, 20)).astype(np.float32)
@@ -80,19 +80,19 @@ def test_unusable_vectors_are_one_sentence(dataset, tmp_path, messages):
 )
 def test_the_default_size_is_that_of_the_vectors(options, embedding, rate):
     config = configured({**PLACES, "embeddings": "vectors.bin", **options})
-    assert (config.embedding, config.word_rate) == (embedding, rate)
+    assert (config.options.embedding, config.optimisation.word_rate) == (embedding, rate)
     assert parse_arguments(as_arguments(config)) == config
-    assert configured({**PLACES, **options}).embedding is not None
+    assert configured({**PLACES, **options}).options.embedding is not None
 
 
 def test_a_resumed_run_does_not_read_the_vectors_again(messages):
-    started = TrainConfig(
-        model="lstm", **PLACES, embeddings="one.bin", embedding=100, vocabulary=30_000, word_rate=0.02
+    started = configured(
+        {"model": "lstm", **PLACES, "embeddings": "one.bin", "embedding": 100, "vocabulary": 30_000, "word_rate": 0.02}
     )
     state = {"config": started.plain(), "digest": "a", "global_batch": 256, "progress": {"epoch": 0, "step": 0}}
     again = configured({**PLACES, "model": "lstm", "embeddings": "one.bin", "resume": True})
     going, notes = resumed_config(state, again, digest="a")
-    assert (going.embedding, going.embeddings, notes) == (100, "one.bin", [])
+    assert (going.options.embedding, going.options.embeddings, notes) == (100, "one.bin", [])
     other = configured({**PLACES, "model": "lstm", "embeddings": "other.bin", "resume": True})
     with messages.raises(TrainingError):
         resumed_config(state, other, digest="a")

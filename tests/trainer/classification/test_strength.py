@@ -46,7 +46,7 @@ def strength_and_log_losses(
     strength = fold_strength(config, data, loss, batch=8, device=CPU)
     assert strength == fold_strength(config, data, loss, batch=8, device=CPU)
     outputs = _held_out_outputs(config, data, loss, tested, batch=8, device=CPU)
-    base = base_outputs(config, loss, training)
+    base = base_outputs(None, loss, training)
     losses = (
         float(F.cross_entropy(loss.logits(base + factor * (outputs - base)), torch.from_numpy(labels[-TESTED:])))
         for factor in (0.0, strength)
@@ -86,8 +86,7 @@ def test_repeated_texts_do_not_count_as_evidence():
 def test_a_weight_that_the_user_gives_moves_the_constant_model():
     labels = np.array([0, 1, 1, 1])
     rows = rows_of(np.full((4, 12), 2), labels)
-    places = {"data": Path("d"), "output": Path("o"), "model": "linear"}
-    default, given = (base_outputs(configured({**places, **more}), TWO, rows) for more in ({}, {"positive_weight": 5}))
+    default, given = (base_outputs(weight, TWO, rows) for weight in (None, 5.0))
     assert default.exp().item() == pytest.approx(4 / 2)
     assert given.exp().item() == pytest.approx(16 / 2)
 

@@ -15,13 +15,11 @@ from tests.trainer.classification.made_models import random_model
 from tests.trainer.runs import changed
 from trainer.classification import models
 from trainer.classification.labelling import Labeller
+from trainer.classification.models.lstm_options import LSTMOptions
 from trainer.classification.trained_model import build_unfilled, load_weights
-from trainer.config import TrainConfig
 from trainer.output.archive import DamagedError
 
-OWN = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(
-    "lstm", words=5, outputs=5
-)
+OWN = LSTMOptions(embedding=4, hidden=3).model_settings(words=5, outputs=5)
 MODEL = random_model()
 STATE = MODEL.classifier.state_dict()
 NUMBERS = sum(tensor.numel() for tensor in STATE.values())

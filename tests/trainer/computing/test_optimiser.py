@@ -1,14 +1,12 @@
 """Optimisers, and the learning rate over a run."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from trainer.classification.models.classifier import Classifier
 from trainer.computing.optimiser import Optimiser, learning_rate
-from trainer.config import TrainConfig
+from trainer.options.optimisation_options import OptimisationOptions
 
 
 class Few(Classifier):
@@ -42,7 +40,7 @@ def give(to: list[nn.Parameter], found: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("kind", ["adam", "adagrad", "sgd"])
 def test_steps_equal_those_of_torch_bit_for_bit_even_after_a_resume(kind):
-    config = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
+    config = OptimisationOptions(optimiser=kind, momentum=0.9, word_rate=0.5)
     few, others = Few(), Few()
     ours, theirs = list(few.parameters()), list(others.parameters())
     own = Optimiser(few, [few.embedding.weight], config)
@@ -73,13 +71,13 @@ def test_adagrad_reads_no_number_from_the_device():
     few = Few().to("meta")  # a device without readable numbers
     for each in few.parameters():
         each.grad = torch.zeros_like(each)
-    own = Optimiser(few, [], TrainConfig(model="lstm", data=Path("d"), output=Path("o"), optimiser="adagrad"))
+    own = Optimiser(few, [], OptimisationOptions(optimiser="adagrad"))
     own.step(0.1)
     assert own.state()["steps.0"] == 1
 
 
 def rates(steps: int, batch: int = 256, **changes: object) -> list[float]:
-    config = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), learning_rate=1.0, **changes)
+    config = OptimisationOptions(learning_rate=1.0, **changes)
     return [learning_rate(config, step, steps, batch) for step in range(steps)]
 
 

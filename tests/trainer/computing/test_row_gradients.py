@@ -1,7 +1,6 @@
 """Sparse gradients, and optimiser steps on their rows, equal those of torch."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from trainer.computing.row_gradients import (
     touched_rows,
     zero_gradient,
 )
-from trainer.config import TrainConfig
+from trainer.options.optimisation_options import OptimisationOptions
 
 ROWS, COLUMNS = 40, 3
 IDS = st.integers(0, ROWS - 1)
@@ -137,8 +136,8 @@ class Table(nn.Module):
         self.others = nn.Parameter(torch.ones(2))
 
 
-def config(kind: str) -> TrainConfig:
-    return TrainConfig(model="lstm", data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
+def config(kind: str) -> OptimisationOptions:
+    return OptimisationOptions(optimiser=kind, momentum=0.9, word_rate=0.5)
 
 
 PEERS: dict[str, Callable[[list[Tensor]], Any]] = {

@@ -5,7 +5,6 @@ import pickle
 import socket
 from datetime import timedelta
 from io import BytesIO
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,12 +15,12 @@ import torch.distributed as dist
 from common.errors import TrainingError
 from trainer.__main__ import main
 from trainer.computing.optimiser import Optimiser
-from trainer.config import TrainConfig
 from trainer.distributed import collectives
 from trainer.distributed.collectives import convert_errors, wait
 from trainer.distributed.drift import _checksums, synchronise
 from trainer.distributed.failures import Failure, FailureKind, root_cause
 from trainer.distributed.ranks import join_process_group
+from trainer.options.optimisation_options import OptimisationOptions
 
 
 class Reply:
@@ -145,7 +144,7 @@ def test_a_recurring_failure_is_reported_or_else_the_first_cause_of_the_last_att
 
 def stepped(model: torch.nn.Module) -> Optimiser:
     """Return an optimiser after one step."""
-    found = Optimiser(model, [], TrainConfig(model="lstm", data=Path("d"), output=Path("o")))
+    found = Optimiser(model, [], OptimisationOptions())
     for each in model.parameters():
         each.grad = torch.ones_like(each)
     found.step(0.01)

@@ -203,7 +203,7 @@ def test_a_run_ends_after_its_minutes(unended, clock):
     data = rows(unended)
     for minutes, ended in ((1.9, False), (0.2, True)):
         clock.sleep(60 * minutes)
-        assert data._has_reached_end(options(unended, minutes=2.0)) is ended
+        assert data._has_reached_end(options(unended, minutes=2.0).options) is ended
 
 
 def test_a_source_without_text_within_the_minutes_is_one_sentence(stream, clock, messages):
@@ -245,7 +245,7 @@ def test_the_rate_decays_with_the_words_and_the_run_ends_after_them(stream, alon
     config = options(stream, words=words, epochs=1000)
     own = task(alone, config)
     while own.begin_epoch(never, wait=False) is EpochStatus.READY:
-        rates += [own.step_rate(config, step, 4 * 1000, 1) for step in range(4)]
+        rates += [own.step_rate(config.optimisation, step, 4 * 1000, 1) for step in range(4)]
         own.end_epoch()
     reported = own.summary_settings()
     assert words <= reported["words_seen"] < words + 8 * ROW_TOKENS
@@ -271,6 +271,6 @@ def test_evaluation_takes_a_small_share_of_the_time_of_short_parts(stream, alone
 
 def test_only_a_resumed_run_keeps_the_vocabulary(stream, alone):
     config = options(stream)
-    frequent = task(alone, replace(config, min_count=1000))
+    frequent = task(alone, config.changed(min_count=1000))
     found = [task(alone, replace(config, resume=resume)) for resume in (True, False)]
     assert [own.summary_settings()["vocabulary"] for own in (frequent, *found)] == [8, 8, 15]

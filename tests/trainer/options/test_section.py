@@ -7,8 +7,9 @@ from typing import ClassVar
 import pytest
 
 from common.errors import TrainingError
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, configured, options_of_model, sections_of
 from trainer.options.section import ABOVE_0, Section, option, options
+from trainer.registry import MODELS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,7 @@ class Sizes(Section):
     title: ClassVar[str] = "sizes"
 
     width: int = option("how wide", default=3, must=ABOVE_0, aliases=("--w",))
-    colour: str | None = option("which", default=None, choices=("red", "blue"))
+    colour: str | None = option("which", default=None, choices=("red", "blue"), group="paint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,34 +28,37 @@ class Places(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Both(Sizes, Places):
-    """Combines two sections."""
+class Room(Section):
+    """Composes two sections."""
+
+    sizes: Sizes = option("")
+    places: Places = option("")
 
 
 def test_options_are_listed_by_section_with_their_groups_and_help_ends_with_the_default():
-    listed = [(each.name, each.group, each.flags, each.kind, each.help) for each in options(Both)]
-    assert listed == [
+    found = options(Room, sizes=Sizes, places=Places)
+    assert [(each.name, each.group, each.flags, each.kind, each.help) for each in found] == [
         ("width", "sizes", ("--width", "--w"), int, "how wide (default: 3)"),
-        ("colour", "sizes", ("--colour",), str, "which"),
+        ("colour", "paint", ("--colour",), str, "which"),
         ("near", "places", ("--near",), bool, "whether it is"),
     ]
-    width, colour, _ = options(Both)
-    assert (width.aliases, colour.choices) == (("--w",), ("red", "blue"))
 
 
 @pytest.mark.parametrize("name", ["width", "colour"])
 def test_each_section_checks_its_own_values(name, messages):
     with messages.raises(TrainingError):
-        Both(**{name: {"width": 0, "colour": "green"}[name]})
+        Sizes(**{name: {"width": 0, "colour": "green"}[name]})
 
 
-def test_each_option_of_a_run_is_in_one_section():
-    names = [each.name for each in options(TrainConfig)]
-    assert sorted(names) == sorted(entry.name for entry in fields(TrainConfig) if entry.metadata["text"])
-    assert [each.name for each in options(TrainConfig) if each.required] == ["data", "output", "model"]
-    assert all(each.text for each in options(TrainConfig))
+def test_the_options_of_a_model_are_all_settings_with_a_text():
+    for model in MODELS:
+        declared = options_of_model(model)
+        kinds = (TrainConfig, *sections_of(model).values())
+        assert {*declared} == {entry.name for kind in kinds for entry in fields(kind) if entry.metadata["text"]}
+        assert [each.name for each in declared.values() if each.required] == ["data", "output", "model"]
 
 
 def test_plain_values_can_be_json():
-    assert Both(colour="red").plain() == {"width": 3, "colour": "red", "near": False}
-    assert TrainConfig(model="lstm", data=Path("d"), output=Path("o")).plain()["data"] == "d"
+    room = Room(sizes=Sizes(colour="red"), places=Places())
+    assert room.plain() == {"width": 3, "colour": "red", "near": False}
+    assert configured({"model": "lstm", "data": Path("d"), "output": Path("o")}).plain()["data"] == "d"

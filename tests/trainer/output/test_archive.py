@@ -12,14 +12,13 @@ import yaml
 from common.errors import DataError, TrainingError
 from tests.trainer.runs import changed
 from trainer.classification import models
+from trainer.classification.models.lstm_options import LSTMOptions
 from trainer.computing.optimiser import Optimiser
-from trainer.config import TrainConfig
+from trainer.options.optimisation_options import OptimisationOptions
 from trainer.output import checkpoint
 from trainer.output.archive import DamagedError, read, require_tensors
 
-OWN = TrainConfig(model="lstm", data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(
-    "lstm", words=5, outputs=5
-)
+OWN = LSTMOptions(embedding=4, hidden=3).model_settings(words=5, outputs=5)
 
 
 def vast(state: dict[str, Any]) -> None:
@@ -60,9 +59,7 @@ def test_invalid_tensors_are_refused_in_little_memory(harm, messages):
 def saved() -> dict[str, Any]:
     """Return a checkpoint's state after a step."""
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(
-        classifier, [classifier.embedding.weight], TrainConfig(model="lstm", data=Path("d"), output=Path("o"))
-    )
+    adam = Optimiser(classifier, [classifier.embedding.weight], OptimisationOptions())
     sum(parameter.sum() for parameter in classifier.parameters()).backward()
     adam.step(0.01)
     return {
@@ -79,9 +76,7 @@ def saved() -> dict[str, Any]:
 
 def restored(state: dict[str, Any]) -> Any:
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(
-        classifier, [classifier.embedding.weight], TrainConfig(model="lstm", data=Path("d"), output=Path("o"))
-    )
+    adam = Optimiser(classifier, [classifier.embedding.weight], OptimisationOptions())
     checkpoint.require_state(state)
     return checkpoint.restore(state, classifier, adam, lambda _: None, where=Path("there"))
 

@@ -13,9 +13,8 @@ from tests.trainer.conftest import VOCABULARY, make_rows
 from tests.trainer.runs import lines, train_here
 from trainer.classification.task import Classification
 from trainer.clock import Clock
-from trainer.options.run_options import seconds_between_checkpoints
 from trainer.output import checkpoint, checkpoint_schedule
-from trainer.output.checkpoint_schedule import Checkpointer
+from trainer.output.checkpoint_schedule import Checkpointer, seconds_between_checkpoints
 
 STEPS = 3
 
@@ -46,9 +45,9 @@ def test_a_checkpoint_is_due_after_its_seconds_and_earlier_at_the_end_of_an_epoc
     monkeypatch.setattr(
         checkpoint, "save", lambda *_, **__: played.sleep(0.4) or tmp_path
     )  # so the next is due in 40 seconds
-    config, throughput = SimpleNamespace(output=tmp_path, checkpoint_minutes=0.0), SimpleNamespace(awaited=0.0)
-    reporter = SimpleNamespace(first=True, output_missing=False, write=lambda _: None)
-    checkpointer = Checkpointer(config, dict, reporter, Clock(), throughput, None)
+    throughput = SimpleNamespace(awaited=0.0)
+    reporter = SimpleNamespace(output=tmp_path, first=True, output_missing=False, write=lambda _: None)
+    checkpointer = Checkpointer(0.0, dict, reporter, Clock(), throughput, None)
     assert checkpointer.save(5, awaited=True)
     due = []
     for seconds in (9, 1, 29, 1):

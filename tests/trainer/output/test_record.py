@@ -22,7 +22,7 @@ def open_reporter(output):
     ranks = SimpleNamespace(
         rank=0, world_size=2, is_first=True, gather=lambda name: [name, "rank 1"], agreement=nullcontext
     )
-    return Reporter(SimpleNamespace(output=output), ranks, rows=20, seen=0, fresh=True)
+    return Reporter(output, ranks, rows=20, seen=0, fresh=True)
 
 
 def report_of(step, pieces):

@@ -11,7 +11,6 @@ from trainer.classification.data import TextData, WeightedNgrams
 from trainer.classification.losses import Loss
 from trainer.classification.rows import Rows
 from trainer.computing.gradients import DirectGradients
-from trainer.config import TrainConfig
 
 
 class Classifier(nn.Module, ABC):
@@ -35,9 +34,9 @@ class Classifier(nn.Module, ABC):
         raise NotImplementedError
 
     @classmethod
-    def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
-        """Return the configuration and the data of a new run, with the settings that depend on its training rows."""
-        return config, data
+    def fit_settings(cls, options: Any, data: TextData, loss: Loss) -> tuple[Any, TextData]:  # noqa: ARG003
+        """Return the model's options and the data of a new run, with the settings that depend on its training rows."""
+        return options, data
 
     @property
     def tables(self) -> tuple[Tensor, ...]:

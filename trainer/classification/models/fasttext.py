@@ -13,6 +13,7 @@ from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.models.fasttext_options import FastTextOptions
 from trainer.classification.models.ngrams import (
     default_buckets,
     features,
@@ -27,7 +28,6 @@ from trainer.computing import dropout
 from trainer.computing.dropout import Dropout
 from trainer.computing.gradients import DirectGradients, Piece
 from trainer.computing.row_gradients import FactoredGradient, mean_of_rows, new_table
-from trainer.config import TrainConfig
 
 
 class FastText(Classifier):
@@ -57,10 +57,10 @@ class FastText(Classifier):
         return int(settings["embedding"] * (rows + settings["outputs"]))
 
     @classmethod
-    def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:  # noqa: ARG003
-        if config.buckets is None:
-            config = replace(config, buckets=default_buckets(data.training, data.vocabulary, config.ngrams))
-        return config, data
+    def fit_settings(cls, options: FastTextOptions, data: TextData, loss: Loss) -> tuple[FastTextOptions, TextData]:  # noqa: ARG003
+        if options.buckets is None:
+            options = replace(options, buckets=default_buckets(data.training, data.vocabulary, options.ngrams))
+        return options, data
 
     @property
     def sparse_tables(self) -> tuple[Tensor, ...]:

@@ -29,6 +29,7 @@ from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData, WeightedNgrams
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.models.linear_options import LinearOptions
 from trainer.classification.models.ngram_counts import (
     BLOCK,
     CLASSES,
@@ -40,7 +41,6 @@ from trainer.classification.models.ngram_counts import (
 )
 from trainer.classification.models.ngrams import ngram_hashes, ngram_loops, word_hashes
 from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
-from trainer.config import TrainConfig
 
 CHARACTERS = 0.5
 """Length to which the vector of a text's character n-gram values is scaled."""
@@ -103,14 +103,10 @@ class Linear(Classifier):
         return int(settings["buckets"] * (settings["outputs"] + 2) + 3 * settings["outputs"] + 2)
 
     @classmethod
-    def fit_settings(cls, config: TrainConfig, data: TextData, loss: Loss) -> tuple[TrainConfig, TextData]:
-        ngrams = fit_ngrams(
-            data.training,
-            data.vocabulary,
-            ngrams=config.ngrams,
-            most=config.buckets or min(MOST_NGRAMS, _MOST_WEIGHTS // loss.outputs),
-        )
-        return replace(config, buckets=len(ngrams.keys)), replace(data, ngrams=ngrams)
+    def fit_settings(cls, options: LinearOptions, data: TextData, loss: Loss) -> tuple[LinearOptions, TextData]:
+        most = options.buckets or min(MOST_NGRAMS, _MOST_WEIGHTS // loss.outputs)
+        ngrams = fit_ngrams(data.training, data.vocabulary, ngrams=options.ngrams, most=most)
+        return replace(options, buckets=len(ngrams.keys)), replace(data, ngrams=ngrams)
 
     @property
     def sparse_tables(self) -> tuple[Tensor, ...]:

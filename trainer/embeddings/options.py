@@ -1,9 +1,13 @@
-"""Options of word embeddings: training pairs, negative samples, and evaluation."""
+"""Options of word embeddings: training pairs, negative samples, local steps of ranks, and evaluation."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from common.errors import TrainingError
+from common.json_values import Bound
+from trainer.options.layer_options import EMBEDDING, HIDDEN, LAYERS
+from trainer.options.optimisation_options import OptimisationOptions
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option
 
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
@@ -21,10 +25,12 @@ It is practically infinite, so that the run continues until it is stopped.
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingOptions(Section):
-    """Options for training pairs, negative samples, the end of a run, and the evaluation of embeddings."""
+    """Options of every model of words: pairs, negative samples, the end of a run, and the evaluation of embeddings."""
 
     title: ClassVar[str] = "word embeddings"
+    last: ClassVar[tuple[str, ...]] = ("similarity", "pip", "analogy")
 
+    embedding: int = option(default=100, **EMBEDDING)
     window: int = option(
         "largest context window, a number of words; the window of each word is drawn at random from 1 to this number",
         default=5,
@@ -61,11 +67,6 @@ class EmbeddingOptions(Section):
         default=1_000_000,
         must=AT_LEAST_1,
     )
-    character_embedding: int = option(
-        "dimensions of a character's embedding; --hidden and --layers set the size of the LSTM",
-        default=128,
-        must=from_1_to(8192),
-    )
     similarity: tuple[str, ...] = option(
         "word similarity sets (pairs with human scores) for an evaluation after each epoch",
         default=(),
@@ -83,6 +84,55 @@ class EmbeddingOptions(Section):
         metavar="FILE",
         several=True,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharLSTMOptions(EmbeddingOptions):
+    hidden: int = option(default=128, **HIDDEN)
+    layers: int = option(**LAYERS)
+    character_embedding: int = option(
+        "dimensions of a character's embedding; --hidden and --layers set the size of the LSTM",
+        default=128,
+        must=from_1_to(8192),
+    )
+
+
+_MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkipGramOptimisation(OptimisationOptions):
+    """Options of the optimisation of skip-gram. Its ranks can take steps of their own."""
+
+    mode: str = option(
+        "how ranks learn together. sync: sum the gradients of all ranks at each step; average:K: each rank takes K "
+        "steps on --global-batch or --rank-batch rows of its own, and then the ranks synchronise their vectors; "
+        "async:K: each rank takes K steps, and then sends the changes to the ranks that own the words, without "
+        "waiting for other ranks",
+        default="sync",
+        must=Bound(
+            "sync, or average:K or async:K with a number of steps, such as average:20",
+            lambda mode: bool(_MODE.fullmatch(mode)),
+        ),
+        metavar="MODE",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.local_steps and self.optimiser == "adam":
+            raise TrainingError(
+                f"--mode is {self.mode}, which cannot average Adam's moments across ranks; use --optimiser adagrad "
+                "or sgd, or --mode sync"
+            )
+
+    @property
+    def local_steps(self) -> int:
+        match = _MODE.fullmatch(self.mode)
+        return int(match[1] or 0) if match else 0
+
+    @property
+    def is_asynchronous(self) -> bool:
+        return self.mode.startswith("async")
 
 
 def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
