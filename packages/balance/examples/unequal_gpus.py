@@ -91,6 +91,7 @@ def main() -> None:
             print(
                 f"epoch {epoch + 1}: loss {loss_sum:.3f}, accuracy {right_sum:.1%}, rows of each rank {batches.shares}"
             )
+    dist.barrier()  # otherwise gloo's threads may abort a rank that exits first
     dist.destroy_process_group()
 
 

@@ -4,6 +4,7 @@ The argument is a JSON object with OPTIONS and the file for results (`output`). 
 steps, and a state from which it can continue.
 """
 
+import gc
 import json
 import os
 import sys
@@ -123,6 +124,10 @@ def main(options):
     if RANK == 0:
         program.write()
     if WORLD > 1:
+        # gloo's threads end with their group. A thread that still frees a tensor when Python exits aborts the rank.
+        del program
+        gc.collect()
+        dist.barrier()
         dist.destroy_process_group()
 
 
