@@ -231,10 +231,10 @@ class ManagedRun(RemoteRun):
 
         The channels are the dataset, the files of options and, for AWS's own image, Shoal's code.
         """
-        given, shared = self._config, self._place.settings
+        given, shared = self._config.values(), self._place.settings
         channels: dict[str, str] = {DATA: str(self.prepared.request()["dataset"])}
         for name in FILES:
-            value = getattr(given, name)
+            value = given.get(name)
             addresses = list(value) if isinstance(value, tuple) else [value] if value else []
             if len(addresses) > 1:
                 raise ShoalError(f"{flag(name)} accepts only one file for SageMaker; pass one file")

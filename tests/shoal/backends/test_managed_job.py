@@ -10,9 +10,11 @@ from common.errors import ShoalError, UsageError
 from shoal.aws.deployment import Deployment
 from shoal.backends import managed, managed_job
 from shoal.backends.attaching import place_on
-from shoal.backends.managed import ManagedPlace
+from shoal.backends.managed import ManagedPlace, ManagedRun
 from shoal.backends.managed_job import Job, job_name, jobs
 from shoal.runs.run import LaunchOptions
+from shoal.runs.sources.dataset import PreparedDataset
+from trainer.config import configured
 
 NOW = datetime(2026, 1, 2, 4, tzinfo=UTC)
 RUN = "demo.20260102T030405-0a1b"
@@ -104,6 +106,21 @@ def test_options_that_jobs_do_not_support_are_refused(options, monkeypatch, mess
     monkeypatch.setattr(managed, "settings", lambda _: asked)
     with messages.raises(ShoalError):
         ManagedPlace(deployment(), LaunchOptions(**options)).longest_seconds()
+
+
+@pytest.mark.parametrize(
+    ("options", "channels"),
+    [({"model": "linear"}, set()), ({"model": "lstm", "embeddings": "s3://data/vectors.txt"}, {"embeddings"})],
+    ids=["without files", "with initial vectors"],
+)
+def test_the_files_of_a_run_are_input_channels_of_its_job(options, channels, tmp_path, monkeypatch):
+    monkeypatch.setattr(managed, "settings", lambda _: SimpleNamespace(code="s3://data/code.zip", wheels="", script=""))
+    monkeypatch.setattr("shoal.aws.objects.sizes", lambda *_: {})
+    config = configured({"data": tmp_path, "output": tmp_path, **options})
+    run = ManagedRun(ManagedPlace(deployment()), PreparedDataset("s3://data/datasets/x/dataset.h5"), config, RUN)
+    assert run._same_work() is None
+    assert run._channels().keys() == {"data", "code", *channels}
+    assert not {"data", "embeddings"} & run._hyper().keys()
 
 
 def test_managed_training_needs_a_topology_with_managed(messages):
