@@ -7,15 +7,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.backends.local import LocalPlace
-from shoal.backends.train import train
+from shoal.backends.local import LocalBackend
 from shoal.runs.sources.dataset import DatasetSource
+from shoal.runs.train import train
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 
 
 def train_here(config: TrainConfig, *, ranks: int) -> dict[str, Any]:
     """Train on the dataset of `config` with this number of ranks, and return the summary."""
-    return train(DatasetSource(str(config.data)), config, LocalPlace(ranks))
+    return train(DatasetSource(str(config.data)), config, LocalBackend(ranks))
 
 
 def run_on_ranks(ranks: int, module: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,15 @@ import itertools
 import json
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import boto3
 
 from common import names
-from shoal.aws import scale_up
+from shoal.aws import fleet, scale_up
 from shoal.aws.deployment import Deployment
 from shoal.aws.fleet import GpuNode
 
@@ -154,5 +156,13 @@ class Fleet:
 
     def scaled_up(self) -> list[GpuNode]:
         """Return the nodes, after they were scaled to zero again."""
-        with scale_up.scaled_up(self.deployment) as nodes:
+        with self.running() as nodes:
             return nodes
+
+    @contextmanager
+    def running(self, *, readers: bool = False) -> Iterator[list[GpuNode]]:
+        """Start the nodes for a block, and scale all groups to zero afterwards."""
+        try:
+            yield scale_up.scale_up(self.deployment, readers=readers)
+        finally:
+            fleet.scale_to_zero(self.deployment, fleet.groups(self.deployment, readers=True))

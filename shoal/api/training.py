@@ -161,14 +161,14 @@ def _require_options(learns: str, given: Iterable[str]) -> None:
 
 
 def _trained(source: "DataSource", config: TrainConfig, ranks: int) -> dict[str, Any]:
-    from shoal.backends.local import LocalPlace
-    from shoal.backends.train import train as carry_out
+    from shoal.backends.local import LocalBackend
     from shoal.progress import Bars
+    from shoal.runs.train import train as train_at
 
     if ranks < 1:
         raise TrainingError(f"ranks is {ranks}, but must be at least 1")
     with Bars(unit="row"):
-        summary = carry_out(source, config, LocalPlace(ranks))
+        summary = train_at(source, config, LocalBackend(ranks))
     if "stopped_by" in summary:
         raise KeyboardInterrupt
     return summary

@@ -5,8 +5,7 @@ time limit. Without a limit, Shoal would wait forever for a node that never repo
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,9 +20,8 @@ from shoal.aws import boot_report, capacity, fleet, scaling_group
 from shoal.aws.capacity import GroupState
 from shoal.aws.deployment import Deployment
 from shoal.aws.fleet import GpuNode
-from shoal.aws.retry import Abandoned, retrying
+from shoal.aws.retry import retrying
 from shoal.aws.scaling_group import ScalingGroup
-from shoal.interrupt import Detached
 
 READY_SECONDS = 900
 _METAL_SECONDS = 1200
@@ -33,44 +31,17 @@ LONGEST_READY_SECONDS = READY_SECONDS + _METAL_SECONDS
 _PAUSE_SECONDS = 1.0
 
 
-@contextmanager
-def scaled_up(
-    deployment: Deployment,
-    *,
-    readers: bool = False,
-    start: bool = True,
-    stays: Callable[[], bool] = lambda: False,
-) -> Iterator[list[GpuNode]]:
-    """Start all training nodes and, with `readers`, all readers. Yield the nodes once they are ready, training nodes
-    first.
-
-    Without `start`, yield the nodes that already run. At the end, all groups are scaled to zero except groups with
-    `stays`. This includes groups that a killed command left running. No group is scaled if `stays()` returns True or if
-    the block raises Detached.
+def scale_up(deployment: Deployment, *, readers: bool = False) -> list[GpuNode]:
+    """Start all training nodes and, with `readers`, all readers. Return the nodes once they are ready, training nodes
+    first. Nodes that already run stay.
 
     Missing spot instances are replaced with on-demand instances, and a zone without capacity is replaced with the next
-    zone.
+    zone. The caller must call `fleet.scale_to_zero` at the end, also after an error.
 
     Raises ShoalError if no zone is left, AWS refuses nodes because of a quota, a node fails to boot, or not all nodes
-    are ready in time. For a failed boot, the message contains the last line of the boot log. If the block raises
-    Abandoned, because the user left while AWS did not answer, a message lists the groups that still run.
+    are ready in time. For a failed boot, the message contains the last line of the boot log.
     """
-    groups = fleet.groups(deployment, readers=True)
-    left = False
-    try:
-        scale_up = _ScaleUp(deployment, readers=readers)
-        yield scale_up.run() if start else scale_up.running()
-    except Detached:
-        left = True
-        raise
-    except Abandoned:
-        left = True
-        for line in fleet.running_nodes_warning(groups):
-            reporter().note(line)
-        raise
-    finally:
-        if not left:
-            fleet.scale_to_zero(deployment, groups, unless=stays)
+    return _ScaleUp(deployment, readers=readers).run()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +70,7 @@ class _ScaleUp:
         self._stage("")
         self._request_nodes()
         while True:
-            running = self.running()
+            running = self._running()
             if self._all_ready(running):
                 return running
             self._refresh()
@@ -119,11 +90,9 @@ class _ScaleUp:
                 case capacity.Wait():
                     self._wait(lambda: _timeout_reason(running, self._ready, self._seen_nodes, states))  # noqa: B023
 
-    def running(self) -> list[GpuNode]:
-        """Return the running nodes of the groups to scale up. Nodes of other groups can run at the same time and are
-        left out."""
-        names = {group.name for group in self._groups}
-        return [node for node in retrying(partial(fleet.nodes, self._deployment)) if node.group in names]
+    def _running(self) -> list[GpuNode]:
+        """Return the running nodes of the groups to scale up."""
+        return running_nodes(self._deployment, [group.name for group in self._groups])
 
     def _all_ready(self, running: Sequence[GpuNode]) -> bool:
         self._seen_nodes |= {node.instance_id for node in running}
@@ -176,6 +145,11 @@ class _ScaleUp:
         if time.monotonic() - self._since > self._seconds:
             raise ShoalError(f"the nodes did not start within {self._seconds // 60} minutes: {why()}")
         time.sleep(_PAUSE_SECONDS)
+
+
+def running_nodes(deployment: Deployment, groups: Collection[str]) -> list[GpuNode]:
+    """Return the running nodes of these groups. Nodes of other groups can run at the same time."""
+    return [node for node in retrying(partial(fleet.nodes, deployment)) if node.group in groups]
 
 
 def ready_seconds(instance_types: Iterable[str]) -> int:

@@ -1,69 +1,163 @@
-"""Finds the places where a deployment trains, and the runs that earlier commands started at these places."""
+"""Finds the backends of a deployment, and the training runs that earlier commands started on them."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from botocore.exceptions import ClientError
 
+from bootstrap.node.node_documents import Attempt
 from common.errors import ShoalError, UsageError
+from common.progress import reporter
 from shoal.aws.deployment import Deployment
-from shoal.backends.bucket_place import BucketPlace, TrainingHandle
-from shoal.backends.deployment import DeploymentPlace
-from shoal.backends.managed import ManagedPlace
-from shoal.runs.run import DEFAULT, LaunchOptions
-from shoal.runs.state import Reports, RunOverview
+from shoal.backends.nodes import NodesBackend
+from shoal.backends.sagemaker import SageMakerBackend
+from shoal.runs.outlook import Outlook
+from shoal.runs.state import Reports, RunState
+from shoal.runs.train import attach
 
 
-def place_on(deployment: Deployment, launch_options: LaunchOptions = DEFAULT) -> BucketPlace:
-    """Return the place where a deployment trains.
+@dataclass(frozen=True, kw_only=True)
+class StartedTraining:
+    """Training run that an earlier command started, and that other commands can follow or stop."""
 
-    The place is SageMaker if the option `managed` is set, or if the deployment has no GPU nodes. Otherwise it is the
-    deployment's nodes. Raises UsageError if `managed` is set and the deployment has no managed training.
+    name: str
+    backend: NodesBackend | SageMakerBackend
+    state: RunState
+    continued = "the command that started it, with --resume"
+    """Way to continue the run after a stop, as part of a sentence."""
+
+    @property
+    def results(self) -> str:
+        """Command that copies the results."""
+        return f"shoal fetch {self.backend.name} --run {self.name} --output results"
+
+    def follow(self, output: Path) -> dict[str, Any]:
+        """Follow the run to its end, and copy the results to `output`. Returns and raises the same as `attach`."""
+        return attach(self.name, self.backend, output)
+
+    def stop(self) -> tuple[str, str]:
+        """Stop the run with a checkpoint, and end what still costs money. Nodes of an ended run can still be running,
+        if the command that started it was killed.
+
+        Returns the outcome of the run and, if the run failed, the reason. Raises ShoalError if it does not stop.
+        """
+        backend, state = self.backend, self.state
+        if not state.has_ended:
+            reporter().stage("stop")
+            backend.stop(self.name)
+            deadline = time.monotonic() + backend.longest_stop
+            while not (state := backend.state(self.name)).has_ended and time.monotonic() < deadline:
+                reporter().tick()
+                time.sleep(backend.pause)
+        backend.stop(self.name, at_once=not state.has_ended)
+        if not state.has_ended:
+            raise ShoalError(
+                "the nodes did not stop in time, so Shoal terminates them; the files of the run are in "
+                f"{backend.files(self.name).address}"
+            )
+        return state.outcome, state.error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """Overview of a run for `shoal status`."""
+
+    run: str
+    state: str
+    """The phase of `RunState`."""
+    error: str
+    attempts: list[Attempt]
+    outlook: Outlook | None
+    """Prediction for the run; None after the run has ended."""
+    advice: str = ""
+    """Advice if nodes still run after the run has ended."""
+
+
+def backend_on(deployment: Deployment, *, managed: bool = False) -> NodesBackend | SageMakerBackend:
+    """Return the backend on which a deployment trains.
+
+    The backend is SageMaker if `managed`, or if the deployment has no GPU nodes. Otherwise it is the deployment's
+    nodes. Raises UsageError if `managed` and the deployment has no managed training.
     """
-    has_jobs = ManagedPlace.serves(deployment)
-    if launch_options.managed and not has_jobs:
+    has_jobs = SageMakerBackend.serves(deployment)
+    if managed and not has_jobs:
         raise UsageError(f"the topology of '{deployment.name}' has no `managed`; remove --managed")
-    by_jobs = has_jobs and (launch_options.managed or not ManagedPlace(deployment).settings.beside)
-    kind: type[ManagedPlace | DeploymentPlace] = ManagedPlace if by_jobs else DeploymentPlace
-    return kind(deployment, launch_options, others=[each for each in _places(deployment) if not isinstance(each, kind)])
+    if has_jobs:
+        jobs = SageMakerBackend(deployment)
+        if managed or not jobs.settings.beside:
+            return jobs
+    return NodesBackend(deployment)
 
 
-def _places(deployment: Deployment) -> list[BucketPlace]:
-    return [kind(deployment) for kind in (ManagedPlace, DeploymentPlace) if kind.serves(deployment)]
+def _backends(deployment: Deployment) -> list[NodesBackend | SageMakerBackend]:
+    jobs = [SageMakerBackend(deployment)] if SageMakerBackend.serves(deployment) else []
+    return [*jobs, NodesBackend(deployment)]
 
 
-def current_trainings(deployment: Deployment) -> list[TrainingHandle]:
+def current_trainings(deployment: Deployment) -> list[StartedTraining]:
     """Return the active runs and, for nodes, also the ended runs that no command has fetched yet.
 
     Raises ShoalError if a request is unreadable.
     """
-    return [each for place in _places(deployment) for each in place.current_trainings()]
+    return [training for backend in _backends(deployment) for training in _trainings_on(backend)]
 
 
-def listed_trainings(deployment: Deployment) -> list[TrainingHandle]:
+def listed_trainings(deployment: Deployment) -> list[StartedTraining]:
     """Return the same runs as `current_trainings`, but ignore a data bucket that was deleted with its stack."""
-    trainings: list[TrainingHandle] = []
-    for place in _places(deployment):
+    trainings: list[StartedTraining] = []
+    for backend in _backends(deployment):
         try:
-            trainings += place.current_trainings()
+            trainings += _trainings_on(backend)
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchBucket":
                 raise
     return trainings
 
 
-def overview(deployment: Deployment, reports: Reports) -> list[RunOverview]:
-    """Return the state of each run in `listed_trainings`. Raises ShoalError if a request is unreadable."""
-    return [each.status(reports) for each in listed_trainings(deployment)]
+def _trainings_on(backend: NodesBackend | SageMakerBackend) -> list[StartedTraining]:
+    return [StartedTraining(name=name, backend=backend, state=backend.state(name)) for name in backend.started()]
 
 
-def find_training(deployment: Deployment, run: str | None) -> TrainingHandle:
+def overview(deployment: Deployment, reports: Reports) -> list[Overview]:
+    """Return an overview of each run in `listed_trainings`. `reports`: the statuses of the deployment's nodes.
+
+    Raises ShoalError if a request is unreadable.
+    """
+    overviews = []
+    for each in listed_trainings(deployment):
+        state, advice = each.state, ""
+        if state.has_ended and isinstance(each.backend, NodesBackend):
+            idle = " (--keep: when they are idle)" if state.details.get("kept") else ""
+            advice = f"to copy its results and terminate its nodes: shoal attach {deployment.name} {each.name}{idle}"
+        overviews.append(
+            Overview(
+                run=each.name,
+                state=state.phase,
+                error=state.error,
+                attempts=list(state.attempts),
+                outlook=None if state.has_ended else each.backend.outlook(each.name, reports),
+                advice=advice,
+            )
+        )
+    return overviews
+
+
+def find_training(deployment: Deployment, run: str | None) -> StartedTraining:
     """Return the run with this name. Without a name, return the first active run or, if none is active, the newest.
 
     Raises ShoalError if there is no such run.
     """
     wanted = current_trainings(deployment)
     named = [each for each in wanted if run in (None, each.name)]
-    if active := next((each for each in named if not each.has_ended), None):
+    if active := next((each for each in named if not each.state.has_ended), None):
         return active
-    ended = [newest for place in _places(deployment) if (newest := place.newest_ended(run))]
+    ended = [
+        StartedTraining(name=newest, backend=backend, state=backend.state(newest))
+        for backend in _backends(deployment)
+        if isinstance(backend, SageMakerBackend) and (newest := backend.newest_ended(run))
+    ]
     if not (ended or named):
         which = f"the run {run}" if run else "a run"
         known = f"; its runs: {', '.join(each.name for each in wanted)}" if wanted else ""

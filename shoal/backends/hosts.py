@@ -1,4 +1,4 @@
-"""Place on hosts: machines of the user that Shoal reaches by SSH.
+"""Backend on hosts: machines of the user that Shoal reaches by SSH.
 
 Hosts run the same agents as a deployment's nodes. The store of the agents is a folder that all hosts share, or a bucket
 of the user. Shoal does not know what hosts cost.
@@ -7,6 +7,7 @@ of the user. Shoal does not know what hosts cost.
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,18 +25,14 @@ from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3, place_of
 from shoal.aws.retry import is_credentials_error, retrying
-from shoal.backends.followed import AgentRun
-from shoal.backends.launch import options_of
-from shoal.backends.place import Place, Run, RunResult
-from shoal.interrupt import Detached
-from shoal.runs.run import DEFAULT, LaunchOptions
-from shoal.runs.sources.source import DataSource, Prepared
+from shoal.backends.agents import AgentBackend
+from shoal.runs.run import Run
+from shoal.runs.sources.source import DataAccess, Staging
 from shoal.runs.store import Launch, RequestedRuns
 from shoal.ssh.connection import Connection, LostError
 from shoal.ssh.group import HostGroup
 from shoal.ssh.hosts_file import HostsFile
 from shoal.ssh.payload import CodePayload
-from trainer.config import TrainConfig
 
 _GROUP = "hosts"
 """Name of the group of all hosts. A shared folder or a bucket has only one group of hosts."""
@@ -44,14 +41,8 @@ _SILENT_SECONDS = 8.0
 _MOST_SILENT_SECONDS = 300.0
 
 
-class HostsPlace(Place):
-    """Place on the hosts of a hosts file."""
-
-    pause = 1.0
-
-    def __init__(self, file: HostsFile, launch_options: LaunchOptions = DEFAULT) -> None:
-        self.file, self.launch_options, self.name = file, launch_options, str(file.path)
-        self.options = {"hosts": (str(file.path),)}
+class HostsData(DataAccess):
+    """Data for the ranks on hosts: a dataset of this machine, which is sent to the hosts."""
 
     def dataset(self, address: str | None) -> str:
         """Return the path of a dataset on this machine, after checking it.
@@ -65,95 +56,86 @@ class HostsPlace(Place):
         with open_dataset(Path(address)):
             return address
 
-    def prepare(self, source: DataSource, config: TrainConfig) -> Run:
-        """Prepare a run. A dataset of raw texts is created on this machine."""
-        values = config.values()
-        if values.get("similarity") or values.get("analogy"):
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise ShoalError for options with files of this machine, which hosts cannot read."""
+        if options.get("similarity") or options.get("analogy"):
             raise ShoalError("--similarity and --analogy are not supported with --hosts; train with --local")
-        if (vectors := values.get("embeddings")) is not None and not is_s3(vectors):
+        if (vectors := options.get("embeddings")) is not None and not is_s3(vectors):
             raise ShoalError(
                 f"hosts cannot read --embeddings {vectors}, a file of this machine; copy it to S3, or train "
                 "with --local"
             )
-        prepared = source.prepare(self, config)
-        if prepared.readers or prepared.local_path is None:
-            raise ShoalError("--hosts does not support streams; use --local or --deployment")
-        return HostsRun(self, prepared, config)
 
 
-class HostsLaunch(Launch):
-    """Launch of a run on hosts."""
-
-    when_silent = "the log of the agent is agent.log on its host, in the folder of ~/.shoal with the name of the node"
-    are_working = False
-    """True if ranks are running on a host."""
-
-    def require_free(self, run: str) -> None:
-        if self.are_working:
-            raise ShoalError(
-                f"the training run {run} uses these hosts; wait until it ends, or repeat its command and press Ctrl-C"
-            )
-
-
-class HostsRun(AgentRun):
-    """Run on hosts."""
+class HostsBackend(AgentBackend):
+    """Backend on the hosts of a hosts file."""
 
     look_seconds = 3.0
+    when_silent = "the log of the agent is agent.log on its host, in the folder of ~/.shoal with the name of the node"
 
-    def __init__(self, place: HostsPlace, prepared: Prepared, config: TrainConfig) -> None:
-        self.config, self.prepared, self._place = config, prepared, place
-        self.hosts, self._code = HostGroup(place.file), CodePayload()
-        self.store = store_of(self.hosts)
-        self.launch_options = place.launch_options
-        self._launch: HostsLaunch | None = None
-        self._data = ""
+    def __init__(self, file: HostsFile) -> None:
+        self.file, self.name, self.data = file, str(file.path), HostsData()
+        self.options = {"hosts": (self.name,)}
+        self.hosts, self._code = HostGroup(file), CodePayload()
+        super().__init__(RequestedRuns(store_of(self.hosts), _GROUP))
+        self._are_working = False
+        """True if ranks are running on a host."""
         self._heartbeats: dict[str, tuple[str, float, float]] = {}
         """For each host: the tag of its last heartbeat, the monotonic time at which the tag changed, and the seconds to
         wait before the next restart of the agent.
         """
 
-    @contextmanager
-    def resources(self) -> Iterator[None]:
-        """Connect to the hosts for a block, and send them the code and the dataset."""
-        assert self.prepared.local_path is not None
-        with self.hosts:
-            reporter().stage("connect")
-            self.hosts.on_all(self._code.install)
-            self._data = _send_dataset(self.store, self.prepared.local_path)
-            yield
+    def new_launch(self, name: str) -> Launch:
+        return Launch(self.requests, name, require_free=self._require_free)
 
-    @contextmanager
-    def started(self) -> Iterator[None]:
-        """Claim the hosts, and start their agents. A closed terminal detaches the command from the run."""
+    def _require_free(self, run: str) -> None:
+        if self._are_working:
+            raise ShoalError(
+                f"the training run {run} uses these hosts; wait until it ends, or repeat its command and press Ctrl-C"
+            )
+
+    def start(self, run: Run) -> Run:
+        """Send the code and the dataset to the hosts, claim the hosts, and start their agents."""
+        if run.data.readers or run.data.local_path is None:
+            raise ShoalError("--hosts does not support streams; use --local or --deployment")
+        reporter().stage("connect")
+        self.hosts.on_all(self._code.install)
+        dataset = _send_dataset(self.requests.store, run.data.local_path)
         reporter().stage("start the agents")
-        runs = RequestedRuns(self.store, _GROUP)
-        launch = self._launch = HostsLaunch(runs, runs.unfinished() if self.config.resume else runs.new_name())
-        hosts = self.hosts.file.hosts
-        launch.are_working = launch.requests.active_request() is not None and any(
+        name = self.requests.unfinished() if run.resumes else self.requests.new_name()
+        return self._claim(replace(run, name=name), dataset)
+
+    def _claim(self, run: Run, dataset: str) -> Run:
+        """Claim the hosts for a run with a dataset in the store, and start the agents."""
+        launch, hosts = self.new_launch(run.name), self.file.hosts
+        self._are_working = self.requests.active_request() is not None and any(
             each["works"] for each in self.hosts.on_all(partial(self._call_agent, "--ask"))
         )
-        try:
-            launch.claim(
-                self.launch_options,
-                force=self.config.force,
-                trainers=len(hosts),
-                nodes=tuple(each.instance for each in hosts),
-                share=None,
-                options=options_of(self.config),
-                dataset=self._data,
-            )
-            if launch.end() is None:
-                self.hosts.on_all(self.start_agent)
-            launch.start([each.instance for each in hosts])
-            with self._detaching():
-                yield
-        except (KeyboardInterrupt, ShoalError) as error:
-            if isinstance(error, LostError) and launch.request.ready:
-                raise Detached(f"{error}; the run continues; to follow it, repeat the command") from error
-            if not launch.already_started:  # without the request, the agents end the run of this command
-                with suppress(ShoalError):
-                    launch.forget()
-            raise
+        self._launch = launch
+        instances = [each.instance for each in hosts]
+        launch.claim(run, trainers=len(hosts), nodes=tuple(instances), share=None, dataset=dataset)
+        if launch.end() is None:
+            self.hosts.on_all(self.start_agent)
+        launch.start(instances)
+        return replace(run, name=launch.run)
+
+    def stop(self, name: str, *, at_once: bool = False) -> None:
+        """Request a stop. With `at_once`, remove the request: without it, the agents end the run.
+
+        The request of an earlier command remains, because its run continues.
+        """
+        if at_once:
+            if self._launch is not None and not self._launch.already_started:
+                with suppress(LostError):
+                    self._launch.forget()
+        elif (launch := self.launch(name)).end() is None and not launch.request.stop:
+            launch.ask_to_stop()
+
+    def close(self) -> None:
+        self.hosts.close()
+
+    def _staging(self, launch: Launch) -> Staging:  # noqa: ARG002
+        return Staging("copy the dataset to the hosts")
 
     def start_agent(self, connection: Connection) -> None:
         """Start a host's agent, unless it is running.
@@ -175,7 +157,7 @@ class HostsRun(AgentRun):
                     "-m",
                     "bootstrap.node.host",
                 ),
-                *("--group", _GROUP, "--store", self.store.name, "--instance", host.instance),
+                *("--group", _GROUP, "--store", self.requests.store.name, "--instance", host.instance),
                 *("--address", connection.address, *(("--gpus", str(gpus)) if gpus else ()), *filter(None, (option,))),
             )
         )
@@ -187,14 +169,15 @@ class HostsRun(AgentRun):
             raise ShoalError(
                 f"{host.label}: {host.python} has no module {missing[0]}; install PyTorch and "
                 "bootstrap/gpu/requirements.txt on this host, or name a different Python in "
-                f"{self._place.file.path}: python=/path"
+                f"{self.file.path}: python=/path"
             )
         if unable := answer.get("unable"):
             raise ShoalError(
-                f"{host.label} cannot use {self.store.name}: {str(unable).rstrip('.')}; the host needs its own AWS "
-                "credentials, from a role or in its ~/.aws, with permission to list, read, write and delete objects"
+                f"{host.label} cannot use {self.requests.store.name}: {str(unable).rstrip('.')}; the host needs its "
+                "own AWS credentials, from a role or in its ~/.aws, with permission to list, read, write and delete "
+                "objects"
             )
-        if (other := answer.get("other")) not in (None, self.store.name):
+        if (other := answer.get("other")) not in (None, self.requests.store.name):
             raise ShoalError(
                 f"{host.label}: a training run in a different folder, {other}, uses this host; wait until it ends"
             )
@@ -203,20 +186,13 @@ class HostsRun(AgentRun):
             raise ShoalError(f"{host.label}: its agent does not start: {last[0]}")
         return answer
 
-    def detached_fields(self) -> Mapping[str, Any]:
-        return {**super().detached_fields(), "hosts": self._place.name}
-
-    def wait_for_data(self) -> None:
-        reporter().stage("copy the dataset to the hosts")
-        super().wait_for_data()
-
     def look_at_nodes(self) -> None:
         """Restart agents that send no heartbeats: their host has rebooted, or the agent has exited.
 
         The run continues undisturbed if the agent sends heartbeats again within GONE_SECONDS.
         """
-        now, heartbeats = time.monotonic(), self.store.list(names.NODES)
-        for host in self.hosts.file.hosts:
+        now, heartbeats = time.monotonic(), self.requests.store.list(names.NODES)
+        for host in self.file.hosts:
             heartbeat = heartbeats.get(names.heartbeat_key(host.instance))
             tag = heartbeat.tag if heartbeat else ""
             known, since, pause = self._heartbeats.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
@@ -229,16 +205,6 @@ class HostsRun(AgentRun):
                     if pause == _SILENT_SECONDS:
                         reporter().note(f"{error}; Shoal tries again until the host answers")
                 self._heartbeats[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))
-
-    def collect(self, *, stopped: bool) -> RunResult:
-        with self.hosts:
-            return super().collect(stopped=stopped)
-
-    @property
-    def launch(self) -> HostsLaunch:  # type: ignore[override]
-        """Launch of the run. It exists only after `started` has claimed the hosts."""
-        assert self._launch is not None
-        return self._launch
 
 
 def store_of(hosts: HostGroup) -> Store:

@@ -10,22 +10,23 @@ from common.progress import reporter
 from experiments.estimate import total
 from experiments.forecast import Work, node_stages, run_work
 from infra.topology_error import TopologyError
-from shoal.backends.place import Place, Run
+from shoal.runs.backend import Backend
+from shoal.runs.run import Run
 from trainer.embeddings.vectors import vectors_size
 
 
-def predict_run(place: Place, run: Run) -> dict[str, Any] | None:
+def predict_run(run: Run, backend: Backend) -> dict[str, Any] | None:
     """Predict the duration and cost of a run, print them as a note, and return them as fields of launch.json.
 
     The fields are `seconds`, `dollars` (None if a price is unknown), `stages` (seconds by name) and `source`. Returns
-    None if the place has no nodes, or if a prediction is impossible. In the latter case a note gives the reason.
+    None if the run starts no nodes, or if a prediction is impossible. In the latter case a note gives the reason.
     """
     try:
-        if not (nodes := place.nodes(readers=run.prepared.readers > 0)):
+        if (hardware := backend.hardware(run)) is None:
             return None
-        hourly = place.hourly(nodes)
+        nodes, hourly = list(hardware.nodes), hardware.hourly
         try:
-            stages = node_stages(nodes, _work(run, sum(node.gpus for node in nodes)), shared=place.shares)
+            stages = node_stages(nodes, _work(run, sum(node.gpus for node in nodes)), shared=hardware.shares_files)
         except ExperimentError as error:
             paid = f"; its nodes cost ${hourly:,.2f} per hour" if hourly else ""
             raise ExperimentError(f"{error}{paid}") from error
@@ -45,9 +46,9 @@ def predict_run(place: Place, run: Run) -> dict[str, Any] | None:
 
 def _work(run: Run, ranks: int) -> Work:
     config = run.config
-    if config.resume:
+    if run.resumes:
         raise ExperimentError("Shoal does not predict the remaining time of a resumed run")
     values = config.values()
     vectors = values.get("embeddings")
     embedding = vectors_size(vectors) if vectors and values["embedding"] is None else None
-    return run_work(config, run.prepared.size(), ranks=ranks, embedding=embedding)
+    return run_work(config, run.data.size(), ranks=ranks, embedding=embedding)

@@ -6,7 +6,7 @@ Do not leave the region to boto3: it reads AWS_DEFAULT_REGION but not AWS_REGION
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,22 @@ class Target:
     def account(self) -> "Account":
         """AWS account and region of the deployment."""
         return connect_account(self.region)
+
+    @cached_property
+    def deployment(self) -> "Deployment":
+        """The deployment, as AWS describes it. Raises ShoalError if it does not exist."""
+        from shoal.aws.deployment import find_deployment
+
+        return find_deployment(self.name, self.account)
+
+    @property
+    def used_deployment(self) -> "Deployment":
+        """The deployment, for work on it. Prints a warning if its guard has announced its deletion."""
+        from shoal.deployments.deletion import announced_deletion
+
+        if deletion := announced_deletion(self.deployment):
+            print_warning(f"{self.name}: {deletion_text(deletion)}")
+        return self.deployment
 
 
 def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,11 +195,3 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(launch=given, **options)
 
     return with_launch
-
-
-def warn_of_deletion(deployment: "Deployment") -> None:
-    """Print a warning if the guard of a deployment has announced its deletion, before work on it starts."""
-    from shoal.deployments.deletion import announced_deletion
-
-    if found := announced_deletion(deployment):
-        print_warning(f"{deployment.name}: {deletion_text(found)}")

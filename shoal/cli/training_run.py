@@ -10,13 +10,14 @@ import click
 
 from common.errors import TrainingError, UsageError
 from shoal.cli.command import given_words, typed_options
+from shoal.cli.output import Result
 from shoal.cli.output_folder import sole_writer
-from shoal.cli.target import Target, warn_of_deletion
+from shoal.cli.target import Target
 from trainer.command_line import from_args
 from trainer.config import TrainConfig
 
 if TYPE_CHECKING:
-    from shoal.backends.place import Place
+    from shoal.runs.backend import Backend
     from shoal.runs.sources.source import DataSource
 
 _DATA = Path("dataset")
@@ -39,44 +40,42 @@ def config_of(
     return config
 
 
-def place_of(
-    target: Target | Path | None, ranks: int | None, launch: Mapping[str, Any] = MappingProxyType({})
-) -> "Place":
-    """Return the place of the run: a deployment, the hosts in a file, or, without a `target`, this machine.
+def backend_of(target: Target | Path | None, ranks: int | None, *, managed: bool = False) -> "Backend":
+    """Return the backend of a run: a deployment's, the hosts in a file, or, without a `target`, this machine.
 
-    `launch`: launch options for a deployment or hosts. `max_dollars` defaults to the limit of the deployment's
-    topology. Raises UsageError if `ranks` is given although the run is not on this machine.
+    `managed`: whether SageMaker is to train, even if the deployment has nodes. Raises UsageError if `ranks` is given
+    although the run is not on this machine.
     """
     if target is None:
-        from shoal.backends.local import LocalPlace
+        from shoal.backends.local import LocalBackend
 
-        return LocalPlace(ranks or 1)
+        return LocalBackend(ranks or 1)
     if ranks is not None:
         raise UsageError(
             "--nodes requires --local; a deployment uses all nodes of its topology, and --hosts "
             "uses all hosts of the file"
         )
-    from shoal.runs.run import LaunchOptions
-
     if isinstance(target, Path):
-        from shoal.backends.hosts import HostsPlace
+        from shoal.backends.hosts import HostsBackend
         from shoal.ssh.hosts_file import read_hosts
 
-        return HostsPlace(read_hosts(target), LaunchOptions(**launch))
-    from shoal.aws.deployment import find_deployment
-    from shoal.backends.attaching import place_on
+        return HostsBackend(read_hosts(target))
+    from shoal.backends.attaching import backend_on
 
-    deployment = find_deployment(target.name, target.account)
-    warn_of_deletion(deployment)
-    most = launch.get("max_dollars") or deployment.max_dollars
-    return place_on(deployment, LaunchOptions(**{**launch, "max_dollars": most}))
+    return backend_on(target.used_deployment, managed=managed)
 
 
-def run_training(ctx: click.Context, source: "DataSource", config: TrainConfig, place: "Place") -> dict[str, Any]:
-    """Train and return the run's summary."""
-    from shoal.backends.train import train
+def run_training(
+    ctx: click.Context, source: "DataSource", config: TrainConfig, backend: "Backend", limits: Mapping[str, Any]
+) -> Result:
+    """Train, and return the result of the command. `limits`: `detach` and the limits of the nodes, as `train` expects
+    them.
+    """
     from shoal.cli.prediction import predict_run
+    from shoal.cli.training_result import training_result
     from shoal.progress import Bars
+    from shoal.runs.train import train
 
     with sole_writer(config.output), Bars(unit="row"):
-        return train(source, config, place, given=given_words(ctx), predict=predict_run)
+        summary = train(source, config, backend, given=given_words(ctx), predict=predict_run, **limits)
+    return training_result(summary, config.output)

@@ -35,13 +35,13 @@ from infra.policies import BOUNDARY, POLICIES, USER
 from shoal.aws import cdk, policies
 from shoal.aws.account import Account
 from shoal.aws.deployment import find_deployment
-from shoal.backends.deployment import DeploymentPlace
-from shoal.backends.train import train
+from shoal.backends.nodes import NodesBackend
 from shoal.demo.reviews import WrittenReviews, write_reviews
 from shoal.deployments.removal.inventory import inventory, left_over
 from shoal.preprocessing.preprocess import preprocess_on_deployment
 from shoal.progress import Bars
 from shoal.runs.sources.dataset import DatasetSource
+from shoal.runs.train import train
 from trainer.config import configured
 from trainer.output.run_files import write_whole
 
@@ -195,8 +195,7 @@ def _preprocess_and_train(result: DemoResult, files: list[Path], output: Path, a
         shutil.rmtree(config.output, ignore_errors=True)
         config.output.mkdir()
         (config.output / _MARK).touch()
-        place = DeploymentPlace(deployment)
-        result.summary = train(DatasetSource(merged.dataset), config, place)
+        result.summary = train(DatasetSource(merged.dataset), config, NodesBackend(deployment))
 
 
 def _predict_and_report(result: DemoResult, output: Path, announce: Callable[[str], Any]) -> None:

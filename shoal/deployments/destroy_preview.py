@@ -119,7 +119,7 @@ def _trains(
         return []
     running = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
     try:
-        return [each.name for each in listed_trainings(running) if not (each.is_stopping or each.has_ended)]
+        return [each.name for each in listed_trainings(running) if not (each.state.is_stopping or each.state.has_ended)]
     except (BotoCoreError, ClientError, ShoalError) as error:
         notes.append(f"Shoal cannot read which training runs are active: {error}")
         return None

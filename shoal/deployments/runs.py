@@ -14,11 +14,16 @@ from shoal.preprocessing.cluster import EmrCluster
 class RunHandle(Protocol):
     """Run that a command can follow or stop."""
 
-    name: str
-    results: str
-    """Command that copies the results from the data bucket. Empty if the results remain in the bucket."""
-    continued: str
-    """Description of how to continue the run after a stop."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def results(self) -> str:
+        """Command that copies the results from the data bucket. Empty if the results remain in the bucket."""
+
+    @property
+    def continued(self) -> str:
+        """Description of how to continue the run after a stop."""
 
     def stop(self) -> tuple[str, str]:
         """Stop the run. Return the outcome of the run and, if the run failed, the reason."""
@@ -43,6 +48,6 @@ def _preprocesses(deployment: Deployment) -> bool:
     if names.OUTPUT_CLUSTER_ID not in deployment.outputs:
         return False
     trainings = current_trainings(deployment)
-    if not all(each.has_ended for each in trainings):
+    if not all(each.state.has_ended for each in trainings):
         return False
     return not trainings or step_of(EmrCluster(deployment), None) is not None

@@ -21,7 +21,7 @@ from shoal.aws.account import Account, reason_of
 from shoal.aws.deployment import no_such_deployment
 from shoal.aws.guard import GuardReport
 from shoal.aws.stacks import Stack
-from shoal.backends import managed_job
+from shoal.backends import training_jobs
 from shoal.deployments.deletion import Deletion, find_deletion
 
 _PAID_STATES = ["PROVISIONING", "BOOTSTRAPPING", "RUNNING"]
@@ -148,7 +148,7 @@ def read_status(deployment: str, account: Account, *, with_guard: bool = True) -
         groups=read_groups(account, deployment, stacks.outputs(stack).get(names.OUTPUT_DATA_BUCKET)),
         cluster=_cluster(account, stacks.outputs(stack).get(names.OUTPUT_CLUSTER_ID)),
         guard=report,
-        jobs=managed_job.count_active_jobs(account, deployment, stacks.outputs(stack)),
+        jobs=training_jobs.count_active_jobs(account, deployment, stacks.outputs(stack)),
         deletion=find_deletion(account, stack, report),
     )
 

@@ -5,7 +5,7 @@ launched before the run, as with `start: deploy`, counts from the start of the r
 run's record and report it. Unknown values are `None`, never 0.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -58,17 +58,16 @@ class Spending:
 class Stages:
     """Durations and costs of the consecutive stages of a launch."""
 
-    def __init__(self, began: datetime, spent: Callable[[], float | None]) -> None:
-        """`spent` returns the cost so far in dollars, or None if a price is unknown."""
+    def __init__(self, began: datetime) -> None:
         self.finished: list[dict[str, Any]] = []
         """`name`, `seconds` and `dollars` (None if a price is unknown) of each stage."""
         self.began = self._since = began
         self.spent: float | None = 0.0
         """Cost in dollars up to the end of the latest stage, or None if a price is unknown."""
-        self._spent_now = spent
 
-    def end(self, name: str) -> None:
-        now, spent = datetime.now(UTC), self._spent_now()
+    def end(self, name: str, spent: float | None) -> None:
+        """End a stage. `spent` is the cost of the launch so far in dollars, or None if a price is unknown."""
+        now = datetime.now(UTC)
         dollars = None if spent is None or self.spent is None else spent - self.spent
         self.finished.append({"name": name, "seconds": (now - self._since).total_seconds(), "dollars": dollars})
         self._since, self.spent = now, spent

@@ -25,8 +25,8 @@ from common.progress import reporter
 from shoal.aws import checked
 from shoal.aws.objects import is_marker
 from shoal.aws.paths import path_below
-from shoal.runs.run import LaunchOptions
-from trainer.output.run_files import SUMMARY
+from shoal.runs.run import Run
+from trainer.output.run_files import RECORD, SUMMARY
 from trainer.output.summary import read_summary
 
 _CHANGES_AT_ONCE = 20
@@ -109,42 +109,49 @@ class RequestedRuns:
 class Launch:
     """Launch of a run: the run's request, attempts, node statuses and end, which are documents in a store."""
 
-    when_silent = "if its deployment has an earlier version of Shoal, deploy it again"
-    """Last clause of the message that a node's agent does not answer."""
+    def __init__(
+        self, requests: RequestedRuns, run: str, *, require_free: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Raises ShoalError if the name of the run is invalid.
 
-    def __init__(self, requests: RequestedRuns, run: str) -> None:
-        """`run` is the name of a new run or of a run to resume. Raises ShoalError if the name is invalid."""
-        self.requests, self.run = requests, checked.run(run)
+        Args:
+            requests: The requests to the group of nodes.
+            run: The name of a new run or of a run to resume.
+            require_free: Raises ShoalError if nodes are executing the run with a name, or are about to execute it.
+        """
+        self.requests, self.run, self._require_free = requests, checked.run(run), require_free
         self.already_started = False
         """True if an earlier command started the launch."""
         self._request: RunRequest | None = None
         self.started: tuple[str, ...] = ()
         """IDs of the instances for which `start` was called."""
-        self._attempts: list[Attempt] = []
-        self._number = 0
+        self._earlier_attempts = 0
+        """Number of attempts of the run before this launch."""
+
+    @cached_property
+    def reports(self) -> "NodeReports":
+        """Documents that the nodes write for this launch."""
+        return NodeReports(self.requests.store, self.run, self.request.token, after=self._earlier_attempts)
+
+    @property
+    def is_claimed(self) -> bool:
+        """True if this command has written the request, or has tried to."""
+        return self._request is not None
 
     @property
     def request(self) -> RunRequest:
         assert self._request is not None
         return self._request
 
-    @property
-    def left_in(self) -> str:
-        """S3 address or path of the run's folder."""
-        return f"{self.requests.store.name}/{names.RUNS}{self.run}/"
-
-    def require_free(self, run: str) -> None:
-        """Raise ShoalError if nodes are executing this run, or are about to execute it."""
-
-    def claim(self, launch_options: LaunchOptions, *, force: bool, **fields: Any) -> bool:
+    def claim(self, run: Run, **fields: Any) -> bool:
         """Claim the nodes for a run, or follow the launch that an earlier command started for the same work.
 
         Returns True if this call claimed the nodes. In that case the run's folder contains a copy of the request.
 
         Args:
-            launch_options: Options of the launch.
-            force: Claim the nodes even if a launch for the same work has finished.
-            fields: The other fields of the request.
+            run: The run.
+            fields: The fields of the request that `run` lacks: `trainers`, `share` and, if they apply, `readers` and
+                `nodes`. Other fields replace those of the run.
 
         Raises:
             ShoalError: The nodes are executing a different run.
@@ -152,20 +159,20 @@ class Launch:
         request = RunRequest(
             run=self.run,
             token=secrets.token_hex(4),
-            min_nodes=min(launch_options.min_nodes, fields["trainers"]),
-            keep=launch_options.keep,
-            max_dollars=launch_options.max_dollars,
-            **fields,
+            min_nodes=min(run.min_nodes, fields["trainers"]),
+            keep=run.keep,
+            max_dollars=run.max_dollars,
+            **{"options": run.options, **run.data.request(), **fields},
         )
         self._request = request  # so that `forget` removes the request if the next call writes it and is interrupted
-        kept = self.requests.change(partial(self._claimed, request, force=force))
+        kept = self.requests.change(partial(self._claimed, request, force=run.forces))
         if kept is not None and kept != request:
             self.follow(kept)
             reporter().note(f"following run {self.run}, which the same command started")
             return False
         attempts = self.requests.store.list(names.attempts_prefix(self.run))
-        self._number = max(map(names.attempt_number, attempts), default=0)
-        self.requests.store.write(self._copy_key, request.to_json())
+        self._earlier_attempts = max(map(names.attempt_number, attempts), default=0)
+        self.requests.store.write(self.copy_key, request.to_json())
         return True
 
     def follow(self, request: RunRequest) -> None:
@@ -196,9 +203,10 @@ class Launch:
         Raises ShoalError if the copy is missing or invalid.
         """
         try:
-            return RunRequest.from_json(self._read(self._copy_key) or "")
+            document = self.requests.store.read(self.copy_key)
+            return RunRequest.from_json(document.text if document else "")
         except DataError as error:
-            place = f"{self.requests.store.name}/{self._copy_key}"
+            place = f"{self.requests.store.name}/{self.copy_key}"
             raise ShoalError(f"{place} is not a valid request: {error}; start a new run without --resume") from error
 
     def is_wanted(self) -> bool:
@@ -211,36 +219,12 @@ class Launch:
 
     def forget(self) -> None:
         """Remove the request if it was written. Nodes that are still running then become idle."""
-        if self._request is not None:
+        if self.is_claimed:
             self._change(None)
-
-    def attempt(self) -> Attempt | None:
-        """Return the latest attempt; None before the nodes have agreed on the first."""
-        return next(reversed(self.attempts()), None)
-
-    def attempts(self) -> list[Attempt]:
-        """Return all attempts of this launch so far, oldest first."""
-        while (text := self._read(names.attempt_key(self.run, self._number + 1))) is not None:
-            self._number += 1
-            attempt = Attempt.of_launch(self.request.token, text)
-            if attempt is not None and attempt.number == self._number:
-                self._attempts.append(attempt)
-        return self._attempts
 
     def end(self) -> RunEnd | None:
         """Return how the launch ended; None while it has not ended."""
         return self.requests.end(self.request)
-
-    def statuses(self) -> Mapping[str, NodeStatus]:
-        """Return the statuses of the latest attempt's nodes, by instance ID.
-
-        Before the first attempt, return the statuses of the nodes for which `start` was called.
-        """
-        attempt = self.attempt()
-        named = attempt.instances if attempt else self.started
-        read = {each: NodeStatus.of_launch(self.request.token, self._read(names.status_key(each))) for each in named}
-        number = attempt.number if attempt else None
-        return {name: each for name, each in read.items() if each and number in (None, each.attempt)}
 
     def _replace(self, **changes: object) -> None:
         self._request = replace(self.request, **changes)  # type: ignore[arg-type]
@@ -251,12 +235,9 @@ class Launch:
         token = self.request.token
         self.requests.change(lambda current: new if current is not None and current.token == token else current)
 
-    def _read(self, key: str) -> str | None:
-        document = self.requests.store.read(key)
-        return document.text if document else None
-
     @property
-    def _copy_key(self) -> str:
+    def copy_key(self) -> str:
+        """Key of the copy of the request in the run's folder."""
         return f"{names.RUNS}{self.run}/{REQUEST_NAME}"
 
     def _claimed(self, new: RunRequest, known: RunRequest | None, *, force: bool) -> RunRequest:
@@ -271,9 +252,42 @@ class Launch:
         if new.same_work(known) and (end is None or (end.outcome == "finished" and not force)):
             return known
         if end is None:
-            self.require_free(known.run)
+            self._require_free(known.run)
             self.requests.write_end(known, "no node executed it, and a different run was started")
         return new
+
+
+class NodeReports:
+    """Attempts of a launch, and the statuses of its nodes."""
+
+    def __init__(self, store: Store, run: str, token: str, *, after: int) -> None:
+        """`after` is the number of attempts that earlier launches of the run made."""
+        self._store, self._run, self._token = store, run, token
+        self._attempts: list[Attempt] = []
+        self._number = after
+
+    def attempts(self) -> list[Attempt]:
+        """Return all attempts so far, oldest first."""
+        while (document := self._store.read(names.attempt_key(self._run, self._number + 1))) is not None:
+            self._number += 1
+            attempt = Attempt.of_launch(self._token, document.text)
+            if attempt is not None and attempt.number == self._number:
+                self._attempts.append(attempt)
+        return self._attempts
+
+    def statuses(self, started: Sequence[str]) -> Mapping[str, NodeStatus]:
+        """Return the statuses of the latest attempt's nodes, by instance ID.
+
+        Before the first attempt, return the statuses of the nodes that were `started`.
+        """
+        attempt = next(reversed(self.attempts()), None)
+        statuses = {}
+        for name in attempt.instances if attempt else started:
+            document = self._store.read(names.status_key(name))
+            status = NodeStatus.of_launch(self._token, document and document.text)
+            if status is not None and (attempt is None or status.attempt == attempt.number):
+                statuses[name] = status
+        return statuses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,6 +295,8 @@ class Copied:
     """Result of copying the files of a run."""
 
     output: Path
+    source: str
+    """Address of the run's folder in the store."""
     files: list[Path] = field(default_factory=list)
     """Files of the run that exist in the output folder after the copy."""
     tags: dict[str, str] = field(default_factory=dict)
@@ -297,6 +313,35 @@ class Copied:
     def summary(self) -> dict[str, Any] | None:
         """Content of the run's summary, or None. Raises ShoalError if it is invalid."""
         return read_summary(self.output) if self.output / SUMMARY in self.files else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFiles:
+    """Files of a run in a store."""
+
+    store: Store
+    folder: str
+    """Common prefix of the files' keys; empty if the store is the run's output folder."""
+    known: int | None = None
+    """Size in bytes that the record had before the command started the run; None if there was no record."""
+    on_copied: Callable[["Copied"], None] = lambda _: None
+    """Function that is called after all files were copied."""
+
+    @property
+    def address(self) -> str:
+        return f"{self.store.name}/{self.folder}"
+
+    @property
+    def record_key(self) -> str:
+        return f"{self.folder}{RECORD}"
+
+    def copy(self, output: Path) -> Copied:
+        """Copy the files to the output folder, unless they are there. Raises ShoalError if it is not writable."""
+        if not self.folder:
+            return Copied(output=output, source=self.address, files=list(output.glob("*")))
+        copied = copy_results(self.store, self.folder.removeprefix(RUNS).rstrip("/"), output)
+        self.on_copied(copied)
+        return copied
 
 
 def copy_results(
@@ -324,7 +369,8 @@ def copy_results(
     Raises:
         ShoalError: The output folder is not writable.
     """
-    folder, copied = f"{RUNS}{run}/", Copied(output=output)
+    folder = f"{RUNS}{run}/"
+    copied = Copied(output=output, source=f"{store.name}/{folder}")
     if files is None:
         files = {key.removeprefix(folder): stored for key, stored in store.list(folder).items()}
     for name, stored in files.items():

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import RLock
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from bootstrap.node.folder import Files
 from common.errors import ShoalError
@@ -14,15 +14,13 @@ Result = TypeVar("Result")
 
 
 class HostGroup:
-    """Hosts that train together. Used as a context manager, it closes its connections on exit."""
+    """Hosts that train together."""
 
     def __init__(self, file: HostsFile) -> None:
         self.file, self._connections, self._one_at_a_time = file, dict[Host, Connection](), RLock()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close all connections. A later call connects again."""
         for connection in self._connections.values():
             connection.close()
 

@@ -21,7 +21,7 @@ from common.errors import ShoalError
 from shoal.aws import checked
 from shoal.aws.deployment import Deployment
 from shoal.aws.fleet import GpuNode
-from shoal.backends.launch import NodeLaunch
+from shoal.backends.nodes import NodesBackend
 from tests.bash import Bash
 
 ROOT = Path(__file__).parents[2]
@@ -90,9 +90,9 @@ def test_an_accepted_name_is_a_plain_word_within_its_folder(kind, at, cut, more)
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_names_of_runs_and_nodes_are_refused(hostile):
     hostiles = [
-        lambda: NodeLaunch(DEPLOYMENT, hostile),
-        lambda: NodeLaunch(DEPLOYMENT, f"demo.{hostile}"),
-        lambda: NodeLaunch(replace(DEPLOYMENT, outputs={names.OUTPUT_DATA_BUCKET: hostile}), GOOD["run"][1]),
+        lambda: NodesBackend(DEPLOYMENT).new_launch(hostile),
+        lambda: NodesBackend(DEPLOYMENT).new_launch(f"demo.{hostile}"),
+        lambda: NodesBackend(replace(DEPLOYMENT, outputs={names.OUTPUT_DATA_BUCKET: hostile})),
         lambda: replace(NODE, instance_id=hostile),
         lambda: replace(NODE, address=hostile),
     ]

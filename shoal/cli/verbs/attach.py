@@ -24,12 +24,11 @@ from shoal.progress import Bars
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="folder for the results (default: results/RUN)"
 )
 def run(target: Target, run: str | None, output: Path | None) -> Result:
-    from shoal.aws.deployment import find_deployment
     from shoal.cli.verbs.preprocess import result_of
     from shoal.deployments.runs import find_run
     from shoal.runs.sources.dataset import opened_dataset
 
-    selected_run = find_run(find_deployment(target.name, target.account), run)
+    selected_run = find_run(target.deployment, run)
     if selected_run.results:
         output = output or Path("results") / selected_run.name
         with sole_writer(output), Bars(unit="row"):

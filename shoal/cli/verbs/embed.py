@@ -15,8 +15,7 @@ from shoal.cli.command import command, described_options, option, typed_options
 from shoal.cli.input_options import INPUT, require_s3
 from shoal.cli.output import Result, print_warning
 from shoal.cli.target import Target, launch_options, local_ranks_option, where_options
-from shoal.cli.training_result import training_result
-from shoal.cli.training_run import config_of, place_of, run_training
+from shoal.cli.training_run import backend_of, config_of, run_training
 from trainer.config import TrainConfig, options_for
 from trainer.embeddings.evaluation import read_pairs, read_questions
 from trainer.embeddings.options import require_text_of_kind
@@ -119,12 +118,12 @@ def run(
     require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
     config = config_of(ctx, {} if options.get("preset") else {"model": "skipgram"}, endless=source.endless)
     _check_before_reading(config, endless=source.endless)
-    place = place_of(target, nodes, launch)
+    backend = backend_of(target, nodes, managed=launch.pop("managed", False))
     if options["input"]:
         for note in check_sources(source.settings.sources):
             print_warning(note)
         source = source.of_text(text_fields(source.settings.sources, options["text_field"]))
-    return training_result(run_training(ctx, source, config, place), config.output)
+    return run_training(ctx, source, config, backend, launch)
 
 
 def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "StreamSource":

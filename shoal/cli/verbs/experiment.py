@@ -108,7 +108,7 @@ def _check(run: "PlannedRun", settings: Mapping[str, Any], file: str) -> TrainCo
 
     Raises UsageError for an invalid option, and ExperimentError if the run's folder contains a run with other options.
     """
-    from shoal.backends.train import repeating_options, stored_options  # this import loads boto3
+    from shoal.runs.train import repeating_options, stored_options  # this import loads boto3
 
     verb, *words = run.words
     parser: Command = {"train": train, "embed": embed}[verb].run

@@ -89,10 +89,9 @@ def _is_active(target: Target, run: str) -> bool:
     """
     from infra import topology
     from shoal.aws import stacks
-    from shoal.aws.deployment import find_deployment
     from shoal.backends.attaching import current_trainings
 
     if stacks.describe(target.account.client("cloudformation"), topology.stack_name(target.name)) is None:
         return False
-    wanted = current_trainings(find_deployment(target.name, target.account))
-    return any(each.name == run and not each.has_ended for each in wanted)
+    wanted = current_trainings(target.deployment)
+    return any(each.name == run and not each.state.has_ended for each in wanted)

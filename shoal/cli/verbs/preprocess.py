@@ -27,7 +27,7 @@ from shoal.cli.dataset_summary import (
 from shoal.cli.input_options import NOTES, input_options, reading_options, require_s3
 from shoal.cli.output import Part, Result, Rows, table
 from shoal.cli.output_folder import sole_writer
-from shoal.cli.target import Target, warn_of_deletion, where_options
+from shoal.cli.target import Target, where_options
 from shoal.interrupt import Detached
 from shoal.preprocessing.dataset_warnings import dataset_warnings
 from shoal.progress import Bars
@@ -170,11 +170,9 @@ def _check_place(target: Target | None, output: str | None, *, dry_run: bool) ->
 
 
 def _preprocess_on(target: Target, inputs: "Inputs", **how: Any) -> "MergeResult":
-    from shoal.aws.deployment import find_deployment
     from shoal.preprocessing.preprocess import preprocess_on_deployment
 
-    deployment = find_deployment(target.name, target.account)
-    warn_of_deletion(deployment)
+    deployment = target.used_deployment
     with Bars():
         return preprocess_on_deployment(deployment, inputs, **how)
 

@@ -31,9 +31,8 @@ def run(name: str, node: str, region: str | None) -> int:
 
 def _to_node(target: Target, node: str) -> list[str]:
     from shoal.aws import fleet
-    from shoal.aws.deployment import find_deployment
 
-    deployment = find_deployment(target.name, target.account)
+    deployment = target.deployment
     instances = [each.instance_id for each in fleet.nodes(deployment)]
     if not instances:
         raise ShoalError(f"'{deployment.name}' has no running GPU node; nodes run only during a training run")

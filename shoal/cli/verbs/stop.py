@@ -17,10 +17,9 @@ from shoal.progress import Bars
 @target_options
 @click.argument("run", required=False, metavar="[RUN]", help="name of the run")
 def run(target: Target, run: str | None) -> Result:
-    from shoal.aws.deployment import find_deployment
     from shoal.deployments.runs import find_run
 
-    selected_run = find_run(find_deployment(target.name, target.account), run)
+    selected_run = find_run(target.deployment, run)
     with Bars():
         outcome, error = selected_run.stop()
     rows = [

@@ -17,8 +17,7 @@ from shoal.cli.command import command, described_options, option, typed_options
 from shoal.cli.input_options import FORMAT, INPUT, NOTES, require_s3
 from shoal.cli.output import Result
 from shoal.cli.target import Target, hosts_option, launch_options, local_ranks_option, where_options
-from shoal.cli.training_result import training_result
-from shoal.cli.training_run import config_of, place_of, run_training
+from shoal.cli.training_run import backend_of, config_of, run_training
 from trainer.config import options_for
 
 if TYPE_CHECKING:
@@ -88,9 +87,9 @@ def run(
 ) -> Result:
     source = _source(typed_options(ctx), options, data, local=target is None)
     config = config_of(ctx)
-    place = place_of(target, nodes, launch)
+    backend = backend_of(target, nodes, managed=launch.pop("managed", False))
     try:
-        return training_result(run_training(ctx, source, config, place), config.output)
+        return run_training(ctx, source, config, backend, launch)
     except DataError as error:
         named = [each for each in _FLAG.findall(str(error)) if each and each not in {flag(name) for name in ctx.params}]
         if not named:

@@ -41,6 +41,9 @@ class DataAccess(ABC):
     def require_readable(self, address: str) -> None:  # noqa: B027
         """Raise ShoalError if the ranks cannot read text at an address."""
 
+    def check_options(self, options: Mapping[str, Any]) -> None:  # noqa: B027
+        """Raise ShoalError if the ranks cannot read a file that an option names. `options`: values by option name."""
+
     @property
     def preprocesses(self) -> bool:
         """True if the node that trains also runs the preprocessing jobs."""
@@ -85,6 +88,8 @@ class Prepared(ABC):
     local_path: Path | None = None
     """Path from which ranks on this machine read the data; None for ranks on nodes."""
     staging = Staging("copy the dataset to the nodes")
+    is_endless = False
+    """True if the source is an unbounded stream."""
     inputs: tuple[str, ...] = ()
     """Addresses of the inputs, to be reported with the results of the run."""
 

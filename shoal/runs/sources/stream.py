@@ -87,7 +87,7 @@ class PreparedStream(Prepared):
         `keep`: reuse the parts in the folder.
         """
         self.settings, self.local_path, self._keep = settings, folder, keep
-        self.readers, self.inputs = settings.readers, settings.sources
+        self.readers, self.inputs, self.is_endless = settings.readers, settings.sources, settings.follow
 
     def request(self) -> Mapping[str, Any]:
         return {"stream": self.settings}

@@ -90,14 +90,14 @@ def seen(nodes):
 def refuses(fleet, messages):
     """Assert that the nodes do not start, with the stored reason, and that none is left running."""
     messages.hide(fleet.name, "FLEET")
-    with messages.raises(ShoalError), scale_up.scaled_up(fleet.deployment):
+    with messages.raises(ShoalError), fleet.running():
         pass
     assert set(fleet.desired().values()) == {0}
 
 
 def test_all_nodes_are_ready_inside_the_block_and_end_after_it(fleet, bars):
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 2, market="spot")
-    with scale_up.scaled_up(both.deployment) as nodes:
+    with both.running() as nodes:
         assert both.desired() == {"fast": 1, "slow": 2}
         assert seen(nodes) == [("fast", "us-east-1a", "on-demand"), *[("slow", "us-east-1a", "spot")] * 2]
     assert both.desired() == {"fast": 0, "slow": 0}
@@ -159,10 +159,10 @@ def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws,
 
 def test_readers_start_only_on_request_and_are_listed_after_training_nodes(fleet, bars):
     both = fleet().add("zebra", "g5.xlarge", 1).add("ant", "m5.xlarge", 1, role="read")
-    with scale_up.scaled_up(both.deployment) as nodes:
+    with both.running() as nodes:
         assert both.desired() == {"zebra": 1, "ant": 0}
         assert [(node.role, node.gpus) for node in nodes] == [("train", 1)]
-    with scale_up.scaled_up(both.deployment, readers=True) as nodes:
+    with both.running(readers=True) as nodes:
         assert both.desired() == {"zebra": 1, "ant": 1}
         assert [(node.group, node.role, node.gpus) for node in nodes] == [("zebra", "train", 1), ("ant", "read", 0)]
     assert both.desired() == {"zebra": 0, "ant": 0}
@@ -173,7 +173,7 @@ def test_readers_that_stay_have_no_rank_and_those_of_a_killed_command_end(fleet,
     stay = trains.add("stay", "m5.xlarge", 1, role="read", start="deploy").add("left", "m5.xlarge", 1, role="read")
     for name in ("stay", "left"):
         stay.scaling.set_desired_capacity(AutoScalingGroupName=f"{stay.name}-{name}", DesiredCapacity=1)
-    with scale_up.scaled_up(stay.deployment) as nodes:
+    with stay.running() as nodes:
         assert [node.group for node in nodes] == ["train"]
     assert stay.desired() == {"train": 0, "stay": 1, "left": 0}
 
@@ -243,7 +243,7 @@ def test_an_invalid_report_of_a_node_is_an_error(report, messages):
 
 def test_the_number_of_ready_nodes_is_unknown_if_a_report_is_unreadable(fleet, bars, aws):
     one = fleet().add("fast", "g5.xlarge", 1)
-    with scale_up.scaled_up(one.deployment):
+    with one.running():
         (message,) = status.read_groups(Account(), one.name, BUCKET)
         with aws.faults.during(Denied(service="s3", operation="GetObject")):
             (unknown,) = status.read_groups(Account(), one.name, BUCKET)

@@ -10,12 +10,10 @@ from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import S3Path
 from corpus.reading.sources import Inputs
-from shoal.backends.bucket_place import upload_files, with_uploaded_files
-from shoal.backends.deployment import DeploymentPlace
-from shoal.backends.hosts import HostsPlace
-from shoal.runs.sources.dataset import DatasetSource
+from shoal.backends.deployment_data import NodeData, upload_files, with_uploaded_files
+from shoal.backends.hosts import HostsData
+from shoal.runs.run import portable_options
 from shoal.runs.sources.texts import TextsSource
-from shoal.ssh.hosts_file import read_hosts
 from tests.fleet import BUCKET, Fleet
 from trainer.config import configured
 
@@ -31,7 +29,7 @@ def test_local_texts_are_encoded_and_uploaded(aws, tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text(lines)
     texts = TextsSource(inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05)
     config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path / "model"})
-    prepared = texts.prepare(DeploymentPlace(Fleet().deployment), config)
+    prepared = texts.prepare(NodeData(Fleet().deployment), config)
     (made,) = (tmp_path / "cache").glob("texts-*/dataset.h5")
     with open_dataset(made) as opened:
         key = f"datasets/{opened.digest}/dataset.h5"
@@ -56,20 +54,17 @@ def test_local_files_of_options_are_uploaded_and_those_in_s3_stay(aws, tmp_path)
     )
     folder = S3Path(BUCKET, "runs/one/sets/")
     for each in (starts, compares):
-        upload_files(boto3.client("s3"), each, folder)
+        upload_files(boto3.client("s3"), portable_options(each), folder)
     found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=folder.key)["Contents"]
     names = ["msr.answers", "msr.questions", "pairs.txt", "vectors.txt"]
     assert [each["Key"] for each in found] == [f"{folder.key}{name}" for name in names]
-    assert with_uploaded_files(starts, folder).options.embeddings == f"{folder}vectors.txt"
-    there = with_uploaded_files(compares, folder)
-    assert there.options.similarity == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
-    assert there.options.analogy == (f"{folder}msr.questions",)
-    assert with_uploaded_files(without, folder) == without
+    assert with_uploaded_files(portable_options(starts), folder)["embeddings"] == (f"{folder}vectors.txt",)
+    there = with_uploaded_files(portable_options(compares), folder)
+    assert there["similarity"] == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
+    assert there["analogy"] == (f"{folder}msr.questions",)
+    assert with_uploaded_files(portable_options(without), folder) == portable_options(without)
 
 
-def test_hosts_refuse_local_vectors(tmp_path, messages):
-    (tmp_path / "hosts.txt").write_text("folder=s3://somewhere\n10.0.0.1\n")
-    place = HostsPlace(read_hosts(tmp_path / "hosts.txt"))
-    config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path, "embeddings": "vectors.bin"})
+def test_hosts_refuse_local_vectors(messages):
     with messages.raises(ShoalError):
-        place.prepare(DatasetSource("dataset"), config)
+        HostsData().check_options({"embeddings": "vectors.bin"})

@@ -6,8 +6,6 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -21,15 +19,16 @@ from corpus.reading.s3 import S3Path, read_text
 from shoal.aws import fleet
 from shoal.aws.account import Account, read_tags
 from shoal.aws.fleet import GpuGroup
-from shoal.backends import followed
+from shoal.backends import agents
 from shoal.backends.attaching import find_training, overview
-from shoal.backends.deployment_run import DeploymentRun
-from shoal.backends.launch import NodeLaunch, options_of
+from shoal.backends.nodes import NodesBackend
 from shoal.cli.verbs.status import describe_outlook, describe_status
 from shoal.deployments.status import read_groups
-from shoal.runs.run import DEFAULT
+from shoal.runs.follow import follow
+from shoal.runs.run import Run
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.texts import PreparedTexts
+from shoal.runs.train import carry_out
 from tests.bootstrap.node.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet
 from trainer.config import configured
@@ -58,8 +57,8 @@ class Watching(ProgressReporter):
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch):
     """Poll often, and never look for nodes: they have ended."""
-    monkeypatch.setattr(followed, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(DeploymentRun, "look_seconds", float("inf"))
+    monkeypatch.setattr(NodesBackend, "pause", 0.01)
+    monkeypatch.setattr(NodesBackend, "look_seconds", float("inf"))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def start(deployment, nodes, messages):
         messages.hide(node.instance_id, f"NODE{number}")
 
     def start(data=DATASET, *, agreed=True):
-        made = NodeLaunch(started, f"{started.name}.20260102T030405-0a1b")
+        made = new_launch(started, "0a1b")
         claim(made, data)
         made.start([each.instance_id for each in nodes])
         if agreed:
@@ -94,7 +93,7 @@ def launch(start):
 @pytest.fixture
 def other(launch):
     """Another run of the deployment, which has not started."""
-    return NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    return new_launch(launch.backend.deployment, "ffff")
 
 
 @pytest.fixture
@@ -103,13 +102,29 @@ def on_their_group(monkeypatch):
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
 
 
+def new_launch(deployment, suffix):
+    """Return the launch of a run on the deployment's nodes, with its backend."""
+    backend = NodesBackend(deployment)
+    backend._launch = backend.new_launch(f"{deployment.name}.20260102T030405-{suffix}")
+    backend._launch.backend = backend
+    return backend._launch
+
+
 def claim(launch, data=DATASET, config=CONFIG):
-    more = {"share": "nfs", "options": options_of(config), **data.request()}
-    launch.claim(DEFAULT, force=config.force, trainers=2, readers=0, **more)
+    launch.claim(Run.of_config(config, data), trainers=2, readers=0, share="nfs")
 
 
-def wait_for_data(launch):
-    DeploymentRun(launch, DATASET, CONFIG).wait_for_data()
+def wait_for_data(launch, data=DATASET):
+    """Follow a run until its ranks have their data."""
+    run = Run.of_config(CONFIG, data, name=launch.run)
+    with pytest.raises(HasData):
+        follow(run, launch.backend, at_data=HasData.stop)
+
+
+class HasData(Exception):  # noqa: N818
+    @classmethod
+    def stop(cls, _):
+        raise cls
 
 
 def agree(launch, nodes, number=1, why=""):
@@ -129,7 +144,7 @@ def status_of(launch, phase, **more):
 
 
 def requests(launch):
-    key = names.request_key(launch.deployment.name)
+    key = names.request_key(launch.backend.deployment.name)
     return RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
 
 
@@ -144,7 +159,7 @@ def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
     assert launch.request.options["epochs"] == ("3",)
     assert launch.request.options["slow"] == ("1:2.0",)
     assert not {"data", "output", "cache"} & {*launch.request.options}
-    copy = S3Path(BUCKET, launch.folder.key + names.REQUEST_NAME)
+    copy = S3Path(BUCKET, launch.copy_key)
     kept = RunRequest.from_json(str(read_text(boto3.client("s3"), copy)))
     assert (launch.request.ready, replace(kept, ready=True)) == (True, launch.request)
     launch.ask_to_stop()
@@ -168,9 +183,9 @@ def test_the_bar_shows_the_text_that_all_nodes_have_read(start):
 
 def test_invalid_statuses_and_those_of_another_launch_do_not_count(launch, nodes):
     tell(launch, [status_of(launch, "failed", token="ffffffff"), status_of(launch, "staged")])
-    assert list(launch.statuses()) == [nodes[1].instance_id]
+    assert list(launch.reports.statuses(launch.started)) == [nodes[1].instance_id]
     put(names.status_key(nodes[1].instance_id), '{"read": -1}')
-    assert launch.statuses() == {}
+    assert launch.reports.statuses(launch.started) == {}
 
 
 def test_the_status_of_a_deployment_shows_the_statuses_of_its_nodes(launch, nodes, messages):
@@ -197,15 +212,15 @@ def test_the_command_does_not_wait_for_a_node_without_data(launch, nodes):
 
 def test_a_silent_agent_is_an_error(start, monkeypatch, messages):
     launch = start(agreed=False)
-    monkeypatch.setattr(followed, "_ANSWER_SECONDS", -1)
+    monkeypatch.setattr(agents, "_ANSWER_SECONDS", -1)
     with messages.raises(ShoalError):
         wait_for_data(launch)
 
 
 def test_the_command_does_not_wait_for_stopped_nodes(launch, monkeypatch, messages):
-    monkeypatch.setattr(DeploymentRun, "look_seconds", 0)
+    monkeypatch.setattr(NodesBackend, "look_seconds", 0)
     monkeypatch.setattr(fleet, "nodes", lambda _: [])
-    monkeypatch.setattr(fleet, "groups", lambda _: [])
+    monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
     with messages.raises(ShoalError):
         wait_for_data(launch)
 
@@ -218,7 +233,7 @@ def test_the_reason_of_a_new_attempt_is_noted(launch, nodes, capsys, messages):
 
     with reporting(Lost()):
         wait_for_data(launch)
-    assert list(launch.statuses()) == [nodes[0].instance_id]
+    assert list(launch.reports.statuses(launch.started)) == [nodes[0].instance_id]
     messages.check(" ".join(capsys.readouterr().err.split()))
 
 
@@ -238,14 +253,14 @@ def test_another_run_is_refused_until_this_one_ends(launch, other, on_their_grou
 
 def test_the_overview_has_the_requested_run_with_its_attempts(launch, other, nodes, on_their_group):
     agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
-    (running,) = overview(launch.deployment, {})
+    (running,) = overview(launch.backend.deployment, {})
     assert (running.run, running.state) == (launch.run, "running")
     assert [(each.number, len(each.members)) for each in running.attempts] == [(1, 2), (2, 1)]
     assert running.attempts[1].why == f"the node {nodes[1].instance_id} is gone"
     end(launch, "stopped")
-    assert [each.state for each in overview(launch.deployment, {})] == ["stopped"]
+    assert [each.state for each in overview(launch.backend.deployment, {})] == ["stopped"]
     claim(other, config=OTHER)
-    (starting,) = overview(launch.deployment, {})
+    (starting,) = overview(launch.backend.deployment, {})
     assert (starting.run, starting.state, starting.attempts) == (other.run, "starting", [])
 
 
@@ -253,11 +268,11 @@ def test_the_overview_has_progress_end_and_cost_of_a_run(launch, nodes, on_their
     priced = [replace(each, launched=datetime(2026, 1, 1, tzinfo=UTC)) for each in nodes]
     monkeypatch.setattr(fleet, "nodes", lambda _: priced)
     status = status_of(launch, "run", step=30, steps=40, ends=time.time() + 1_800)
-    (run,) = overview(launch.deployment, {nodes[0].instance_id: status})
+    (run,) = overview(launch.backend.deployment, {nodes[0].instance_id: status})
     assert (run.outlook.done, run.outlook.dollars_at_least) == (0.75, run.outlook.dollars)
     assert run.outlook.dollars < 0.1  # the nodes ran for a day before
     for reports in ({}, {nodes[0].instance_id: "Shoal cannot read it"}, {nodes[1].instance_id: status}):
-        (unknown,) = overview(launch.deployment, reports)
+        (unknown,) = overview(launch.backend.deployment, reports)
         assert unknown.outlook.done is None
     assert re.search(r"\$0\.0\d so far, about \$1\.\d\d in total", describe_outlook(run.outlook))
 
@@ -272,7 +287,7 @@ def test_a_run_without_nodes_is_replaced_and_its_end_is_written(launch, other, m
     monkeypatch.setattr(fleet, "groups", lambda _: [])
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):  # it may be about to start nodes
         claim(other, config=OTHER)
-    monkeypatch.setattr("shoal.backends.launch.READY_SECONDS", 0)
+    monkeypatch.setattr("shoal.backends.nodes.READY_SECONDS", 0)
     claim(other, config=OTHER)
     messages.check(launch.end().error)
     assert requests(other) == (other.request,)
@@ -288,15 +303,15 @@ def test_an_interrupt_during_the_claim_leaves_no_request(launch, on_their_group,
         raise KeyboardInterrupt
 
     monkeypatch.setattr(launch.requests.store, "write_if", interrupted)
-    again = NodeLaunch(launch.deployment, launch.run)
-    again.requests = launch.requests
-    with pytest.raises(KeyboardInterrupt), DeploymentRun(again, DATASET, CONFIG).resources():
-        pytest.fail("it was claimed")
+    backend = NodesBackend(launch.backend.deployment)
+    backend.requests = launch.requests
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(Run.of_config(CONFIG, DATASET), backend)
     assert launch.requests.read() is None
 
 
 def test_an_active_run_is_not_replaced_by_a_resume_with_other_options(launch, on_their_group):
-    again = NodeLaunch(launch.deployment, launch.run)
+    again = new_launch(launch.backend.deployment, "0a1b")
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):
         claim(again, config=replace(OTHER, resume=True))
     assert requests(launch) == (launch.request,)
@@ -308,11 +323,11 @@ def test_the_same_command_follows_its_launch_until_the_results_are_fetched(launc
     claim(other, config=replace(CONFIG, resume=True))
     assert other.run == launch.run
     end(launch)
-    third = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
+    third = new_launch(launch.backend.deployment, "cccc")
     claim(third)
     assert (third.already_started, third.run) == (True, launch.run)
     third.forget()
-    fourth = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "dddd"))
+    fourth = new_launch(launch.backend.deployment, "dddd")
     claim(fourth)
     assert (fourth.already_started, fourth.run) == (False, launch.run.replace("0a1b", "dddd"))
 
@@ -322,7 +337,7 @@ def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch, other):
     claim(other)
     assert not other.already_started
     end(other)
-    forced = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
+    forced = new_launch(launch.backend.deployment, "cccc")
     claim(forced, config=replace(CONFIG, force=True))
     assert not forced.already_started
 
@@ -338,20 +353,7 @@ def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, mess
     scaled = []
     monkeypatch.setattr(fleet, "scale_to_zero", lambda _, groups, **__: scaled.extend(groups))
     end(launch, "failed", "no disk")
-    assert find_training(launch.deployment, launch.run).stop() == ("failed", "no disk")
+    assert find_training(launch.backend.deployment, launch.run).stop() == ("failed", "no disk")
     assert scaled == ["group"]
     with messages.raises(ShoalError):
-        find_training(launch.deployment, "x")
-
-
-@pytest.mark.parametrize("again", [KeyboardInterrupt, ShoalError])
-def test_a_run_that_could_not_be_ended_after_an_interrupt_is_reported(again, messages):
-    run = SimpleNamespace(
-        attached=False, name="demo.1", deployment=SimpleNamespace(name="demo"), give_up=Mock(side_effect=again)
-    )
-    with (
-        reporting(Mock(note=messages.check)),
-        pytest.raises(KeyboardInterrupt, match="first"),
-        followed.RemoteRun._ended_after_errors(run),
-    ):
-        raise KeyboardInterrupt("first")
+        find_training(launch.backend.deployment, "x")

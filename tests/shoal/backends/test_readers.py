@@ -7,8 +7,8 @@ import pytest
 
 from bootstrap.node.store import Bucket
 from corpus.stream.progress import Status
-from shoal.backends.deployment import DeploymentPlace
-from shoal.backends.deployment_run import read_so_far
+from shoal.backends.deployment_data import NodeData
+from shoal.backends.nodes import read_so_far
 from tests.fleet import BUCKET, Fleet
 
 
@@ -19,8 +19,8 @@ def bucket(aws):
 
 def test_readers_are_counted_whether_they_run_or_not(aws):
     alone = Fleet().add("train", "g4dn.xlarge", 1)
-    assert DeploymentPlace(alone.deployment).readers == 1  # on the first node that trains
-    assert DeploymentPlace(alone.add("read", "m5.xlarge", 3, role="read").deployment).readers == 3
+    assert NodeData(alone.deployment).readers == 1  # on the first node that trains
+    assert NodeData(alone.add("read", "m5.xlarge", 3, role="read").deployment).readers == 3
 
 
 def test_statuses_of_readers_are_summed_and_invalid_documents_do_not_count(aws):

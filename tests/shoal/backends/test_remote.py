@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from common.errors import DataError, ShoalError, TrainingError
-from shoal.backends import bucket_place
-from shoal.backends.bucket_place import BucketPlace
+from shoal.backends import deployment_data
+from shoal.backends.deployment_data import DeploymentData
 from shoal.runs.sources.dataset import PreparedDataset
 from tests.fleet import BUCKET, Fleet
 from tests.shoal.backends.on_nodes import DATASET
@@ -32,9 +32,9 @@ def test_the_newest_dataset_is_in_the_folder_that_changed_last(monkeypatch):
         {"Key": f"datasets/{name}", "LastModified": datetime(2026, 1, 1, hour, tzinfo=UTC)}
         for name, hour in hours.items()
     ]
-    monkeypatch.setattr(bucket_place, "list_objects", lambda *_: iter(listed))
+    monkeypatch.setattr(deployment_data, "list_objects", lambda *_: iter(listed))
     place = SimpleNamespace(_s3=None, _bucket=BUCKET)
-    assert BucketPlace.newest_dataset(place) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
+    assert DeploymentData.newest_dataset(place) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -12,7 +12,7 @@ from common import names
 from common.errors import DataError, ShoalError
 from common.progress import reporting
 from corpus.stream.stream_settings import StreamSettings
-from shoal.backends.deployment import DeploymentPlace
+from shoal.backends.deployment_data import NodeData
 from shoal.runs.sources.stream import PreparedStream, StreamSource
 from tests.bootstrap.node.world import STREAM, request
 from tests.fleet import BUCKET, Fleet
@@ -54,13 +54,13 @@ def test_text_that_nodes_cannot_read_is_refused(deployed, source, messages):
     _, deployment = deployed()
     stream = StreamSource(replace(SETTINGS, sources=(source,), follow="gone" in source))
     with messages.raises((DataError, ShoalError)):
-        stream.settings_for(DeploymentPlace(deployment))
+        stream.settings_for(NodeData(deployment))
 
 
 def test_nodes_without_a_share_are_refused(deployed, messages):
     _, deployment = deployed(nodes=2)
     with messages.raises(ShoalError):
-        StreamSource(SETTINGS).settings_for(DeploymentPlace(deployment))
+        StreamSource(SETTINGS).settings_for(NodeData(deployment))
 
 
 def test_an_unreadable_word_set_is_refused_before_nodes_start(deployed, tmp_path, messages):
@@ -73,10 +73,11 @@ def test_an_unreadable_word_set_is_refused_before_nodes_start(deployed, tmp_path
 
 def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(aws, tmp_path):
     alone, both = (Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
-    shown = Mock()
+    shown, files = Mock(), {"data": Path("stream"), "output": tmp_path}
+    config = configured({**files, "model": "skipgram"}, endless=SETTINGS.follow)
     with reporting(shown):
         for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
-            assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS)) is None
+            assert predicted_on(deployment, config, PreparedStream(SETTINGS)) is None
     hourly, less = map(float, re.findall(r"cost \$(\S+) per hour", str(shown.note.mock_calls)))
     assert hourly > less + 2 * 0.15
 

@@ -10,7 +10,7 @@ from common.display import size
 from shoal.aws.deployment import Deployment
 from shoal.aws.guard import GuardReport
 from shoal.cli.figures import dollars, duration, kept_text, percent, spent
-from shoal.cli.target import warn_of_deletion
+from shoal.cli.target import Target
 from shoal.deployments import deletion
 from shoal.deployments.kept import KeptBucket
 
@@ -56,8 +56,9 @@ def test_work_on_a_deployment_begins_with_a_warning_of_its_announced_deletion(mo
     found = AnnouncedDeletion(at=NOON, reason="its budget of $0.50 is spent", remedy="To keep it, do this.")
     monkeypatch.setattr(deletion, "find_announcement", Mock(side_effect=[found, None]))
     deployment = Deployment(name="mine", topology="starter", session=Mock(), outputs={})
+    monkeypatch.setattr("shoal.aws.deployment.find_deployment", lambda *_: deployment)
     for _ in range(2):
-        warn_of_deletion(deployment)
+        assert Target("mine", "us-east-1", "train").used_deployment is deployment
     assert capsys.readouterr().err == (
         "warning: mine: its guard will delete it at about 2026-01-02 12:00 UTC, because its budget of $0.50 is spent; "
         "to keep it, do this\n"

@@ -68,7 +68,7 @@ ANSWERS: dict[str, Any] = {
     "shoal.aws.deployment.find_deployment": MadeDeployment,
     "shoal.aws.stacks.describe": dict[str, Any] | None,
     "shoal.deployments.runs.find_run": StartedRun,
-    "shoal.backends.train.train": dict[str, Any],
+    "shoal.runs.train.train": dict[str, Any],
 }
 """Simpler types of results than the annotations of some replaced functions."""
 

@@ -11,7 +11,7 @@ from common import names
 from common.errors import ShoalError
 from shoal.aws import guard, stacks
 from shoal.aws.guard import GuardReport
-from shoal.backends import managed
+from shoal.backends import sagemaker
 from shoal.deployments import destroy_preview, fetch
 from shoal.deployments.bill import fetch_bill
 from shoal.deployments.kept import kept_bucket
@@ -88,9 +88,9 @@ def test_running_lists_nodes_and_a_cluster_that_cost_money() -> None:
 def test_a_job_is_listed_although_the_bucket_with_requests_was_deleted(monkeypatch) -> None:
     at_work = [Mock(run="left", status="InProgress"), Mock(run="stopped", status="Stopping")]
     for job in at_work:
-        job.configure_mock(has_ended=False, options={})
-    monkeypatch.setattr(managed.ManagedPlace, "serves", lambda _: True)
-    monkeypatch.setattr(managed, "jobs", lambda *_, **__: at_work)
+        job.configure_mock(has_ended=False, options={}, why="")
+    monkeypatch.setattr(sagemaker.SageMakerBackend, "serves", lambda _: True)
+    monkeypatch.setattr(sagemaker, "jobs", lambda *_, **__: at_work)
     gone = ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
     monkeypatch.setattr(RequestedRuns, "read", Mock(side_effect=gone))
     stack: Any = {"Outputs": [{"OutputKey": names.OUTPUT_DATA_BUCKET, "OutputValue": "data"}]}

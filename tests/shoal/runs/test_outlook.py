@@ -122,7 +122,7 @@ def test_without_a_price_no_cost_is_shown(kind, region):
 
 def test_a_stage_costs_the_dollars_since_the_previous_stage():
     spent = [1.0, 3.5, None, 4.0, 6.0]
-    stages = Stages(datetime.now(UTC), iter(spent).__next__)
-    for _ in spent:
-        stages.end("a stage")
+    stages = Stages(datetime.now(UTC))
+    for dollars_so_far in spent:
+        stages.end("a stage", dollars_so_far)
     assert [stage["dollars"] for stage in stages.finished] == [1.0, 2.5, None, None, 2.0]

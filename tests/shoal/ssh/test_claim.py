@@ -1,8 +1,5 @@
 """A run on hosts from its claim to its end, with a local folder instead of the shared one."""
 
-import time
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +8,11 @@ from bootstrap.node.documents import RunRequest
 from bootstrap.node.folder import Folder
 from common.errors import ShoalError
 from common.names import RUNS
-from shoal.backends import followed
-from shoal.backends.execution import execute
-from shoal.backends.hosts import HostsPlace, HostsRun
+from shoal.backends.hosts import HostsBackend
+from shoal.runs.run import Run
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.store import RequestedRuns
+from shoal.runs.train import carry_out
 from shoal.ssh.connection import LostError
 from shoal.ssh.hosts_file import Host, HostsFile
 from trainer.config import configured
@@ -41,59 +38,55 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def run(store, tmp_path):
-    """A run on one host with a working agent."""
-    file = HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,))
-    config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path / "out", "epochs": 3})
-    made = HostsRun(HostsPlace(file), PreparedDataset("dataset"), config)
-    made.store, made._data = store, f"datasets/{1:032x}/dataset.h5"
+def backend(store):
+    """A backend of one host with a working agent."""
+    made = HostsBackend(HostsFile(path=Path("hosts"), folder=store.name, hosts=(_HOST,)))
+    made.requests = RequestedRuns(store, "hosts")
     made.hosts.on_all = lambda _: [{"works": True}]
     return made
 
 
-def test_busy_hosts_are_refused(store, run, messages):
+@pytest.fixture
+def run(tmp_path):
+    config = configured({"model": "lstm", "data": Path("dataset"), "output": tmp_path / "out", "epochs": 3})
+    config.output.mkdir()
+    return Run.of_config(config, PreparedDataset("dataset"), name="hosts.20260102T030405-ffff")
+
+
+_DATASET = f"datasets/{1:032x}/dataset.h5"
+
+
+def test_busy_hosts_are_refused(store, backend, run, messages):
     options = {"epochs": ("4",)}
     name = "hosts.20260102T030405-0a1b"
     other = RunRequest(
-        run=name, token="0a1b2c3d", trainers=1, share=None, options=options, dataset=run._data, ready=True
+        run=name, token="0a1b2c3d", trainers=1, share=None, options=options, dataset=_DATASET, ready=True
     )
-    RequestedRuns(store, "hosts").change(lambda _: other)
-    with messages.raises(ShoalError) as refusal, run.started():
-        pass
+    backend.requests.change(lambda _: other)
+    with messages.raises(ShoalError) as refusal:
+        backend._claim(run, _DATASET)
     assert name in str(refusal.value)
-    assert RequestedRuns(store, "hosts").read() == other
+    assert backend.requests.read() == other
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), LostError("no host answers")], ids=["interrupted", "lost"])
-def test_a_failed_claim_leaves_no_request(store, run, error):
+def test_a_failed_claim_leaves_no_request(store, backend, run, error, monkeypatch):
     store.error = error
-    with pytest.raises(type(error)) as raised, run.started():
-        pass
+    monkeypatch.setattr(backend, "start", lambda run: backend._claim(run, _DATASET))
+    with pytest.raises(type(error)) as raised:
+        carry_out(run, backend)
     assert raised.value is error
-    assert RequestedRuns(store, "hosts").read() is None
+    assert backend.requests.read() is None
 
 
-def test_waiting_for_stopping_hosts_times_out(run, monkeypatch, messages):
-    monkeypatch.setattr(followed, "LONGEST_STOP_SECONDS", -1)
-    with run.started():
-        run.launch.follow(replace(run.launch.request, stop=True))
-        assert not run.is_over()
-        run.stop()
-        time.sleep(0.01)
-        messages.hide(run.launch.run, "RUN")
-        with messages.raises(ShoalError):
-            run.is_over()
-
-
-def test_unknown_files_of_a_failed_run_are_reported(store, run, monkeypatch, capsys, messages):
+def test_unknown_files_of_a_failed_run_are_reported(store, backend, run, monkeypatch, capsys, messages):
     def fail(_):
-        store.write(f"{RUNS}{run.launch.run}/train.py", "")
-        run.launch.requests.write_end(run.launch.request, "the disk is full")
+        store.write(f"{RUNS}{run.name}/train.py", "")
+        backend.requests.write_end(backend.launch(run.name).request, "the disk is full")
 
-    run.config.output.mkdir()
-    monkeypatch.setattr(run, "resources", nullcontext)
-    monkeypatch.setattr(run.hosts, "on_all", fail)
+    monkeypatch.setattr(backend.hosts, "on_all", fail)
+    monkeypatch.setattr(backend, "start", lambda run: backend._claim(run, _DATASET))
     with pytest.raises(ShoalError, match=r"^the disk is full$"):
-        execute(run._place, run)
-    messages.hide(run.launch.run, "RUN")
+        carry_out(run, backend)
+    messages.hide(run.name, "RUN")
     messages.check(" ".join(capsys.readouterr().err.split()))

@@ -55,7 +55,7 @@ def test_unknown_hosts_and_rejected_keys_are_reported(hosts):
 
 def test_concurrent_changes_of_a_document_succeed_once(hosts, tmp_path):
     file = read_hosts(hosts.file)
-    with HostGroup(file) as one, HostGroup(file) as other:
+    with closing(HostGroup(file)) as one, closing(HostGroup(file)) as other:
         check_store(store_of(one), store_of(other), tmp_path / "file")
 
 
@@ -80,13 +80,13 @@ def test_the_code_is_sent_once_and_again_after_its_deletion(hosts):
 def test_an_unusable_shared_folder_is_reported(hosts):
     (hosts.folder / "file").write_text("")
     file = replace(read_hosts(hosts.file), folder=f"{hosts.folder}/file/below")
-    with HostGroup(file) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: "):
+    with closing(HostGroup(file)) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: "):
         store_of(group).write("requests/a.json", "1")
 
 
 def test_a_stale_lock_is_removed(hosts, monkeypatch):
     monkeypatch.setattr("bootstrap.node.folder._STALE_LOCK_SECONDS", 0.3)
-    with HostGroup(read_hosts(hosts.file)) as group:
+    with closing(HostGroup(read_hosts(hosts.file))) as group:
         folder = store_of(group)
         folder.write("requests/c.json.lock", "of a command that was killed")
         assert folder.write_if("requests/c.json", "1", None)
@@ -106,7 +106,7 @@ def test_an_unsupported_proxy_jump_is_reported(hosts):
 
 def test_another_host_replaces_a_lost_one(hosts):
     file = read_hosts(hosts.file)
-    with HostGroup(file) as group:
+    with closing(HostGroup(file)) as group:
         folder = store_of(group)
         folder.write("requests/b.json", "1")
         group.connect(file.hosts[0]).close()

@@ -26,14 +26,15 @@ def test_a_silent_agent_is_restarted_after_pauses_that_double_up_to_five_minutes
         restarts[:] = [clock[0]]
         for _ in range(seconds):
             with reporting(SimpleNamespace(note=notes.append)):
-                hosts.HostsRun.look_at_nodes(run)
+                hosts.HostsBackend.look_at_nodes(backend)
             clock[0] += 1
         return [after - before - 1 for before, after in pairwise(restarts)]
 
     monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    run = SimpleNamespace(
-        store=SimpleNamespace(list=list_nodes),
-        hosts=SimpleNamespace(file=SimpleNamespace(hosts=[SimpleNamespace(instance="a")]), connect=lambda host: host),
+    backend = SimpleNamespace(
+        requests=SimpleNamespace(store=SimpleNamespace(list=list_nodes)),
+        file=SimpleNamespace(hosts=[SimpleNamespace(instance="a")]),
+        hosts=SimpleNamespace(connect=lambda host: host),
         start_agent=start_agent,
         _heartbeats={},
     )
@@ -52,10 +53,10 @@ def test_a_silent_agent_is_restarted_after_pauses_that_double_up_to_five_minutes
 def test_a_malformed_answer_of_an_agent_is_reported(answer, messages):
     host = SimpleNamespace(label="host a", gpus=0, python="/python", instance="a")
     connection = SimpleNamespace(host=host, address="10.0.0.1", run=lambda _: (0, json.dumps(answer), ""))
-    run = SimpleNamespace(
-        store=SimpleNamespace(name="the-store"),
+    backend = SimpleNamespace(
+        requests=SimpleNamespace(store=SimpleNamespace(name="the-store")),
         _code=SimpleNamespace(install=lambda _: "/code"),
-        _place=SimpleNamespace(file=SimpleNamespace(path="hosts")),
+        file=SimpleNamespace(path="hosts"),
     )
     with messages.raises(ShoalError):
-        hosts.HostsRun._call_agent(run, "", connection)
+        hosts.HostsBackend._call_agent(backend, "", connection)

@@ -15,10 +15,10 @@ from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from experiments.matrix import Experiment, PlannedRun, plan_runs, read_experiment
 from infra import catalog, topology
-from shoal.backends.train import repeating_options
 from shoal.cli.verbs import experiment
 from shoal.config_file import write_config
 from shoal.interrupt import Interrupt
+from shoal.runs.train import repeating_options
 from tests.shoal.cli.command import shoal_here
 from tests.waiting import until
 

@@ -6,19 +6,21 @@ import boto3
 import pytest
 
 from shoal.aws.deployment import Deployment
+from shoal.backends.deployment_data import NodeData
 from tests.shoal.cli.command import Done, shoal_here
 
 
 @pytest.fixture
 def train(monkeypatch) -> Mock:
-    """The function that commands call with a source, settings and a place."""
+    """The function that commands call with a source, a configuration and a backend."""
     function = Mock(return_value={"detached": True, "deployment": "mine", "run": "mine.1"})
-    monkeypatch.setattr("shoal.backends.train.train", function)
+    monkeypatch.setattr("shoal.runs.train.train", function)
     return function
 
 
 def train_on(outputs: dict[str, str], *options: str, patch: pytest.MonkeyPatch) -> Done:
     """Run `shoal train` on a deployment with these outputs."""
+    outputs = {"DataBucket": "mine-data", **outputs}
     deployed = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
     patch.setattr("shoal.aws.deployment.find_deployment", lambda *_: deployed)
     return shoal_here("train", "--deployment", "mine", "--region", "us-east-1", "--output", "out", *options)
@@ -34,10 +36,14 @@ def train_on(outputs: dict[str, str], *options: str, patch: pytest.MonkeyPatch) 
         ({"MaxDollars": "no amount"}, ["--max-dollars", "30"], 30.0),
     ],
 )
-def test_max_dollars_defaults_to_the_topology(outputs, options, most, monkeypatch, train) -> None:
-    done = train_on({"DataBucket": "data", **outputs}, "--json", *options, patch=monkeypatch)
-    _source, _config, place = train.call_args.args[:3]
-    assert (done.returncode, place.launch_options.max_dollars) == (0, most)
+def test_max_dollars_defaults_to_the_topology(outputs, options, most, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    carry_out = Mock(return_value={"detached": True, "deployment": "mine", "run": "mine.1"})
+    monkeypatch.setattr("shoal.runs.train.carry_out", carry_out)
+    monkeypatch.setattr("shoal.cli.prediction.predict_run", lambda *_: None)
+    monkeypatch.setattr(NodeData, "dataset", lambda *_: "s3://data/datasets/x/dataset.h5")
+    done = train_on(outputs, "--json", *options, patch=monkeypatch)
+    assert (done.returncode, carry_out.call_args.args[0].max_dollars) == (0, most)
 
 
 @pytest.mark.parametrize("limit", ["many", "nan", "inf", "0", "-1", ""])

@@ -25,12 +25,11 @@ from shoal.aws import checked
 from shoal.aws.account import Account
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import retrying
+from shoal.backends.deployment_data import FILES
 from trainer.config import NEEDS_GPU
 from trainer.managed import DATA, MEASURES
 
 ENDED = ("Completed", "Failed", "Stopped")
-FILES = ("embeddings", "similarity", "analogy")
-"""Options with files as values. Each becomes an input channel of a job."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,21 @@
 """Tests of SageMaker training jobs, from SageMaker's descriptions."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from common import names
 from common.errors import ShoalError, UsageError
+from corpus.reading.s3 import S3Path
 from shoal.aws.deployment import Deployment
-from shoal.backends import managed, managed_job
-from shoal.backends.attaching import place_on
-from shoal.backends.managed import ManagedPlace, ManagedRun
-from shoal.backends.managed_job import Job, job_name, jobs
-from shoal.runs.run import LaunchOptions
+from shoal.backends import sagemaker, training_jobs
+from shoal.backends.attaching import backend_on
+from shoal.backends.job_inputs import job_inputs
+from shoal.backends.sagemaker import SageMakerBackend
+from shoal.backends.training_jobs import Job, job_name, jobs
+from shoal.runs.run import Run
 from shoal.runs.sources.dataset import PreparedDataset
 from trainer.config import configured
 
@@ -58,6 +61,11 @@ def deployment(*found):
     return Deployment(name="demo", topology="demo", session=SageMaker(*found), outputs=outputs)
 
 
+def a_run(options=None, **limits):
+    config = configured({"data": Path("data"), "output": Path("output"), "model": "linear", **(options or {})})
+    return Run.of_config(config, PreparedDataset("s3://data/datasets/x/dataset.h5"), name=RUN, **limits)
+
+
 @pytest.mark.parametrize(
     ("more", "seconds", "outcome", "why"),
     [
@@ -74,7 +82,7 @@ def test_a_job_has_billed_seconds_an_outcome_and_a_reason(more, seconds, outcome
 
 
 def test_jobs_of_an_earlier_deployment_with_the_same_name_do_not_count(monkeypatch):
-    monkeypatch.setattr(managed_job, "retrying", lambda call: call())
+    monkeypatch.setattr(training_jobs, "retrying", lambda call: call())
     found = shown(), shown(bucket="data-of-another")
     assert [job.bucket for job in jobs(deployment(*found))] == ["data"]
 
@@ -84,12 +92,13 @@ def test_the_options_of_a_job_are_lists_of_words():
 
 
 @pytest.mark.parametrize("value", ["3", '{"x": 1}', '"abc"', "[1, [2]]", pytest.param("[" * 60_000, id="deep"), "x"])
-def test_a_foreign_job_is_listed_but_its_options_are_refused(value, monkeypatch, messages):
-    monkeypatch.setattr(managed_job, "retrying", lambda call: call())
-    (job,) = ManagedPlace(deployment(shown(HyperParameters={"epochs": value}))).current_trainings()
-    assert (job.name, job.has_ended) == (RUN, False)
+def test_a_foreign_job_is_listed_but_its_options_are_refused(value, tmp_path, monkeypatch, messages):
+    monkeypatch.setattr(training_jobs, "retrying", lambda call: call())
+    backend = SageMakerBackend(deployment(shown(HyperParameters={"epochs": value})))
+    assert backend.started() == [RUN]
+    assert not backend.state(RUN).has_ended
     with messages.raises(ShoalError):
-        assert job.options
+        backend.wanted(RUN, tmp_path)
 
 
 @pytest.mark.parametrize("more", [{}, {"S3Uri": ""}, {"S3Uri": "s3://data/runs/x"}])
@@ -103,9 +112,9 @@ def test_a_job_without_a_run_folder_is_refused(more):
 )
 def test_options_that_jobs_do_not_support_are_refused(options, monkeypatch, messages):
     asked = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408)
-    monkeypatch.setattr(managed, "settings", lambda _: asked)
+    monkeypatch.setattr(sagemaker, "settings", lambda _: asked)
     with messages.raises(ShoalError):
-        ManagedPlace(deployment(), LaunchOptions(**options)).longest_seconds()
+        SageMakerBackend(deployment()).start(a_run(**options))
 
 
 @pytest.mark.parametrize(
@@ -113,16 +122,14 @@ def test_options_that_jobs_do_not_support_are_refused(options, monkeypatch, mess
     [({"model": "linear"}, set()), ({"model": "lstm", "embeddings": "s3://data/vectors.txt"}, {"embeddings"})],
     ids=["without files", "with initial vectors"],
 )
-def test_the_files_of_a_run_are_input_channels_of_its_job(options, channels, tmp_path, monkeypatch):
-    monkeypatch.setattr(managed, "settings", lambda _: SimpleNamespace(code="s3://data/code.zip", wheels="", script=""))
+def test_the_files_of_a_run_are_input_channels_of_its_job(options, channels, monkeypatch):
     monkeypatch.setattr("shoal.aws.objects.sizes", lambda *_: {})
-    config = configured({"data": tmp_path, "output": tmp_path, **options})
-    run = ManagedRun(ManagedPlace(deployment()), PreparedDataset("s3://data/datasets/x/dataset.h5"), config, RUN)
-    assert run._same_work() is None
-    assert run._channels().keys() == {"data", "code", *channels}
-    assert not {"data", "embeddings"} & run._hyper().keys()
+    shared = SimpleNamespace(code="s3://data/code.zip", wheels="", script="")
+    hyper, found = job_inputs(None, a_run(options), shared, S3Path("data", f"runs/{RUN}/"))
+    assert found.keys() == {"data", "code", *channels}
+    assert not {"data", "embeddings"} & hyper.keys()
 
 
 def test_managed_training_needs_a_topology_with_managed(messages):
     with messages.raises(UsageError):
-        place_on(deployment(), LaunchOptions(managed=True))
+        backend_on(deployment(), managed=True)
