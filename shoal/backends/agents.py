@@ -1,4 +1,4 @@
-"""Part of the backends whose machines run agents: a deployment's nodes, and hosts.
+"""Common part of the backends with agents on their machines: a deployment's nodes, and hosts.
 
 A command and the agents communicate only through documents in a store.
 """
@@ -13,9 +13,10 @@ from common.errors import ShoalError
 from common.names import RUNS, log_name
 from corpus.text_request import describe_skipped_lines
 from shoal.runs.backend import Backend
+from shoal.runs.run import requested_data
 from shoal.runs.sources.source import Staging
 from shoal.runs.state import RunState
-from shoal.runs.store import Copied, Launch, RequestedRuns, RunFiles
+from shoal.runs.store import Launch, RequestedRuns, RunFiles
 from trainer.output.run_files import RECORD
 from trainer.rank_processes import STOP_SECONDS
 
@@ -27,11 +28,13 @@ RESUME_HINT = "; to continue from the last checkpoint, repeat the command with -
 
 
 class AgentBackend(Backend):
-    """Backend whose machines run agents."""
+    """Backend with agents on its machines."""
 
     longest_stop = LONGEST_STOP_SECONDS
     look_seconds = 10.0
     """Seconds between two checks of the nodes."""
+    staging: Staging | None = None
+    """Progress bar until the machines have their data; None: the progress bar of the data."""
     when_silent: str
     """Last clause of the message that a node's agent does not answer."""
 
@@ -97,15 +100,11 @@ class AgentBackend(Backend):
             logs=[log_name(f"node-{each}", number) for each in range(count)],
             is_stopping=launch.request.stop,
             attempts=attempts,
-            staging=None if self._has_data else self._staging(launch),
+            staging=None if self._has_data else self.staging or requested_data(launch.request).staging,
             read=min((each.read for each in statuses.values()), default=0),
             is_independent=latest is not None,
             notes=[*self._attempt_notes(attempts), *_status_notes(statuses, skipped=self._has_data)],
         )
-
-    @abstractmethod
-    def _staging(self, launch: Launch) -> Staging:
-        """Return the progress bar until the nodes have their data."""
 
     def _attempt_notes(self, attempts: "list[Attempt]") -> list[str]:
         return [
@@ -118,12 +117,7 @@ class AgentBackend(Backend):
         """Return the files of a run in the store. After they were copied, the request is removed."""
         launch, folder = self.launch(name), f"{RUNS}{name}/"
         known = None if launch.already_started else self.requests.store.size(f"{folder}{RECORD}")
-        return RunFiles(store=self.requests.store, folder=folder, known=known, on_copied=self._after_copy)
-
-    def _after_copy(self, copied: Copied) -> None:  # noqa: ARG002
-        """Remove the request, because nobody needs the nodes for this run any longer."""
-        if self._launch is not None:
-            self._launch.forget()
+        return RunFiles(store=self.requests.store, folder=folder, known=known, on_copied=lambda _: launch.forget())
 
 
 def _have_data(latest: Attempt | None, statuses: Mapping[str, NodeStatus]) -> bool:

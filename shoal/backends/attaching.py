@@ -125,23 +125,27 @@ def overview(deployment: Deployment, reports: Reports) -> list[Overview]:
 
     Raises ShoalError if a request is unreadable.
     """
-    overviews = []
-    for each in listed_trainings(deployment):
-        state, advice = each.state, ""
-        if state.has_ended and isinstance(each.backend, NodesBackend):
-            idle = " (--keep: when they are idle)" if state.details.get("kept") else ""
-            advice = f"to copy its results and terminate its nodes: shoal attach {deployment.name} {each.name}{idle}"
-        overviews.append(
-            Overview(
-                run=each.name,
-                state=state.phase,
-                error=state.error,
-                attempts=list(state.attempts),
-                outlook=None if state.has_ended else each.backend.outlook(each.name, reports),
-                advice=advice,
-            )
-        )
-    return overviews
+    return [_overview(each, reports) for each in listed_trainings(deployment)]
+
+
+def _overview(training: StartedTraining, reports: Reports) -> Overview:
+    backend, name, state, advice = training.backend, training.name, training.state, ""
+    expected = None
+    if state.has_ended and isinstance(backend, NodesBackend):
+        idle = " (--keep: when they are idle)" if state.details.get("kept") else ""
+        advice = f"to copy its results and terminate its nodes: shoal attach {backend.name} {name}{idle}"
+    elif isinstance(backend, NodesBackend):
+        expected = backend.outlook(name, reports)
+    elif not state.has_ended:
+        expected = Outlook(dollars=state.dollars, dollars_at_least=state.dollars)
+    return Overview(
+        run=name,
+        state=state.phase,
+        error=state.error,
+        attempts=list(state.attempts),
+        outlook=expected,
+        advice=advice,
+    )
 
 
 def find_training(deployment: Deployment, run: str | None) -> StartedTraining:

@@ -1,4 +1,4 @@
-"""What the backends of a deployment share: the names of its runs, and records in its data bucket."""
+"""Functions for all backends of a deployment: names of runs, and records in the data bucket."""
 
 from dataclasses import replace
 

@@ -71,6 +71,7 @@ class HostsBackend(AgentBackend):
     """Backend on the hosts of a hosts file."""
 
     look_seconds = 3.0
+    staging = Staging("copy the dataset to the hosts")
     when_silent = "the log of the agent is agent.log on its host, in the folder of ~/.shoal with the name of the node"
 
     def __init__(self, file: HostsFile) -> None:
@@ -133,9 +134,6 @@ class HostsBackend(AgentBackend):
 
     def close(self) -> None:
         self.hosts.close()
-
-    def _staging(self, launch: Launch) -> Staging:  # noqa: ARG002
-        return Staging("copy the dataset to the hosts")
 
     def start_agent(self, connection: Connection) -> None:
         """Start a host's agent, unless it is running.

@@ -37,10 +37,10 @@ from shoal.backends.deployment_runs import (
 from shoal.backends.node_fleet import NodeFleet
 from shoal.runs.backend import Hardware
 from shoal.runs.outlook import Outlook, Spending, outlook
-from shoal.runs.run import Run, requested_data
-from shoal.runs.sources.source import Staging
+from shoal.runs.run import Run
+from shoal.runs.sources.stream import PreparedStream
 from shoal.runs.state import Reports, RunState, StopReason
-from shoal.runs.store import Copied, Launch
+from shoal.runs.store import Copied, Launch, RunFiles
 
 _ROLES = get_args(parts.Role)
 _READING_SECONDS = 5.0
@@ -78,7 +78,7 @@ class NodesBackend(AgentBackend):
         requested_at = datetime.now(UTC)
         run = named(run, self.deployment, on_nodes=True)
         launch = self._launch = self.new_launch(run.name)
-        if run.resumes:
+        if run.resumes and isinstance(run.data, PreparedStream):
             run = replace(run, data=run.data.resumed(launch.request_before))
         self._claim(run, launch)
         self.fleet.count_cost(names.start_time(launch.run) if launch.already_started else requested_at)
@@ -186,13 +186,15 @@ class NodesBackend(AgentBackend):
     def when_abandoned(self) -> Sequence[str]:  # type: ignore[override]
         return fleet.running_nodes_warning(fleet.groups(self.deployment, readers=True))
 
-    def _after_copy(self, copied: Copied) -> None:
-        """Record that the files were copied, and remove the request."""
-        record_copy(self.deployment, copied)
-        super()._after_copy(copied)
+    def files(self, name: str) -> RunFiles:
+        """Return the files of a run. After they were copied, this is recorded in the bucket, too."""
+        files = super().files(name)
 
-    def _staging(self, launch: Launch) -> Staging:
-        return requested_data(launch.request).staging
+        def on_copied(copied: Copied) -> None:
+            record_copy(self.deployment, copied)
+            files.on_copied(copied)
+
+        return replace(files, on_copied=on_copied)
 
     def wanted(self, name: str, output: Path) -> Run:
         return Run.of_request(self.launch(name).request, output)

@@ -28,11 +28,10 @@ from shoal.backends.deployment_runs import named, record_copy, stop_reason
 from shoal.backends.job_inputs import job_inputs, longest_seconds
 from shoal.backends.training_jobs import Job, JobSettings, job_name, job_request, jobs, settings, work_of
 from shoal.runs.backend import Backend, Hardware
-from shoal.runs.outlook import Outlook
 from shoal.runs.run import Run
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import Staging
-from shoal.runs.state import Reports, RunState, StopReason
+from shoal.runs.state import RunState, StopReason
 from shoal.runs.store import RunFiles
 from trainer.output.run_files import RECORD
 
@@ -198,11 +197,6 @@ class SageMakerBackend(Backend):
     def wanted(self, name: str, output: Path) -> Run:
         job = self._job(name)
         return Run(name=name, options=job.options, data=PreparedDataset(job.dataset), output=output, cache=output)
-
-    def outlook(self, name: str, reports: Reports) -> Outlook:  # noqa: ARG002
-        """Return the cost of a run so far. Its end is unknown."""
-        spent = self._job(name).dollars()
-        return Outlook(dollars=spent, dollars_at_least=spent)
 
     def hardware(self, run: Run) -> Hardware:  # noqa: ARG002
         gpu, kind = catalog.find(self.settings.ec2_type).gpu, self.settings.ec2_type

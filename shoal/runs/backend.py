@@ -1,4 +1,4 @@
-"""What executes runs: this machine, hosts, a deployment's nodes, or SageMaker.
+"""Interface of the backends, which execute runs: this machine, hosts, a deployment's nodes, and SageMaker.
 
 Commands use backends only through this class. A run belongs to no command: after `start`, any command can read its
 state, stop it and copy its files, by the run's name.

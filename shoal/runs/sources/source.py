@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from bootstrap.node.documents import RunRequest
 from common.errors import ExperimentError
 from corpus.dataset_settings import DatasetSize
 from corpus.reading.sources import Source
@@ -49,14 +48,14 @@ class DataAccess(ABC):
         """True if the node that trains also runs the preprocessing jobs."""
         return False
 
-    def upload_inputs(self, sources: tuple[Source, ...], name: str) -> tuple[Source, ...]:  # noqa: ARG002
+    def upload_inputs(self, sources: tuple[Source, ...], name: str) -> tuple[Source, ...]:
         """Return the files with the addresses from which the node that preprocesses reads them.
 
         Files of this machine are uploaded to a folder with this name.
 
         Raises ShoalError for files that the node is not allowed to read.
         """
-        return sources
+        raise NotImplementedError
 
     def require_common_folder(self) -> None:  # noqa: B027
         """Raise ShoalError if the nodes do not share a folder for the parts that readers write."""
@@ -105,13 +104,6 @@ class Prepared(ABC):
     def size(self) -> DatasetSize:
         """Return the size of the dataset. Raises ExperimentError if the size is unknown until the source is read."""
         raise ExperimentError(f"the number of rows of {self.label} is unknown until the nodes have read it")
-
-    def resumed(self, before: Callable[[], RunRequest]) -> Self:  # noqa: ARG002
-        """Return the source for a resumed run. `before` returns the earlier request of the run.
-
-        Raises ShoalError if the run was started with a different source.
-        """
-        return self
 
     @contextmanager
     def sidecar(self) -> Iterator[Sidecar]:

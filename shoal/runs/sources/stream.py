@@ -93,8 +93,10 @@ class PreparedStream(Prepared):
         return {"stream": self.settings}
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:
-        """Return the source with the number of readers of the earlier start, because each reader has its share of the
-        files.
+        """Return the source for a resumed run, with the number of readers of the earlier start, because each reader has
+        its share of the files. `before` returns the earlier request of the run.
+
+        Raises ShoalError if the run was started with a different source.
         """
         stream = before().stream
         if stream is None:
