@@ -123,6 +123,11 @@ def request_key(deployment: str) -> str:
     return f"{REQUESTS}{deployment}.json"
 
 
+def request_copy_key(run: str) -> str:
+    """Return the key of the copy of a request in the run's folder."""
+    return f"{RUNS}{run}/{REQUEST_NAME}"
+
+
 def end_key(run: str) -> str:
     return f"{RUNS}{run}/{END_NAME}"
 

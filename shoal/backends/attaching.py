@@ -12,7 +12,7 @@ from common.errors import ShoalError, UsageError
 from common.progress import reporter
 from shoal.aws.deployment import Deployment
 from shoal.backends.nodes import NodesBackend
-from shoal.backends.sagemaker import SageMakerBackend
+from shoal.backends.sagemaker import SageMakerBackend, has_managed_training
 from shoal.runs.outlook import Outlook
 from shoal.runs.state import Reports, RunState
 from shoal.runs.train import attach
@@ -81,7 +81,7 @@ def backend_on(deployment: Deployment, *, managed: bool = False) -> NodesBackend
     The backend is SageMaker if `managed`, or if the deployment has no GPU nodes. Otherwise it is the deployment's
     nodes. Raises UsageError if `managed` and the deployment has no managed training.
     """
-    has_jobs = SageMakerBackend.serves(deployment)
+    has_jobs = has_managed_training(deployment)
     if managed and not has_jobs:
         raise UsageError(f"the topology of '{deployment.name}' has no `managed`; remove --managed")
     if has_jobs:
@@ -92,7 +92,7 @@ def backend_on(deployment: Deployment, *, managed: bool = False) -> NodesBackend
 
 
 def _backends(deployment: Deployment) -> list[NodesBackend | SageMakerBackend]:
-    jobs = [SageMakerBackend(deployment)] if SageMakerBackend.serves(deployment) else []
+    jobs = [SageMakerBackend(deployment)] if has_managed_training(deployment) else []
     return [*jobs, NodesBackend(deployment)]
 
 

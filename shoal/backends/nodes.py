@@ -79,7 +79,7 @@ class NodesBackend(AgentBackend):
         run = named(run, self.deployment, on_nodes=True)
         launch = self._launch = self.new_launch(run.name)
         if run.resumes and isinstance(run.data, PreparedStream):
-            run = replace(run, data=run.data.resumed(launch.request_before))
+            run = replace(run, data=run.data.resumed(self.requests.earlier(launch.run)))
         self._claim(run, launch)
         self.fleet.count_cost(names.start_time(launch.run) if launch.already_started else requested_at)
         if launch.end() is None:
@@ -109,7 +109,8 @@ class NodesBackend(AgentBackend):
         )
         if claimed:  # record the copy of the request as fetched, because nobody needs to fetch it
             upload_files(self._s3, run.options, folder)
-            tag = self.requests.store.list(launch.copy_key)[launch.copy_key].tag
+            key = names.request_copy_key(launch.run)
+            tag = self.requests.store.list(key)[key].tag
             fetched.record(self._s3, bucket, {launch.run: {names.REQUEST_NAME: tag}})
 
     def state(self, name: str) -> RunState:
@@ -131,16 +132,10 @@ class NodesBackend(AgentBackend):
             reading=reading,
             notes=notes,
             dollars=self.fleet.spending.so_far(),
-            stopped_by=self._stopped_by(launch.request) if state.outcome == "stopped" else None,
+            stopped_by=_stop_reason(self.deployment, launch.request) if state.outcome == "stopped" else None,
             machines=self.fleet.machines,
             details=details,
         )
-
-    def _stopped_by(self, request: RunRequest) -> StopReason:
-        """Return why a run was stopped: by its cost limit, the guard, or a user."""
-        if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
-            return StopReason(f"it would have cost more than ${request.max_dollars:g}")
-        return stop_reason(self.deployment)
 
     def look_at_nodes(self) -> None:
         self.fleet.require_running()
@@ -221,6 +216,13 @@ class NodesBackend(AgentBackend):
 
     def hardware(self, run: Run) -> Hardware:
         return self.fleet.hardware(readers=run.data.readers > 0)
+
+
+def _stop_reason(deployment: Deployment, request: RunRequest) -> StopReason:
+    """Return why a run was stopped: by its cost limit, the guard, or a user."""
+    if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
+        return StopReason(f"it would have cost more than ${request.max_dollars:g}")
+    return stop_reason(deployment)
 
 
 def _first_attempt_at(deployment: Deployment, launch: Launch) -> datetime | None:

@@ -26,7 +26,7 @@ from shoal.backends.agents import RESUME_HINT
 from shoal.backends.deployment_data import DeploymentData, upload_files
 from shoal.backends.deployment_runs import named, record_copy, stop_reason
 from shoal.backends.job_inputs import job_inputs, longest_seconds
-from shoal.backends.training_jobs import Job, JobSettings, job_name, job_request, jobs, settings, work_of
+from shoal.backends.training_jobs import Job, JobSettings, instances_of, job_name, job_request, jobs, settings, work_of
 from shoal.runs.backend import Backend, Hardware
 from shoal.runs.run import Run
 from shoal.runs.sources.dataset import PreparedDataset
@@ -50,11 +50,6 @@ class SageMakerBackend(Backend):
         self._looked_at = time.monotonic()
         self._follows = True
         """True if an earlier command has started the run."""
-
-    @staticmethod
-    def serves(deployment: Deployment) -> bool:
-        """Return whether a deployment has managed training."""
-        return names.OUTPUT_MANAGED in deployment.outputs
 
     @property
     def max_dollars(self) -> float | None:  # type: ignore[override]
@@ -155,23 +150,14 @@ class SageMakerBackend(Backend):
             phase=job.phase,
             outcome=job.outcome if job.has_ended else "",
             error=f"{why}; the job is {job.name}" if job.status == "Failed" else "",
-            stopped_by=self._stopped_by(job) if job.has_ended and job.outcome == "stopped" else None,
+            stopped_by=_stop_reason(job) if job.has_ended and job.outcome == "stopped" else None,
             is_stopping=job.status == "Stopping",
             staging=Staging(f"SageMaker: {job.phase}") if waits else None,
             is_independent=True,
             dollars=job.dollars(),
-            machines={"nodes": job.instances, "readers": []},
+            machines={"nodes": instances_of(job), "readers": []},
             details={"job": job.name},
         )
-
-    def _stopped_by(self, job: Job) -> StopReason:
-        if job.phase == "MaxRuntimeExceeded":
-            return StopReason(f"it reached its limit of {job.limit_hours:.3g} hours", RESUME_HINT)
-        if job.phase == "MaxWaitTimeExceeded":
-            why = "SageMaker had no capacity for the job in time"
-            alone = f"{why}; repeat the command, or use `market: on-demand`"
-            return StopReason(why, RESUME_HINT, without_checkpoint=alone)
-        return stop_reason(self.deployment, RESUME_HINT)
 
     def stop(self, name: str, *, at_once: bool = False) -> None:
         """Request a stop from SageMaker. The ranks then have two minutes to write a checkpoint.
@@ -204,3 +190,20 @@ class SageMakerBackend(Backend):
             nodes=[PlannedNode(kind, gpu.count if gpu else 1, efa=False)] * self.settings.count,
             hourly=self.settings.hourly(str(self.deployment.session.region_name)),
         )
+
+
+def has_managed_training(deployment: Deployment) -> bool:
+    """Return whether a deployment can train in SageMaker jobs."""
+    return names.OUTPUT_MANAGED in deployment.outputs
+
+
+def _stop_reason(job: Job) -> StopReason:
+    """Return why a job stopped: by a limit of SageMaker, the guard, or a user."""
+    if job.phase == "MaxRuntimeExceeded":
+        hours = job.description["StoppingCondition"]["MaxRuntimeInSeconds"] / 3600
+        return StopReason(f"it reached its limit of {hours:.3g} hours", RESUME_HINT)
+    if job.phase == "MaxWaitTimeExceeded":
+        why = "SageMaker had no capacity for the job in time"
+        alone = f"{why}; repeat the command, or use `market: on-demand`"
+        return StopReason(why, RESUME_HINT, without_checkpoint=alone)
+    return stop_reason(job.deployment, RESUME_HINT)

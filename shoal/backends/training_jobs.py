@@ -97,7 +97,7 @@ class Job:
 
         Raises ShoalError if the job's folder is not a run's folder.
         """
-        self.deployment, self._shown = deployment, described
+        self.deployment, self.description = deployment, described
         self.name = str(described["TrainingJobName"])
         address = str((described.get("CheckpointConfig") or {}).get("S3Uri", ""))
         try:
@@ -110,12 +110,12 @@ class Job:
     @property
     def status(self) -> str:
         """`InProgress`, `Stopping`, or one of ENDED."""
-        return str(self._shown["TrainingJobStatus"])
+        return str(self.description["TrainingJobStatus"])
 
     @property
     def phase(self) -> str:
         """SageMaker's secondary status, such as `Downloading`."""
-        return str(self._shown.get("SecondaryStatus", self.status))
+        return str(self.description.get("SecondaryStatus", self.status))
 
     @property
     def has_ended(self) -> bool:
@@ -124,11 +124,11 @@ class Job:
 
     @property
     def why(self) -> str:
-        return str(self._shown.get("FailureReason", ""))
+        return str(self.description.get("FailureReason", ""))
 
     @property
     def created(self) -> datetime:
-        created: datetime = self._shown["CreationTime"]
+        created: datetime = self.description["CreationTime"]
         return created.astimezone(UTC)
 
     @property
@@ -139,7 +139,7 @@ class Job:
     @property
     def channels(self) -> dict[str, str]:
         """Addresses of the input channels, by name."""
-        given = self._shown.get("InputDataConfig") or ()
+        given = self.description.get("InputDataConfig") or ()
         return {each["ChannelName"]: str(each["DataSource"]["S3DataSource"]["S3Uri"]) for each in given}
 
     @property
@@ -148,7 +148,7 @@ class Job:
 
         Raises ShoalError if Shoal did not start the job.
         """
-        given = self._shown.get("HyperParameters") or {}
+        given = self.description.get("HyperParameters") or {}
         files = {name: (address,) for name, address in self.channels.items() if name in FILES}
         try:
             words = {name: from_json(_Option, {"words": json.loads(value)}).words for name, value in given.items()}
@@ -161,38 +161,18 @@ class Job:
     @property
     def work(self) -> tuple[object, ...]:
         """Value of `work_of` for this job. It is equal for jobs that the same command starts."""
-        return work_of(self.run, self._shown.get("HyperParameters") or {}, self.channels)
-
-    @property
-    def limit_hours(self) -> float:
-        """Hours after which SageMaker ends the job."""
-        return float(self._shown["StoppingCondition"]["MaxRuntimeInSeconds"]) / 3600
-
-    @property
-    def instances(self) -> list[dict[str, Any]]:
-        """Instances of the job, with the same fields as the nodes in reports."""
-        of = self._shown["ResourceConfig"]
-        kind = catalog.find(of["InstanceType"].removeprefix(PREFIX))
-        spot = self._shown.get("EnableManagedSpotTraining")
-        shown = {
-            "instance_type": kind.name,
-            "market": "spot" if spot else "on-demand",
-            "zone": "SageMaker",
-            "group": "managed",
-            "gpus": kind.gpu.count if kind.gpu else 1,
-        }
-        return [dict(shown) for _ in range(of["InstanceCount"])]
+        return work_of(self.run, self.description.get("HyperParameters") or {}, self.channels)
 
     def seconds(self, now: datetime) -> float:
         """Return the billed seconds of each instance. While the job is running, this is an upper bound."""
         if self.has_ended:
-            return float(self._shown.get("BillableTimeInSeconds", 0))
-        began = self._shown.get("TrainingStartTime")
+            return float(self.description.get("BillableTimeInSeconds", 0))
+        began = self.description.get("TrainingStartTime")
         return max(0.0, (now - began).total_seconds()) if began else 0.0
 
     def dollars(self) -> float | None:
         """Return the cost so far in dollars; None if the price is unknown."""
-        of, region = self._shown["ResourceConfig"], str(self.deployment.session.region_name)
+        of, region = self.description["ResourceConfig"], str(self.deployment.session.region_name)
         hourly = _hourly(region, of["InstanceType"].removeprefix(PREFIX), of["InstanceCount"])
         return None if hourly is None else hourly * self.seconds(datetime.now(UTC)) / 3600
 
@@ -209,6 +189,20 @@ class Job:
         """Request a stop with a checkpoint, unless the job has ended or is stopping."""
         if self.refreshed().status == "InProgress":
             retrying(partial(cleanup.stop_job, self.deployment.session.client("sagemaker"), self.name))
+
+
+def instances_of(job: Job) -> list[dict[str, Any]]:
+    """Return the instances of a job, with the same fields as the nodes in reports."""
+    resources = job.description["ResourceConfig"]
+    kind = catalog.find(resources["InstanceType"].removeprefix(PREFIX))
+    instance = {
+        "instance_type": kind.name,
+        "market": "spot" if job.description.get("EnableManagedSpotTraining") else "on-demand",
+        "zone": "SageMaker",
+        "group": "managed",
+        "gpus": kind.gpu.count if kind.gpu else 1,
+    }
+    return [dict(instance) for _ in range(resources["InstanceCount"])]
 
 
 def described(deployment: Deployment, name: str) -> Job:

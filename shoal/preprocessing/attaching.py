@@ -16,6 +16,7 @@ from corpus.reading.s3 import S3Path, list_objects
 from jobs.merge import MergeResult, read_merge_result
 from jobs.plan import RESULT, Plan
 from shoal.aws.deployment import Deployment
+from shoal.preprocessing.cancelling import cancel
 from shoal.preprocessing.cluster import EmrCluster
 from shoal.preprocessing.work import ClusterWork, record_result
 
@@ -92,7 +93,7 @@ class StartedPreprocessing:
             raise ShoalError(
                 f"an earlier version of Shoal submitted the step of run {step.run}; cancel it in EMR's console"
             )
-        cluster.cancel(step.id, Cancellation(run=step.run, token=token))
+        cancel(cluster, step.id, Cancellation(run=step.run, token=token))
         return "stopped", ""
 
 

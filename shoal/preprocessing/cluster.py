@@ -1,4 +1,4 @@
-"""EMR cluster of a deployment: functions that submit, find, follow and cancel a step, and explain why it failed.
+"""EMR cluster of a deployment: functions that submit, find and follow a step, and explain why it failed.
 
 Do not rely on a step's log for errors. EMR copies the log to the bucket minutes after the step has ended, and the log
 lacks the output of Hadoop Streaming tasks. A task writes its error message for the user to the object `failure`.
@@ -7,28 +7,22 @@ lacks the output of Hadoop Streaming tasks. A task writes its error message for 
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from bootstrap.node.documents import MAX_ERROR_LENGTH, Cancellation
 from common import names
 from common.errors import DataError, ShoalError
 from common.names import TOKEN
 from common.progress import reporter
-from corpus.reading.s3 import S3Path, list_objects, place_of, put, read_text
+from corpus.reading.s3 import S3Path, list_objects, place_of, read_text
 from infra import catalog, cost
 from infra.topology_error import TopologyError
 from jobs.plan import Plan
-from shoal.aws import clusters, objects
+from shoal.aws import clusters
 from shoal.aws.deployment import Deployment
-from shoal.aws.retry import Abandoned, retrying
-from shoal.interrupt import Detached
+from shoal.aws.retry import retrying
 from shoal.preprocessing.step_arguments import WorkerResources, workers
 
 if TYPE_CHECKING:
@@ -36,10 +30,6 @@ if TYPE_CHECKING:
 
 
 _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
-_CANCEL_SECONDS = 60
-_ANSWER_SECONDS = 300
-"""Maximum seconds until a step has stopped its work on YARN. The limit is long, because YARN's commands are slow on a
-busy primary node."""
 _MIN_PAUSE, _MAX_PAUSE = 0.5, 15.0
 
 
@@ -54,10 +44,10 @@ class EmrCluster:
                 f"run: shoal train --deployment {deployment.name} --input FILE... --output DIR"
             )
         self._session = deployment.session
-        self._s3 = deployment.session.client("s3")
+        self.s3 = deployment.session.client("s3")
         self._emr = deployment.session.client("emr")
         self.id = deployment.output(names.OUTPUT_CLUSTER_ID)
-        self._data = deployment.output(names.OUTPUT_DATA_BUCKET)
+        self.data_bucket = deployment.output(names.OUTPUT_DATA_BUCKET)
         self._logs = S3Path(deployment.output(names.OUTPUT_LOG_BUCKET), f"{names.EMR_LOGS}{self.id}/")
         if end := self._end():
             raise ShoalError(
@@ -84,7 +74,7 @@ class EmrCluster:
         cost is unknown.
         """
         groups = self._groups()
-        started = self._describe(step_id)["Status"].get("Timeline", {}).get("CreationDateTime")
+        started = self.describe(step_id)["Status"].get("Timeline", {}).get("CreationDateTime")
         try:
             prices = catalog.prices(str(self._session.region_name))
             rates = [each["RunningInstanceCount"] * cost.emr_node(each["InstanceType"], prices) for each in groups]
@@ -94,8 +84,17 @@ class EmrCluster:
             return lambda: None
         return lambda: sum(rates) * max(0.0, (datetime.now(UTC) - started).total_seconds()) / 3600
 
-    def _describe(self, step_id: str) -> "StepTypeDef":
+    def describe(self, step_id: str) -> "StepTypeDef":
+        """Return the description of a step."""
         return retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=step_id))["Step"]
+
+    def is_unfinished(self, step_id: str, *states: str) -> bool:
+        """Return whether the step is in one of these states, or, without states, whether it has not ended."""
+        return self.describe(step_id)["Status"]["State"] in (states or _ACTIVE_STATES)
+
+    def cancel(self, step_id: str, **options: Any) -> None:
+        """Ask EMR to cancel a step."""
+        retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=[step_id], **options))
 
     def active_steps(self, prefix: str) -> dict[str, str]:
         """Return the ids of the active steps with names that start with `prefix`. The keys are the names without the
@@ -114,32 +113,9 @@ class EmrCluster:
 
     def token(self, step_id: str, run: str) -> str | None:
         """Return the token of the launch of a run that submitted the step, from the step's arguments."""
-        words = self._describe(step_id)["Config"]["Args"]
+        words = self.describe(step_id)["Config"]["Args"]
         pairs = itertools.pairwise(words)
         return next((after for before, after in pairs if before == run and TOKEN.fullmatch(after)), None)
-
-    @contextmanager
-    def cancelling(self, step_id: str, cancellation: Cancellation) -> Iterator[None]:
-        """Cancel the step if the block raises an error. If the block raises an AWS error or Detached, it continues.
-
-        The step must have been submitted with this launch's token. Raises Abandoned if the user interrupts again before
-        AWS has answered; the step then continues. Raises ShoalError if some jobs of the step might still be running.
-        """
-        try:
-            yield
-        except (BotoCoreError, ClientError, Detached):
-            raise  # the cluster continues, and the next command finds the step
-        except BaseException:
-            try:
-                if retrying.unanswered:
-                    reporter().note(
-                        "Shoal cancels the step as soon as AWS answers; to leave and let it continue, press Ctrl-C "
-                        "again"
-                    )
-                self.cancel(step_id, cancellation)
-            except KeyboardInterrupt as interrupt:
-                raise Abandoned(interrupt) from None
-            raise
 
     def follow(self, step_id: str, plan: Plan) -> None:
         """Wait until the step has completed, and report the stages of the work, with the cost so far.
@@ -150,7 +126,7 @@ class EmrCluster:
         cost_now = self.cost_so_far(step_id)
         pause, shown = _MIN_PAUSE, ""
         while True:
-            step = self._describe(step_id)
+            step = self.describe(step_id)
             state = step["Status"]["State"]
             if state == "COMPLETED":
                 return
@@ -167,7 +143,7 @@ class EmrCluster:
 
     def _stage(self, plan: Plan) -> str:
         for address, stage in ((plan.choice, "encode and merge"), (f"{plan.texts}/", "deduplicate")):
-            if any(True for _ in list_objects(self._s3, place_of(address), 1)):
+            if any(True for _ in list_objects(self.s3, place_of(address), 1)):
                 return stage
         return "read reviews"
 
@@ -178,7 +154,7 @@ class EmrCluster:
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
     def _failure_of(self, step: "StepTypeDef", plan: Plan) -> Exception:
-        if sentence := read_text(self._s3, place_of(plan.failure)):
+        if sentence := read_text(self.s3, place_of(plan.failure)):
             return DataError(sentence)
         if end := self._end():
             return ShoalError(f"the cluster {self.id} terminated ({end}); its log is in {self._logs}")
@@ -195,52 +171,3 @@ class EmrCluster:
             f"the step '{step['Name']}' ended as {status['State']}: {reason}; after some minutes its log is in "
             f"{log}, and the logs of its tasks in {self._logs}containers/"
         )
-
-    def cancel(self, step_id: str, cancellation: Cancellation) -> None:
-        """Cancel the step if it has not ended, and wait until it writes nothing more.
-
-        A running step first stops its own jobs, and then waits until EMR terminates it. Raises ShoalError if its jobs
-        might still be running.
-        """
-        if not self._is_unfinished(step_id):
-            return
-        place = S3Path(self._data, cancellation.key)
-        retrying(partial(put, self._s3, place, cancellation.to_json().encode()))
-        if self._is_unfinished(step_id, "PENDING"):
-            self._cancel_step(step_id)
-        answer = self._answer(step_id, cancellation)
-        if self._is_unfinished(step_id):
-            self._cancel_step(step_id, StepCancellationOption="TERMINATE_PROCESS")
-        deadline = time.monotonic() + _CANCEL_SECONDS
-        while self._is_unfinished(step_id) and time.monotonic() < deadline:
-            time.sleep(_MIN_PAUSE)
-        retrying(partial(objects.remove, self._s3, place))
-        if answer.error:
-            raise ShoalError(
-                f"the step of run {cancellation.run} is cancelled, but its jobs might continue on the cluster "
-                f"{self.id}, which costs money until they end: {answer.error}"
-            )
-
-    def _cancel_step(self, step_id: str, **options: Any) -> None:
-        retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=[step_id], **options))
-
-    def _answer(self, step_id: str, cancellation: Cancellation) -> Cancellation:
-        """Wait until the running step has stopped its work, and return its answer. If the step has ended, return the
-        cancellation itself. If the step does not answer in time, the returned cancellation has an error."""
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while self._is_unfinished(step_id):
-            if time.monotonic() > deadline:
-                return replace(cancellation, error=f"the step has not answered for {_ANSWER_SECONDS} seconds")
-            if text := retrying(partial(read_text, self._s3, S3Path(self._data, cancellation.answer_key))):
-                try:
-                    answer = Cancellation.from_json(text)
-                except DataError as error:
-                    return replace(cancellation, error=f"Shoal cannot read its answer: {error}"[:MAX_ERROR_LENGTH])
-                if answer.token == cancellation.token:
-                    return answer
-            time.sleep(_MIN_PAUSE)
-        return cancellation
-
-    def _is_unfinished(self, step_id: str, *states: str) -> bool:
-        """Return whether the step is in one of these states, or, without states, whether it has not ended."""
-        return self._describe(step_id)["Status"]["State"] in (states or _ACTIVE_STATES)

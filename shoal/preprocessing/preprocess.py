@@ -28,6 +28,7 @@ from shoal.aws import objects
 from shoal.aws.deployment import Deployment
 from shoal.aws.retry import Abandoned
 from shoal.interrupt import Detached, name_of
+from shoal.preprocessing.cancelling import cancelling
 from shoal.preprocessing.cluster import EmrCluster
 from shoal.preprocessing.step_arguments import step_arguments
 from shoal.preprocessing.work import ClusterWork, find_result, record_result
@@ -109,7 +110,7 @@ def preprocess_on_deployment(
 
     step_id, plan, own = _submit_or_join(cluster, work, submit, run)
     try:
-        with cluster.cancelling(step_id, cancellation) if own else nullcontext():
+        with cancelling(cluster, step_id, cancellation) if own else nullcontext():
             _wait_for_step(cluster, step_id, plan, run, detach=detach)
         result = read_merge_result(plan.summary)
         record_result(s3, run, result)

@@ -20,7 +20,7 @@ from bootstrap.node.store import Store, StoredDocument, StoredFile, ignore
 from common import names
 from common.display import size
 from common.errors import DataError, ShoalError, explain_os_error
-from common.names import REQUEST_NAME, RUNS
+from common.names import RUNS
 from common.progress import reporter
 from shoal.aws import checked
 from shoal.aws.objects import is_marker
@@ -76,6 +76,20 @@ class RequestedRuns:
             if changed == current or self.store.write_if(self._key, RequestDocument(runs=runs).to_json(), known):
                 return changed
         raise ShoalError(f"other commands keep changing {self._place}; repeat the command")
+
+    def earlier(self, run: str) -> RunRequest:
+        """Return the request of a run to resume, from the copy in the run's folder.
+
+        Raises ShoalError if the copy is missing or invalid.
+        """
+        key = names.request_copy_key(run)
+        try:
+            document = self.store.read(key)
+            return RunRequest.from_json(document.text if document else "")
+        except DataError as error:
+            raise ShoalError(
+                f"{self.store.name}/{key} is not a valid request: {error}; start a new run without --resume"
+            ) from error
 
     def end(self, request: RunRequest) -> RunEnd | None:
         """Return how a launch ended; None while it has not ended."""
@@ -172,7 +186,7 @@ class Launch:
             return False
         attempts = self.requests.store.list(names.attempts_prefix(self.run))
         self._earlier_attempts = max(map(names.attempt_number, attempts), default=0)
-        self.requests.store.write(self.copy_key, request.to_json())
+        self.requests.store.write(names.request_copy_key(self.run), request.to_json())
         return True
 
     def follow(self, request: RunRequest) -> None:
@@ -196,18 +210,6 @@ class Launch:
             other = self.requests.active_request()
             return self.request.keep or (other is not None and other.token != self.request.token)
         return False
-
-    def request_before(self) -> RunRequest:
-        """Return the request of the run to resume, from the copy in the run's folder.
-
-        Raises ShoalError if the copy is missing or invalid.
-        """
-        try:
-            document = self.requests.store.read(self.copy_key)
-            return RunRequest.from_json(document.text if document else "")
-        except DataError as error:
-            place = f"{self.requests.store.name}/{self.copy_key}"
-            raise ShoalError(f"{place} is not a valid request: {error}; start a new run without --resume") from error
 
     def is_wanted(self) -> bool:
         """Return whether the request of this launch still exists.
@@ -234,11 +236,6 @@ class Launch:
         """Replace this launch's request with `new`; None removes it. A request of a different launch is kept."""
         token = self.request.token
         self.requests.change(lambda current: new if current is not None and current.token == token else current)
-
-    @property
-    def copy_key(self) -> str:
-        """Key of the copy of the request in the run's folder."""
-        return f"{names.RUNS}{self.run}/{REQUEST_NAME}"
 
     def _claimed(self, new: RunRequest, known: RunRequest | None, *, force: bool) -> RunRequest:
         """Return the known request if it is for the same work as the new request; otherwise return the new request.

@@ -1,6 +1,6 @@
 """Source of training data for word embeddings: a finite or unbounded text stream, which readers split into parts."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -92,13 +92,13 @@ class PreparedStream(Prepared):
     def request(self) -> Mapping[str, Any]:
         return {"stream": self.settings}
 
-    def resumed(self, before: Callable[[], RunRequest]) -> Self:
+    def resumed(self, before: RunRequest) -> Self:
         """Return the source for a resumed run, with the number of readers of the earlier start, because each reader has
-        its share of the files. `before` returns the earlier request of the run.
+        its share of the files. `before` is the earlier request of the run.
 
         Raises ShoalError if the run was started with a different source.
         """
-        stream = before().stream
+        stream = before.stream
         if stream is None:
             raise ShoalError("the run to resume was not trained on a stream; start a new run without --resume")
         if other := describe_difference(stream, replace(self.settings, readers=stream.readers)):

@@ -19,7 +19,6 @@ from shoal.backends.node_fleet import NodeFleet
 from shoal.backends.nodes import NodesBackend
 from shoal.runs.sources.dataset import DatasetSource
 from shoal.runs.train import train
-from tests.bootstrap.node.world import request
 from tests.fleet import Fleet, boot_agent
 from tests.secrets import places_of
 from tests.shoal.backends.on_nodes import DATASET
@@ -73,4 +72,4 @@ def test_a_run_that_the_guard_stopped_says_why_and_what_to_do(stops_runs, monkey
         at=datetime.now(UTC), reason="REASON", remedy="To keep it, do this.", stops_runs=stops_runs
     )
     monkeypatch.setattr(deployment_runs, "find_announcement", lambda _: found)
-    messages.check(NodesBackend(Fleet().deployment)._stopped_by(request()).why)
+    messages.check(deployment_runs.stop_reason(Fleet().deployment).why)

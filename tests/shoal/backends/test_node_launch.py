@@ -159,7 +159,7 @@ def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
     assert launch.request.options["epochs"] == ("3",)
     assert launch.request.options["slow"] == ("1:2.0",)
     assert not {"data", "output", "cache"} & {*launch.request.options}
-    copy = S3Path(BUCKET, launch.copy_key)
+    copy = S3Path(BUCKET, names.request_copy_key(launch.run))
     kept = RunRequest.from_json(str(read_text(boto3.client("s3"), copy)))
     assert (launch.request.ready, replace(kept, ready=True)) == (True, launch.request)
     launch.ask_to_stop()

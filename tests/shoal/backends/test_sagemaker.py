@@ -14,7 +14,7 @@ from shoal.backends import sagemaker, training_jobs
 from shoal.backends.attaching import backend_on
 from shoal.backends.job_inputs import job_inputs
 from shoal.backends.sagemaker import SageMakerBackend
-from shoal.backends.training_jobs import Job, job_name, jobs
+from shoal.backends.training_jobs import Job, instances_of, job_name, jobs
 from shoal.runs.run import Run
 from shoal.runs.sources.dataset import PreparedDataset
 from trainer.config import configured
@@ -78,7 +78,7 @@ def a_run(options=None, **limits):
 def test_a_job_has_billed_seconds_an_outcome_and_a_reason(more, seconds, outcome, why):
     job = Job(deployment(), shown(**more))
     assert (job.run, job.seconds(NOW), job.outcome, job.why) == (RUN, seconds, outcome, why)
-    assert [(each["instance_type"], each["gpus"]) for each in job.instances] == [("g5.xlarge", 1)] * 2
+    assert [(each["instance_type"], each["gpus"]) for each in instances_of(job)] == [("g5.xlarge", 1)] * 2
 
 
 def test_jobs_of_an_earlier_deployment_with_the_same_name_do_not_count(monkeypatch):

@@ -84,8 +84,8 @@ def test_the_hourly_price_of_nodes_and_readers_is_noted_for_a_stream(aws, tmp_pa
 
 def test_a_run_on_a_stream_is_resumed_with_its_settings_and_number_of_readers(messages):
     before = request(readers=1)
-    assert PreparedStream(replace(STREAM, readers=5)).resumed(lambda: before).readers == STREAM.readers
+    assert PreparedStream(replace(STREAM, readers=5)).resumed(before).readers == STREAM.readers
     with messages.raises(ShoalError):
-        PreparedStream(replace(STREAM, tokeniser="spaces")).resumed(lambda: before)
+        PreparedStream(replace(STREAM, tokeniser="spaces")).resumed(before)
     with messages.raises(ShoalError):
-        PreparedStream(STREAM).resumed(request)
+        PreparedStream(STREAM).resumed(request())

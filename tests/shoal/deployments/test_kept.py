@@ -85,11 +85,14 @@ def test_running_lists_nodes_and_a_cluster_that_cost_money() -> None:
     assert destroy_preview._running(None) == []
 
 
+RESOURCES = {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1}
+
+
 def test_a_job_is_listed_although_the_bucket_with_requests_was_deleted(monkeypatch) -> None:
     at_work = [Mock(run="left", status="InProgress"), Mock(run="stopped", status="Stopping")]
     for job in at_work:
-        job.configure_mock(has_ended=False, options={}, why="")
-    monkeypatch.setattr(sagemaker.SageMakerBackend, "serves", lambda _: True)
+        job.configure_mock(has_ended=False, why="", description={"ResourceConfig": RESOURCES})
+    monkeypatch.setattr("shoal.backends.attaching.has_managed_training", lambda _: True)
     monkeypatch.setattr(sagemaker, "jobs", lambda *_, **__: at_work)
     gone = ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
     monkeypatch.setattr(RequestedRuns, "read", Mock(side_effect=gone))

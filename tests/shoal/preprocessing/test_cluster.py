@@ -10,7 +10,8 @@ from bootstrap.node.documents import Cancellation
 from common import names
 from common.errors import ShoalError
 from common.progress import ProgressReporter, reporting
-from shoal.preprocessing import cluster
+from shoal.preprocessing import cancelling as cancellations
+from shoal.preprocessing.cancelling import cancelling
 from shoal.preprocessing.cluster import EmrCluster
 from tests.jobs.piles import plan_in
 from tests.shoal.preprocessing.emr_clusters import deployment, deployment_of, make_buckets
@@ -98,7 +99,7 @@ def test_active_steps_are_found_by_the_prefix_of_their_names(session):
 def test_steps_continue_if_aws_does_not_answer(session):
     there = EmrCluster(deployment())
     step = there.submit(sleeping(f"{OWN}merge"))
-    with pytest.raises(EndpointConnectionError), there.cancelling(step, MINE):
+    with pytest.raises(EndpointConnectionError), cancelling(there, step, MINE):
         raise EndpointConnectionError(endpoint_url="nowhere")
     assert there.active_steps(OWN) == {"merge": step}
 
@@ -111,7 +112,7 @@ def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session
     s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 2, "run": "$(reboot)", "token": ""}')
     until(lambda: "run is '$(reboot)', but must be 12 hexadecimal digits" in there.error(own))
     assert (there.state(own), OWN in there.yarn("application", "-list")) == ("RUNNING", True)
-    with pytest.raises(KeyboardInterrupt), there.cancelling(own, MINE):
+    with pytest.raises(KeyboardInterrupt), cancelling(there, own, MINE):
         raise KeyboardInterrupt
     assert there.state(own) == "CANCELLED"
     answer = s3.get_object(Bucket="data", Key=MINE.answer_key)["Body"].read().decode()
@@ -126,14 +127,14 @@ def test_a_cancelled_step_ends_its_job_on_yarn_but_no_job_of_another_run(session
 
 @pytest.mark.parametrize("written", [pytest.param(None, id="no answer"), pytest.param(b"{}", id="invalid answer")])
 def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypatch, written, messages):
-    monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
+    monkeypatch.setattr(cancellations, "_ANSWER_SECONDS", 1)
     there, launch = EmrCluster(deployment()), replace(MINE, token="00000002")
     own = there.submit(sleeping(f"{OWN}encode"))
     if written:
         session.client("s3").put_object(Bucket="data", Key=launch.answer_key, Body=written)
-    until(lambda: there._is_unfinished(own, "RUNNING"))
+    until(lambda: there.is_unfinished(own, "RUNNING"))
     messages.hide(there.id, "CLUSTER")
-    with messages.raises(ShoalError), there.cancelling(own, launch):
+    with messages.raises(ShoalError), cancelling(there, own, launch):
         raise KeyboardInterrupt
     assert there.active_steps(OWN) == {}
 
@@ -141,8 +142,8 @@ def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypa
 def test_pending_steps_are_cancelled_at_once(session):
     there = EmrCluster(deployment())
     running, waiting = (there.submit(sleeping(f"{name}encode")) for name in (OTHER, OWN))
-    until(lambda: there._is_unfinished(running, "RUNNING"))
-    with pytest.raises(KeyboardInterrupt), there.cancelling(waiting, MINE):
+    until(lambda: there.is_unfinished(running, "RUNNING"))
+    with pytest.raises(KeyboardInterrupt), cancelling(there, waiting, MINE):
         raise KeyboardInterrupt
     assert list(there.active_steps("shoal ")) == [f"{THEIRS.run}: encode"]
 
