@@ -24,7 +24,8 @@ pytestmark = pytest.mark.end_to_end
 MODEL = ("--model", "fasttext", "--epochs", "5", "--seed", "3")
 LSTM = ("--model", "lstm", "--embedding", "16", "--hidden", "16", "--global-batch", "16", "--seed", "3")
 LONG = (*LSTM, "--checkpoint-minutes", "0.01", "--epochs", "8")
-SLOW = (*LSTM, "--checkpoint-minutes", "0.01", "--slow", "0:20", "--epochs", "40")
+SLOWED = ("--slow", "0:20")
+SLOW = (*LSTM, "--checkpoint-minutes", "0.01", *SLOWED, "--epochs", "40")
 ROLE = "ManagedRoleBC2A80E6"
 LOGS = "/aws/sagemaker/TrainingJobs"
 
@@ -127,9 +128,7 @@ def test_a_detached_job_is_followed_stopped_with_a_checkpoint_and_resumed(
     stdout, stderr = following.communicate(timeout=PATIENCE)
     assert following.returncode == 130, stdout + stderr
     assert described(job)["TrainingJobStatus"] == "Stopped"
-    done = json.loads((tmp_path / "run" / "summary.json").read_text())
-    epochs = str(done["rows_seen"] // done["rows"] + 2)
-    resumed = json.loads(user.run(*command, "--resume", "--epochs", epochs, "--json")[0])
+    resumed = json.loads(user.run(*(each for each in command if each not in SLOWED), "--resume", "--json")[0])
     assert not resumed["stopped"]
     assert job_names("managed")[0] == f"{job}-2"
     starts = lines(tmp_path / "run", "start")

@@ -5,7 +5,6 @@ All necessary information is in the name and arguments of the cluster's step, an
 bucket.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bootstrap.node.documents import Cancellation
@@ -74,8 +73,8 @@ class StartedPreprocessing:
     def __init__(self, deployment: Deployment, run: str | None) -> None:
         self.deployment, self.name = deployment, run or ""
 
-    def follow(self, output: Path) -> MergeResult:  # noqa: ARG002
-        """Run `attach`. `output` is not used, because the dataset is in the data bucket."""
+    def follow(self) -> MergeResult:
+        """Run `attach`."""
         return attach(self.deployment, self.name or None)
 
     def stop(self) -> tuple[str, str]:

@@ -24,16 +24,17 @@ from shoal.progress import Bars
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="folder for the results (default: results/RUN)"
 )
 def run(target: Target, run: str | None, output: Path | None) -> Result:
+    from shoal.backends.attaching import StartedTraining
     from shoal.cli.verbs.preprocess import result_of
     from shoal.deployments.runs import find_run
     from shoal.runs.sources.dataset import opened_dataset
 
     selected_run = find_run(target.deployment, run)
-    if selected_run.results:
+    if isinstance(selected_run, StartedTraining):
         output = output or Path("results") / selected_run.name
         with sole_writer(output), Bars(unit="row"):
             return training_result(selected_run.follow(output), output)
     with Bars():
-        merged = selected_run.follow(Path())
+        merged = selected_run.follow()
     with opened_dataset(merged.dataset) as dataset:
         return result_of(merged, dataset.settings)
