@@ -6,6 +6,7 @@ A command and the agents communicate only through documents in a store.
 import time
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 
 from bootstrap.node.node_documents import Attempt, NodeStatus
 from common.display import plural
@@ -15,7 +16,7 @@ from corpus.text_request import describe_skipped_lines
 from shoal.runs.backend import Backend
 from shoal.runs.run import requested_data
 from shoal.runs.sources.source import Staging
-from shoal.runs.state import RunState
+from shoal.runs.state import RunState, StopReason
 from shoal.runs.store import Launch, RequestedRuns, RunFiles
 from trainer.output.run_files import RECORD
 from trainer.rank_processes import STOP_SECONDS
@@ -41,6 +42,7 @@ class AgentBackend(Backend):
     def __init__(self, requests: RequestedRuns) -> None:
         self.requests = requests
         self._launch: Launch | None = None
+        """Launch of the run that this command started or follows."""
         self._since: float | None = None
         """Monotonic time at which this command read the first state of the run."""
         self._looked_at = 0.0
@@ -51,6 +53,10 @@ class AgentBackend(Backend):
     @abstractmethod
     def look_at_nodes(self) -> None:
         """Check the nodes. Raises ShoalError if no node is left and no new node is starting."""
+
+    def stop_reason(self, launch: Launch) -> StopReason:  # noqa: ARG002
+        """Return why a launch stopped without a request of this command."""
+        return StopReason("somebody stopped it")
 
     @abstractmethod
     def new_launch(self, name: str) -> Launch:
@@ -101,12 +107,13 @@ class AgentBackend(Backend):
             is_stopping=launch.request.stop,
             attempts=attempts,
             staging=None if self._has_data else self.staging or requested_data(launch.request).staging,
-            read=min((each.read for each in statuses.values()), default=0),
-            is_independent=latest is not None,
+            bytes_read=min((each.read for each in statuses.values()), default=0),
+            is_independent=latest is not None and not any(each.over for each in statuses.values()),
+            find_stop_reason=partial(self.stop_reason, launch) if end and end.outcome == "stopped" else None,
             notes=[*self._attempt_notes(attempts), *_status_notes(statuses, skipped=self._has_data)],
         )
 
-    def _attempt_notes(self, attempts: "list[Attempt]") -> list[str]:
+    def _attempt_notes(self, attempts: list[Attempt]) -> list[str]:
         return [
             f"{each.why}; attempt {each.number} continues on {plural(len(each.members), 'node')}"
             for each in attempts

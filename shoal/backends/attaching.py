@@ -46,11 +46,7 @@ class StartedTraining:
         backend, state = self.backend, self.state
         if not state.has_ended:
             reporter().stage("stop")
-            backend.stop(self.name)
-            deadline = time.monotonic() + backend.longest_stop
-            while not (state := backend.state(self.name)).has_ended and time.monotonic() < deadline:
-                reporter().tick()
-                time.sleep(backend.pause)
+            state = self._wait_for_end()
         backend.stop(self.name, at_once=not state.has_ended)
         if not state.has_ended:
             raise ShoalError(
@@ -58,6 +54,23 @@ class StartedTraining:
                 f"{backend.files(self.name).address}"
             )
         return state.outcome, state.error
+
+    def _wait_for_end(self) -> RunState:
+        """Request a stop, and return the state of the run when it has ended, or when the time limit is over.
+
+        After an error, end what still costs money.
+        """
+        backend = self.backend
+        backend.stop(self.name)
+        deadline = time.monotonic() + backend.longest_stop
+        try:
+            while not (state := backend.state(self.name)).has_ended and time.monotonic() < deadline:
+                reporter().tick()
+                time.sleep(backend.pause)
+        except ShoalError:
+            backend.stop(self.name, at_once=True)
+            raise
+        return state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +130,7 @@ def listed_trainings(deployment: Deployment) -> list[StartedTraining]:
 
 
 def _trainings_on(backend: NodesBackend | SageMakerBackend) -> list[StartedTraining]:
-    return [StartedTraining(name=name, backend=backend, state=backend.state(name)) for name in backend.started()]
+    return [StartedTraining(name=name, backend=backend, state=backend.state(name)) for name in backend.current_runs()]
 
 
 def overview(deployment: Deployment, reports: Reports) -> list[Overview]:

@@ -10,7 +10,7 @@ from shoal.aws.deployment import Deployment
 from shoal.aws.guard import find_announcement
 from shoal.aws.retry import retrying
 from shoal.backends.training_jobs import jobs
-from shoal.runs.run import Run
+from shoal.runs.run import Limits, Run
 from shoal.runs.state import StopReason
 from shoal.runs.store import Copied, RequestedRuns
 
@@ -30,7 +30,7 @@ def requested_runs(deployment: Deployment) -> RequestedRuns:
     return RequestedRuns(Bucket(bucket, deployment.session.client("s3"), call=retrying), deployment.name)
 
 
-def named(run: Run, deployment: Deployment, *, on_nodes: bool) -> Run:
+def with_name(run: Run, deployment: Deployment, *, on_nodes: bool) -> Run:
     """Return a run with its name: a new name, or the name of the run to resume.
 
     Raises ShoalError if the run to resume is active on the deployment's other backend: in a SageMaker job if it is to
@@ -62,9 +62,13 @@ def stop_reason(deployment: Deployment, hint: str = "") -> StopReason:
     return StopReason(f"the guard stopped it, because {why}" if why else "somebody stopped it", hint)
 
 
-def record_copy(deployment: Deployment, copied: Copied) -> None:
+def limited(limits: Limits, deployment: Deployment) -> Limits:
+    """Return the limits with the cost limit of the deployment's topology, unless the user gave a cost limit."""
+    return replace(limits, max_dollars=limits.max_dollars or deployment.max_dollars)
+
+
+def record_copy(deployment: Deployment, run: str, copied: Copied) -> None:
     """Record in the data bucket that all files of a run were copied."""
     if not copied.refused:
         bucket = deployment.output(names.OUTPUT_DATA_BUCKET)
-        run = copied.source.rstrip("/").rpartition("/")[2]
         fetched.record(deployment.session.client("s3"), bucket, {run: copied.tags})

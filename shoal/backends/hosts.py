@@ -26,13 +26,14 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3, place_of
 from shoal.aws.retry import is_credentials_error, retrying
 from shoal.backends.agents import AgentBackend
-from shoal.runs.run import Run
-from shoal.runs.sources.source import DataAccess, Staging
+from shoal.runs.run import NO_LIMITS, Limits, Run
+from shoal.runs.sources.source import DataAccess, DataSource, Staging
 from shoal.runs.store import Launch, RequestedRuns
 from shoal.ssh.connection import Connection, LostError
 from shoal.ssh.group import HostGroup
 from shoal.ssh.hosts_file import HostsFile
 from shoal.ssh.payload import CodePayload
+from trainer.config import TrainConfig
 
 _GROUP = "hosts"
 """Name of the group of all hosts. A shared folder or a bucket has only one group of hosts."""
@@ -95,10 +96,16 @@ class HostsBackend(AgentBackend):
                 f"the training run {run} uses these hosts; wait until it ends, or repeat its command and press Ctrl-C"
             )
 
-    def start(self, run: Run) -> Run:
-        """Send the code and the dataset to the hosts, claim the hosts, and start their agents."""
+    def prepare(self, source: DataSource, config: TrainConfig, limits: Limits = NO_LIMITS) -> Run:
+        """Prepare a run. A dataset of raw texts is created on this machine. Raises ShoalError also for streams."""
+        run = super().prepare(source, config, limits)
         if run.data.readers or run.data.local_path is None:
             raise ShoalError("--hosts does not support streams; use --local or --deployment")
+        return run
+
+    def start(self, run: Run) -> Run:
+        """Send the code and the dataset to the hosts, claim the hosts, and start their agents."""
+        assert run.data.local_path is not None
         reporter().stage("connect")
         self.hosts.on_all(self._code.install)
         dataset = _send_dataset(self.requests.store, run.data.local_path)
@@ -127,12 +134,12 @@ class HostsBackend(AgentBackend):
         """
         if at_once:
             if self._launch is not None and not self._launch.already_started:
-                with suppress(LostError):
+                with suppress(ShoalError):
                     self._launch.forget()
         elif (launch := self.launch(name)).end() is None and not launch.request.stop:
             launch.ask_to_stop()
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         self.hosts.close()
 
     def start_agent(self, connection: Connection) -> None:

@@ -56,19 +56,15 @@ def _prefix(client: "S3Client", address: str) -> str:
 def longest_seconds(deployment: Deployment, run: Run, shared: JobSettings) -> int:
     """Return the time limit of a job in seconds: the topology's `max_hours`, or less if the cost limit is lower.
 
-    Raises ShoalError if the cost limit pays for less than a minute, if a cost limit is set and prices are unknown, or
-    for limits that only nodes support.
+    Raises ShoalError if the cost limit pays for less than a minute, or if a cost limit is set and prices are unknown.
     """
-    if run.keep or run.min_nodes > 1:
-        name = flag("keep" if run.keep else "min_nodes")
-        raise ShoalError(f"{name} applies only to nodes, but SageMaker trains for '{deployment.name}'; remove {name}")
     longest = shared.max_hours * 3600
-    if run.max_dollars is None:
+    if run.limits.max_dollars is None:
         return longest
     hourly = shared.hourly(str(deployment.session.region_name))
     if hourly is None:
         raise ShoalError(needs_prices(deployment))
-    if (paid := int(run.max_dollars / hourly * 3600)) < 60:
-        limit = deployment.limit_of(run.max_dollars)
+    if (paid := int(run.limits.max_dollars / hourly * 3600)) < 60:
+        limit = deployment.limit_of(run.limits.max_dollars)
         raise ShoalError(f"{limit}, but a job costs ${hourly:.2f} per hour; set a higher --max-dollars")
     return min(longest, paid)

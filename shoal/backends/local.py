@@ -7,6 +7,7 @@ import signal
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from bootstrap.node.folder import Folder
 from common.errors import TrainingError, UsageError
@@ -16,7 +17,7 @@ from shoal.runs.backend import Backend
 from shoal.runs.run import Run
 from shoal.runs.sources.source import DataAccess, Sidecar
 from shoal.runs.state import RunState
-from shoal.runs.store import RunFiles
+from shoal.runs.store import Copied, RunFiles
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, LAUNCH, RECORD, SUMMARY, missing_output
 from trainer.output.summary import read_summary
 from trainer.rank_processes import LOG, STOP_SECONDS, start_ranks
@@ -71,13 +72,15 @@ class LocalBackend(Backend):
     def state(self, name: str) -> RunState:  # noqa: ARG002
         """Return the state of the ranks. Raises DataError or ShoalError if a reader has failed."""
         assert self._process is not None
-        status = self._process.poll()
+        status, reading = self._process.poll(), self._sidecar.read() if self._sidecar.read else None
         if status is None:
             self._sidecar.check()
-            reading = self._sidecar.read() if self._sidecar.read else None
             return RunState(phase="running", reading=reading)
         summary = read_summary(self._output)
-        outcome = "stopped" if self._is_stopping else "failed" if summary is None or status else "finished"
+        if self._is_stopping or (not status and summary is not None and summary["stopped"]):
+            outcome = "stopped"
+        else:
+            outcome = "failed" if summary is None or status else "finished"
         error = ""
         if outcome == "failed" and status < 0:
             killed = signal.Signals(-status).name
@@ -85,7 +88,7 @@ class LocalBackend(Backend):
             error = f"the launcher of the ranks was killed by {killed}; {then}"
         elif outcome == "failed" and not (self._output / LOG).exists():
             error = str(missing_output(self._output))
-        return RunState(phase=outcome, outcome=outcome, error=error, logs=(LOG,))
+        return RunState(phase=outcome, outcome=outcome, error=error, logs=(LOG,), reading=reading)
 
     def stop(self, name: str, *, at_once: bool = False) -> None:  # noqa: ARG002
         """Request a stop from the launcher of the ranks. With `at_once`, also wait until it has exited."""
@@ -101,8 +104,15 @@ class LocalBackend(Backend):
                 self._process.kill()
 
     def files(self, name: str) -> RunFiles:  # noqa: ARG002
-        return RunFiles(store=Folder(self._output), folder="", known=self._known)
+        return _FilesHere(store=Folder(self._output), folder="", known=self._known)
 
-    def close(self) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Wait for the launcher of the ranks, and stop the readers."""
-        self._resources.close()
+        self._resources.__exit__(*error)
+
+
+class _FilesHere(RunFiles):
+    """Files that the run has written to its output folder."""
+
+    def copy(self, output: Path) -> Copied:
+        return Copied(output=output, source=self.address, files=list(output.glob("*")))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from common.errors import ShoalError
@@ -29,12 +29,19 @@ class NodeFleet:
         self._deployment = deployment
         self._nodes: Sequence[GpuNode] = ()
         self._spending: Spending | None = None
+        self.is_used = False
+        """True if this command has started to scale up the nodes, or uses nodes that run."""
         self._seen = time.monotonic()
         """Monotonic time at which a node was last seen running."""
 
     def groups(self, *, readers: bool = False) -> list[GpuGroup]:
         """Return the groups that train and, with `readers`, the groups that read."""
         return retrying(partial(fleet.groups, self._deployment, readers=readers))
+
+    @cached_property
+    def all_groups(self) -> list[GpuGroup]:
+        """All groups, as they were when this command read them first."""
+        return self.groups(readers=True)
 
     @property
     def is_wanted(self) -> bool:
@@ -54,6 +61,8 @@ class NodeFleet:
 
     def start(self, *, readers: bool, are_running: bool) -> list[str]:
         """Start the nodes and, with `readers`, the reader nodes, unless they run. Return their instance IDs."""
+        self.is_used = True
+        _ = self.all_groups  # before nodes start, because AWS may not answer later
         if are_running:
             self._nodes = running_nodes(self._deployment, [each.name for each in self.groups(readers=readers)])
         else:
@@ -64,7 +73,7 @@ class NodeFleet:
 
     def scale_to_zero(self, unless: Callable[[], bool]) -> None:
         """Scale all groups to zero, unless `unless` returns True. Raises the same errors as `fleet.scale_to_zero`."""
-        fleet.scale_to_zero(self._deployment, fleet.groups(self._deployment, readers=True), unless=unless)
+        fleet.scale_to_zero(self._deployment, self.all_groups, unless=unless)
 
     def require_running(self) -> None:
         """Raise ShoalError if no node is left, because otherwise the command would wait forever."""

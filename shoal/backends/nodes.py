@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from bootstrap.node.documents import RunRequest
+from botocore.exceptions import BotoCoreError, ClientError
+
 from bootstrap.node.node_documents import NodeStatus
 from bootstrap.node.store import Store
 from common import names
@@ -29,18 +30,21 @@ from shoal.aws.scale_up import READY_SECONDS
 from shoal.backends.agents import AgentBackend
 from shoal.backends.deployment_data import NodeData, upload_files, with_uploaded_files
 from shoal.backends.deployment_runs import (
-    named,
+    limited,
     record_copy,
     requested_runs,
     stop_reason,
+    with_name,
 )
 from shoal.backends.node_fleet import NodeFleet
 from shoal.runs.backend import Hardware
 from shoal.runs.outlook import Outlook, Spending, outlook
-from shoal.runs.run import Run
+from shoal.runs.run import NO_LIMITS, Limits, Run
+from shoal.runs.sources.source import DataSource
 from shoal.runs.sources.stream import PreparedStream
 from shoal.runs.state import Reports, RunState, StopReason
 from shoal.runs.store import Copied, Launch, RunFiles
+from trainer.config import TrainConfig
 
 _ROLES = get_args(parts.Role)
 _READING_SECONDS = 5.0
@@ -61,31 +65,35 @@ class NodesBackend(AgentBackend):
         self._reading, self._read_at = Status(), 0.0
         """Progress of the readers, and the monotonic time at which it was read."""
 
-    @property
-    def max_dollars(self) -> float | None:  # type: ignore[override]
-        return self.deployment.max_dollars
-
     def new_launch(self, name: str) -> Launch:
         return Launch(self.requests, name, require_free=partial(_require_free, self.deployment))
+
+    def prepare(self, source: DataSource, config: TrainConfig, limits: Limits = NO_LIMITS) -> Run:
+        """Prepare a run, and read the nodes that it will use.
+
+        Raises ShoalError if starting the nodes alone would exhaust the cost limit.
+        """
+        run = super().prepare(source, config, limited(limits, self.deployment))
+        self.fleet.require_paid(run.limits.max_dollars, readers=run.data.readers > 0)
+        run = with_name(run, self.deployment, on_nodes=True)
+        if run.resumes and isinstance(run.data, PreparedStream):
+            run = replace(run, data=run.data.resumed(self.requests.earlier(run.name)))
+        return run
 
     def start(self, run: Run) -> Run:
         """Claim the nodes, scale them up, and tell them to start the run.
 
         An ended run of an equal command starts no nodes. Nodes that run already are used.
         """
-        reads = run.data.readers > 0
-        self.fleet.require_paid(run.max_dollars, readers=reads)
-        requested_at = datetime.now(UTC)
-        run = named(run, self.deployment, on_nodes=True)
+        requested_at, reads = datetime.now(UTC), run.data.readers > 0
         launch = self._launch = self.new_launch(run.name)
-        if run.resumes and isinstance(run.data, PreparedStream):
-            run = replace(run, data=run.data.resumed(self.requests.earlier(launch.run)))
         self._claim(run, launch)
         self.fleet.count_cost(names.start_time(launch.run) if launch.already_started else requested_at)
         if launch.end() is None:
             are_running = launch.already_started and launch.request.ready and self.fleet.is_wanted
             nodes = self.fleet.start(readers=reads, are_running=are_running)
-            launch.start(nodes, until=self.fleet.stop_time(launch.request.max_dollars))
+            if not launch.request.ready:
+                launch.start(nodes, until=self.fleet.stop_time(launch.request.max_dollars))
         return replace(run, name=launch.run)
 
     def _claim(self, run: Run, launch: Launch) -> None:
@@ -95,9 +103,9 @@ class NodesBackend(AgentBackend):
         """
         groups = self.fleet.groups(readers=run.data.readers > 0)
         counts = [sum(each.size for each in groups if each.role == role) for role in _ROLES]
-        if run.min_nodes > counts[0]:
+        if run.limits.min_nodes > counts[0]:
             trains = plural(counts[0], "node")
-            raise ShoalError(f"--min-nodes is {run.min_nodes}, but '{self.name}' trains on {trains}")
+            raise ShoalError(f"--min-nodes is {run.limits.min_nodes}, but '{self.name}' trains on {trains}")
         bucket = self.deployment.output(names.OUTPUT_DATA_BUCKET)
         folder = S3Path(bucket, f"{RUNS}{launch.run}/{SETS}")
         claimed = launch.claim(
@@ -132,10 +140,16 @@ class NodesBackend(AgentBackend):
             reading=reading,
             notes=notes,
             dollars=self.fleet.spending.so_far(),
-            stopped_by=_stop_reason(self.deployment, launch.request) if state.outcome == "stopped" else None,
             machines=self.fleet.machines,
             details=details,
         )
+
+    def stop_reason(self, launch: Launch) -> StopReason:
+        """Return why a run was stopped: by its cost limit, the guard, or a user."""
+        request = launch.request
+        if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
+            return StopReason(f"it would have cost more than ${request.max_dollars:g}")
+        return stop_reason(self.deployment)
 
     def look_at_nodes(self) -> None:
         self.fleet.require_running()
@@ -150,57 +164,62 @@ class NodesBackend(AgentBackend):
             self._withdraw()
             return
         launch = self.launch(name)
+        if retrying.unanswered and not launch.request.stop:
+            reporter().note(
+                "waiting for AWS to accept the request to stop the ranks. A second Ctrl-C ends this command without "
+                f"the request: the run then continues; to copy its results: shoal fetch {self.name} --run {name} "
+                "--output DIR"
+            )
         if launch.end() is not None:
             self.fleet.scale_to_zero(launch.keeps_nodes)
         elif not (launch.is_wanted() and launch.request.ready and self.fleet.is_wanted):
             self.requests.write_end(launch.request)
             launch.forget()
         elif not launch.request.stop:
-            if retrying.unanswered:
-                reporter().note(
-                    "waiting for AWS to accept the request to stop the ranks. A second Ctrl-C ends this command "
-                    "without the request: the run then continues; to copy its results: "
-                    f"shoal fetch {self.name} --run {name} --output DIR"
-                )
             launch.ask_to_stop()
 
     def _withdraw(self) -> None:
-        """Scale the nodes to zero, and remove the request."""
+        """Scale the nodes to zero if they are this run's, and remove the request."""
         if (launch := self._launch) is None or not launch.is_claimed:
             return
         try:
-            self.fleet.scale_to_zero(launch.keeps_nodes)
+            if self.fleet.is_used or launch.already_started:
+                self.fleet.scale_to_zero(launch.keeps_nodes)
         except Abandoned:
             raise
         except BaseException:
-            launch.forget()
+            with suppress(BotoCoreError, ClientError, ShoalError):
+                launch.forget()
             raise
         launch.forget()
 
     @property
     def when_abandoned(self) -> Sequence[str]:  # type: ignore[override]
-        return fleet.running_nodes_warning(fleet.groups(self.deployment, readers=True))
+        return fleet.running_nodes_warning(self.fleet.all_groups)
 
     def files(self, name: str) -> RunFiles:
         """Return the files of a run. After they were copied, this is recorded in the bucket, too."""
         files = super().files(name)
 
         def on_copied(copied: Copied) -> None:
-            record_copy(self.deployment, copied)
+            record_copy(self.deployment, name, copied)
             files.on_copied(copied)
 
         return replace(files, on_copied=on_copied)
 
-    def wanted(self, name: str, output: Path) -> Run:
+    def requested_run(self, name: str, output: Path) -> Run:
         return Run.of_request(self.launch(name).request, output)
 
-    def started(self) -> list[str]:
+    def current_runs(self) -> list[str]:
         """Return the name of the run with the current request, or nothing.
 
         Raises ShoalError if the request is unreadable.
         """
-        request = self.requests.read()
-        return [request.run] if request else []
+        if (request := self.requests.read()) is None:
+            return []
+        self._launch = self.new_launch(request.run)
+        self._launch.follow(request)
+        return [request.run]
 
     def outlook(self, name: str, reports: Reports) -> Outlook:
         """Predict the end and cost of a run. `reports`: the statuses of the deployment's nodes."""
@@ -216,13 +235,6 @@ class NodesBackend(AgentBackend):
 
     def hardware(self, run: Run) -> Hardware:
         return self.fleet.hardware(readers=run.data.readers > 0)
-
-
-def _stop_reason(deployment: Deployment, request: RunRequest) -> StopReason:
-    """Return why a run was stopped: by its cost limit, the guard, or a user."""
-    if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
-        return StopReason(f"it would have cost more than ${request.max_dollars:g}")
-    return stop_reason(deployment)
 
 
 def _first_attempt_at(deployment: Deployment, launch: Launch) -> datetime | None:

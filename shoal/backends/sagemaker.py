@@ -5,8 +5,9 @@ folder in the data bucket. So the run's folder contains the same files as after 
 """
 
 import time
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from botocore.exceptions import ClientError
@@ -15,6 +16,7 @@ from bootstrap.node.store import Bucket
 from common import names
 from common.errors import ShoalError
 from common.names import RUNS, SETS
+from common.options import flag
 from common.progress import reporter
 from corpus.reading import s3
 from infra import catalog
@@ -24,15 +26,16 @@ from shoal.aws.deployment import Deployment
 from shoal.aws.retry import retrying
 from shoal.backends.agents import RESUME_HINT
 from shoal.backends.deployment_data import DeploymentData, upload_files
-from shoal.backends.deployment_runs import named, record_copy, stop_reason
+from shoal.backends.deployment_runs import limited, record_copy, stop_reason, with_name
 from shoal.backends.job_inputs import job_inputs, longest_seconds
 from shoal.backends.training_jobs import Job, JobSettings, instances_of, job_name, job_request, jobs, settings, work_of
 from shoal.runs.backend import Backend, Hardware
-from shoal.runs.run import Run
+from shoal.runs.run import NO_LIMITS, Limits, Run
 from shoal.runs.sources.dataset import PreparedDataset
-from shoal.runs.sources.source import Staging
+from shoal.runs.sources.source import DataSource, Staging
 from shoal.runs.state import RunState, StopReason
-from shoal.runs.store import RunFiles
+from shoal.runs.store import Copied, RunFiles
+from trainer.config import TrainConfig
 from trainer.output.run_files import RECORD
 
 _LOOK_SECONDS = 2.0
@@ -51,15 +54,11 @@ class SageMakerBackend(Backend):
         self._follows = True
         """True if an earlier command has started the run."""
 
-    @property
-    def max_dollars(self) -> float | None:  # type: ignore[override]
-        return self.deployment.max_dollars
-
     @cached_property
     def settings(self) -> JobSettings:
         return settings(self.deployment)
 
-    def started(self) -> list[str]:
+    def current_runs(self) -> list[str]:
         """Return the names of the runs in active jobs, newest first."""
         return [self._remember(job) for job in jobs(self.deployment, active=True)]
 
@@ -81,16 +80,22 @@ class SageMakerBackend(Backend):
             raise ShoalError(f"SageMaker has no job for the run {name} of '{self.name}'")
         return self._jobs[name]
 
+    def prepare(self, source: DataSource, config: TrainConfig, limits: Limits = NO_LIMITS) -> Run:
+        """Prepare a run. Raises ShoalError also for streams, and for limits that only nodes support."""
+        if limits.keep or limits.min_nodes > 1:
+            name = flag("keep" if limits.keep else "min_nodes")
+            raise ShoalError(f"{name} applies only to nodes, but SageMaker trains for '{self.name}'; remove {name}")
+        run = super().prepare(source, config, limited(limits, self.deployment))
+        if run.data.readers:
+            raise ShoalError("SageMaker jobs do not support streams; pass a dataset with --data, or texts with --input")
+        return with_name(run, self.deployment, on_nodes=False)
+
     def start(self, run: Run) -> Run:
         """Start a job, or find the active job of an equal command. A new job gets the files of this machine.
 
         Raises ShoalError if SageMaker refuses the job, or if a job for different work is active, because a second job
         would cost money.
         """
-        if run.data.readers:
-            raise ShoalError("SageMaker jobs do not support streams; pass a dataset with --data, or texts with --input")
-        longest = longest_seconds(self.deployment, run, self.settings)
-        run = named(run, self.deployment, on_nodes=False)
         folder = self._folder(run.name)
         hyper, channels = job_inputs(self._s3, run, self.settings, folder)
         for job in jobs(self.deployment, active=True):
@@ -115,7 +120,7 @@ class SageMakerBackend(Backend):
                 folder=folder,
                 options=hyper,
                 channels=channels,
-                longest=longest,
+                longest=longest_seconds(self.deployment, run, self.settings),
             )
         )
         return run
@@ -150,37 +155,39 @@ class SageMakerBackend(Backend):
             phase=job.phase,
             outcome=job.outcome if job.has_ended else "",
             error=f"{why}; the job is {job.name}" if job.status == "Failed" else "",
-            stopped_by=_stop_reason(job) if job.has_ended and job.outcome == "stopped" else None,
+            find_stop_reason=partial(_stop_reason, job) if job.has_ended and job.outcome == "stopped" else None,
             is_stopping=job.status == "Stopping",
             staging=Staging(f"SageMaker: {job.phase}") if waits else None,
             is_independent=True,
             dollars=job.dollars(),
-            machines={"nodes": instances_of(job), "readers": []},
+            machines={"nodes": instances_of(job) if job.has_ended else [], "readers": []},
             details={"job": job.name},
         )
 
     def stop(self, name: str, *, at_once: bool = False) -> None:
         """Request a stop from SageMaker. The ranks then have two minutes to write a checkpoint.
 
-        After the end of a run, remove the checkpoints that are no longer needed.
+        An ended job costs nothing.
         """
         if at_once and not self._jobs:  # `start` failed before it created a job
             return
         job = self._job(name) if name in self._jobs or not at_once else next(iter(self._jobs.values()))
         if not job.has_ended:
             job.stop()
-        elif not at_once:
-            fetched.remove_checkpoints(self._s3, self._folder(name))
 
     def files(self, name: str) -> RunFiles:
         folder = self._folder(name)
         store = Bucket(folder.bucket, self._s3, call=retrying)
         known = None if self._follows else store.size(f"{folder.key}{RECORD}")
-        return RunFiles(
-            store=store, folder=folder.key, known=known, on_copied=lambda copied: record_copy(self.deployment, copied)
+        return _JobFiles(
+            store=store,
+            folder=folder.key,
+            known=known,
+            on_copied=partial(record_copy, self.deployment, name),
+            remove_checkpoints=partial(fetched.remove_checkpoints, self._s3, folder),
         )
 
-    def wanted(self, name: str, output: Path) -> Run:
+    def requested_run(self, name: str, output: Path) -> Run:
         job = self._job(name)
         return Run(name=name, options=job.options, data=PreparedDataset(job.dataset), output=output, cache=output)
 
@@ -190,6 +197,17 @@ class SageMakerBackend(Backend):
             nodes=[PlannedNode(kind, gpu.count if gpu else 1, efa=False)] * self.settings.count,
             hourly=self.settings.hourly(str(self.deployment.session.region_name)),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _JobFiles(RunFiles):
+    """Files of a job. SageMaker does not remove checkpoints that are no longer needed."""
+
+    remove_checkpoints: Callable[[], None]
+
+    def copy(self, output: Path) -> Copied:
+        self.remove_checkpoints()
+        return super().copy(output)
 
 
 def has_managed_training(deployment: Deployment) -> bool:

@@ -55,9 +55,8 @@ class Target:
 
         return find_deployment(self.name, self.account)
 
-    @property
-    def used_deployment(self) -> "Deployment":
-        """The deployment, for work on it. Prints a warning if its guard has announced its deletion."""
+    def deployment_with_warning(self) -> "Deployment":
+        """Return the deployment, for work on it. Print a warning if its guard has announced its deletion."""
         from shoal.deployments.deletion import announced_deletion
 
         if deletion := announced_deletion(self.deployment):

@@ -1,4 +1,4 @@
-"""Shared by `shoal train` and `shoal embed`: reads configuration and place of a run from the options, and trains."""
+"""Shared by `shoal train` and `shoal embed`: reads configuration and backend of a run from the options, and trains."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.runs.sources.source import DataSource
 
 _DATA = Path("dataset")
-"""Placeholder for the dataset's path, which the place of the run sets."""
+"""Placeholder for the dataset's path, which the backend of the run sets."""
 
 
 def config_of(
@@ -62,20 +62,27 @@ def backend_of(target: Target | Path | None, ranks: int | None, *, managed: bool
         return HostsBackend(read_hosts(target))
     from shoal.backends.attaching import backend_on
 
-    return backend_on(target.used_deployment, managed=managed)
+    return backend_on(target.deployment_with_warning(), managed=managed)
 
 
 def run_training(
-    ctx: click.Context, source: "DataSource", config: TrainConfig, backend: "Backend", limits: Mapping[str, Any]
+    ctx: click.Context, source: "DataSource", config: TrainConfig, backend: "Backend", launch: Mapping[str, Any]
 ) -> Result:
-    """Train, and return the result of the command. `limits`: `detach` and the limits of the nodes, as `train` expects
-    them.
-    """
+    """Train, and return the result of the command. `launch`: `detach`, and the limits of the nodes."""
     from shoal.cli.prediction import predict_run
     from shoal.cli.training_result import training_result
     from shoal.progress import Bars
+    from shoal.runs.run import Limits
     from shoal.runs.train import train
 
     with sole_writer(config.output), Bars(unit="row"):
-        summary = train(source, config, backend, given=given_words(ctx), predict=predict_run, **limits)
+        summary = train(
+            source,
+            config,
+            backend,
+            detach=launch.get("detach", False),
+            given=given_words(ctx),
+            predict=predict_run,
+            limits=Limits(**{name: value for name, value in launch.items() if name != "detach"}),
+        )
     return training_result(summary, config.output)

@@ -9,12 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from infra.gpu_nodes import PlannedNode
-from shoal.runs.run import Run
-from shoal.runs.sources.source import DataAccess
+from shoal.runs.run import NO_LIMITS, Limits, Run
+from shoal.runs.sources.source import DataAccess, DataSource
 from shoal.runs.state import RunState
 from shoal.runs.store import RunFiles
+from trainer.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +44,22 @@ class Backend(ABC):
     """Maximum number of seconds from a request to stop until a run has ended."""
     outlives_command = True
     """True if a run can continue when its command exits."""
-    max_dollars: float | None = None
-    """Maximum cost of a run in dollars, unless the user gives another one; None: no limit."""
     when_abandoned: Sequence[str] = ()
     """Sentences for a user who leaves a run while AWS does not answer, because the run then still costs money."""
 
+    def prepare(self, source: DataSource, config: TrainConfig, limits: Limits = NO_LIMITS) -> Run:
+        """Prepare a run as far as possible without a step that costs money.
+
+        Raises DataError if the source is invalid, and ShoalError if the backend refuses the run.
+        """
+        self.data.check_options(config.values())
+        return Run.of_config(config, source.prepare(self.data, config), limits)
+
     @abstractmethod
     def start(self, run: Run) -> Run:
-        """Start a run, and return it with its name. If an equal command has started the run, return that run.
+        """Start a prepared run. If an equal command has started such a run, return that run instead.
 
-        Raises ShoalError if the backend refuses the run. After an error or an interrupt, `stop` must be called.
+        After an error or an interrupt, `stop` must be called with `at_once`.
         """
 
     @abstractmethod
@@ -62,7 +70,8 @@ class Backend(ABC):
     def stop(self, name: str, *, at_once: bool = False) -> None:
         """Request that a run stops with a checkpoint. If the run has ended, end what still costs money.
 
-        With `at_once`, end the run without a checkpoint, even if `start` failed. Repeated calls are harmless.
+        With `at_once`, end the run that this command started, without a checkpoint, even if `start` failed. Repeated
+        calls are harmless.
         """
 
     @abstractmethod
@@ -73,12 +82,15 @@ class Backend(ABC):
         """Return the nodes that a run would start; None if a run starts no nodes."""
         return None
 
-    def wanted(self, name: str, output: Path) -> Run:
+    def requested_run(self, name: str, output: Path) -> Run:
         """Return what the user wanted of a run that an earlier command started, with a folder for its results.
 
         Raises ShoalError if the run's options are unknown.
         """
         raise NotImplementedError
 
-    def close(self) -> None:  # noqa: B027
-        """Close the connections of this command."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:  # noqa: B027
+        """Close the connections of this command, and end its processes."""

@@ -26,18 +26,18 @@ def follow(
     *,
     attached: bool = False,
     detach: bool = False,
-    at_data: Callable[[RunState], None] = lambda _: None,
+    on_state: Callable[[RunState], None] = lambda _: None,
 ) -> tuple[RunState, KeyboardInterrupt | None]:
     """Follow a run until it has ended. Return its last state, and the interrupt with which the user requested a stop.
 
-    The first interrupt requests a stop with a checkpoint, as soon as the ranks have their data.
+    Once the ranks have their data, the first interrupt requests a stop with a checkpoint. An earlier one is raised.
 
     Args:
         run: The run, which has started.
         backend: The backend of the run.
         attached: Whether the command only follows the run: an interrupt then ends the command, not the run.
         detach: Whether to raise Detached as soon as the run continues without the command.
-        at_data: Function that is called once, when the ranks have their data.
+        on_state: Function that is called with each state.
 
     Raises:
         Detached: The command leaves the run: the terminal was closed, or the backend no longer accepts the command.
@@ -45,7 +45,7 @@ def follow(
         KeyboardInterrupt: An interrupt before the ranks had their data, or a second one. It is Abandoned if AWS has not
             answered the stop request by then.
     """
-    progress, stop_request = _Progress(run, backend, at_data), None
+    progress, stop_request = _Progress(run, backend, on_state), None
     with _detaching(backend):
         while True:
             try:
@@ -68,7 +68,7 @@ def follow(
 
 @contextmanager
 def _detaching(backend: Backend) -> Iterator[None]:
-    """Raise Detached if the backend no longer accepts the command, because the run continues without it."""
+    """Raise Detached if AWS no longer accepts the command, or no host answers, because the run continues without it."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
@@ -82,12 +82,14 @@ def _detaching(backend: Backend) -> Iterator[None]:
 class _Progress:
     """Shows the states of a run: its notes, the staging of its data, and then its record."""
 
-    def __init__(self, run: Run, backend: Backend, at_data: Callable[[RunState], None]) -> None:
-        self._run, self._backend, self._at_data = run, backend, at_data
+    def __init__(self, run: Run, backend: Backend, on_state: Callable[[RunState], None]) -> None:
+        self._run, self._backend, self._on_state = run, backend, on_state
         self._record: RecordView | None = None
         self._state = RunState(phase="")
         self._shown: set[str] = set()
-        """Notes and titles of stages that were shown."""
+        """Notes that were shown."""
+        self._stage = ""
+        """Title of the stage that was started last."""
         self._deadline = math.inf
 
     def announce_stop(self, interrupt: KeyboardInterrupt) -> None:
@@ -117,26 +119,30 @@ class _Progress:
             if self._record:
                 self._record.update()
             raise
-        for note in state.notes:
-            if note not in self._shown:
-                reporter().note(note)
-        self._shown.update(state.notes)
-        if state.staging is None:
-            if self._record is None:
-                self._at_data(state)
-                self._record = self._open_record(state)
-            self._record.update()
-        else:
-            if state.staging.title not in self._shown:
-                reporter().stage(*state.staging)
-                self._shown.add(state.staging.title)
-            if state.read:
-                reporter().at(state.read)
-            reporter().tick()
+        self._show(state)
+        self._on_state(state)
         if time.monotonic() > self._deadline and not state.has_ended:
             left = self._backend.files(self._run.name).address
             raise ShoalError(f"the nodes did not stop in time, so Shoal ends the run; its files are in {left}")
         return state
+
+    def _show(self, state: RunState) -> None:
+        """Show the notes of a state, and the staging of the data or, from the start of the ranks on, their record."""
+        for note in state.notes:
+            if note not in self._shown:
+                reporter().note(note)
+        self._shown.update(state.notes)
+        if self._record is None and state.staging is None:
+            self._record = self._open_record(state)
+        if self._record is not None:
+            self._record.update()
+        elif state.staging is not None:
+            if state.staging.title != self._stage:
+                reporter().stage(*state.staging)
+                self._stage = state.staging.title
+            if state.bytes_read:
+                reporter().at(state.bytes_read)
+            reporter().tick()
 
     def _open_record(self, state: RunState) -> RecordView:
         """Start the stage of the ranks, and return the view of their record."""

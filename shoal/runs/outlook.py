@@ -14,6 +14,7 @@ from bootstrap.node.documents import RunRequest
 from bootstrap.node.node_documents import Attempt, NodeStatus
 from infra import catalog, cost
 from shoal.aws.fleet import GpuNode
+from shoal.runs.state import RunState
 
 _LATE_SECONDS = 120.0
 """Seconds after the predicted end at which a prediction is discarded. Nodes report every 30 seconds."""
@@ -55,6 +56,9 @@ class Spending:
         return cost.known(cost.training_node, node.instance_type, self._prices)
 
 
+_STAGES = ("start the nodes", "copy the data", "train")
+
+
 class Stages:
     """Durations and costs of the consecutive stages of a launch."""
 
@@ -64,6 +68,14 @@ class Stages:
         self.began = self._since = began
         self.spent: float | None = 0.0
         """Cost in dollars up to the end of the latest stage, or None if a price is unknown."""
+
+    def see(self, state: RunState) -> None:
+        """End the stages that are over in a state of the run: the start, the copy of the data, and the training."""
+        over = (True, state.staging is None, state.has_ended)
+        for name, is_over in list(zip(_STAGES, over, strict=True))[len(self.finished) :]:
+            if not is_over:
+                return
+            self.end(name, state.dollars)
 
     def end(self, name: str, spent: float | None) -> None:
         """End a stage. `spent` is the cost of the launch so far in dollars, or None if a price is unknown."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from bootstrap.node.documents import RunRequest
 from shoal.runs.sources.dataset import PreparedDataset
@@ -21,16 +21,9 @@ _DATA = Path("dataset")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """Training run: the trainer's options, the data, the folder for the results, and the limits of the nodes."""
+class Limits:
+    """Limits of the nodes of a run."""
 
-    name: str = ""
-    """Name of the run. A backend sets it when it starts the run; on this machine it stays empty."""
-    options: Mapping[str, tuple[str, ...]]
-    """Options of the trainer, except paths: the words of each option's value, by option name."""
-    data: Prepared
-    output: Path
-    cache: Path | None = None
     keep: bool = False
     """True if the nodes continue to run after the training."""
     min_nodes: int = 1
@@ -38,11 +31,33 @@ class Run:
     max_dollars: float | None = None
     """Maximum cost of the nodes in dollars; None: no limit."""
 
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Training run: the trainer's options, the data, the folder for the results, and the limits of the nodes."""
+
+    name: str = ""
+    """Name of the run, which its backend chooses; empty on this machine."""
+    options: Mapping[str, tuple[str, ...]]
+    """Options of the trainer, except paths: the words of each option's value, by option name."""
+    data: Prepared
+    output: Path
+    cache: Path | None = None
+    limits: Limits = NO_LIMITS
+
     @classmethod
-    def of_config(cls, config: TrainConfig, data: Prepared, **limits: Any) -> Self:
-        """Return the run of a configuration. `limits`: values of `keep`, `min_nodes` and `max_dollars`."""
+    def of_config(cls, config: TrainConfig, data: Prepared, limits: Limits = NO_LIMITS, *, name: str = "") -> Self:
+        """Return the run of a configuration."""
         return cls(
-            options=portable_options(config), data=data, output=config.output, cache=config.values()["cache"], **limits
+            name=name,
+            options=portable_options(config),
+            data=data,
+            output=config.output,
+            cache=config.values()["cache"],
+            limits=limits,
         )
 
     @classmethod
@@ -54,9 +69,7 @@ class Run:
             data=requested_data(request),
             output=output,
             cache=output,
-            keep=request.keep,
-            min_nodes=request.min_nodes,
-            max_dollars=request.max_dollars,
+            limits=Limits(keep=request.keep, min_nodes=request.min_nodes, max_dollars=request.max_dollars),
         )
 
     @property

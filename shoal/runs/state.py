@@ -1,6 +1,6 @@
 """State of a run, as its backend reports it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,16 +35,16 @@ class RunState:
     """Reason of a failure; empty if the run has not failed, or if only its logs contain the reason."""
     logs: Sequence[str] = ()
     """Names of the logs that contain the reason of a failure."""
-    stopped_by: StopReason | None = None
-    """Why the run stopped, if its outcome is `stopped` and the reason is known."""
+    find_stop_reason: Callable[[], StopReason] | None = None
+    """Function that asks why the run stopped; None if the run has not stopped."""
     is_stopping: bool = False
     """True if a stop was requested."""
     attempts: Sequence[Attempt] = ()
     """Attempts of the latest launch."""
     staging: Staging | None = None
     """Progress bar until the ranks have their data; None once they have it."""
-    read: int = 0
-    """Number of bytes of text that all nodes have read."""
+    bytes_read: int = 0
+    """Number of bytes of text that all nodes have read, before the ranks start."""
     reading: Status | None = None
     """Progress of the readers that run at the same time as the ranks; None without such readers."""
     is_independent: bool = False
@@ -54,7 +54,7 @@ class RunState:
     dollars: float | None = None
     """Cost so far; None if it is unknown, or if the run costs nothing."""
     machines: Mapping[str, list[dict[str, Any]]] | None = None
-    """`nodes` and `readers`: the machines that cost money; None if the run costs nothing."""
+    """`nodes` and `readers`: the machines that cost money; None if the backend does not know what its machines cost."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Fields that the backend adds to the summary of an ended run."""
 

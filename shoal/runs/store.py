@@ -139,6 +139,7 @@ class Launch:
         self._request: RunRequest | None = None
         self.started: tuple[str, ...] = ()
         """IDs of the instances for which `start` was called."""
+        self._end: RunEnd | None = None
         self._earlier_attempts = 0
         """Number of attempts of the run before this launch."""
 
@@ -173,9 +174,9 @@ class Launch:
         request = RunRequest(
             run=self.run,
             token=secrets.token_hex(4),
-            min_nodes=min(run.min_nodes, fields["trainers"]),
-            keep=run.keep,
-            max_dollars=run.max_dollars,
+            min_nodes=min(run.limits.min_nodes, fields["trainers"]),
+            keep=run.limits.keep,
+            max_dollars=run.limits.max_dollars,
             **{"options": run.options, **run.data.request(), **fields},
         )
         self._request = request  # so that `forget` removes the request if the next call writes it and is interrupted
@@ -225,8 +226,10 @@ class Launch:
             self._change(None)
 
     def end(self) -> RunEnd | None:
-        """Return how the launch ended; None while it has not ended."""
-        return self.requests.end(self.request)
+        """Return how the launch ended; None while it has not ended. The store is not read again after the end."""
+        if self._end is None:
+            self._end = self.requests.end(self.request)
+        return self._end
 
     def _replace(self, **changes: object) -> None:
         self._request = replace(self.request, **changes)  # type: ignore[arg-type]
@@ -318,11 +321,11 @@ class RunFiles:
 
     store: Store
     folder: str
-    """Common prefix of the files' keys; empty if the store is the run's output folder."""
+    """Common prefix of the files' keys."""
     known: int | None = None
-    """Size in bytes that the record had before the command started the run; None if there was no record."""
-    on_copied: Callable[["Copied"], None] = lambda _: None
-    """Function that is called after all files were copied."""
+    """Size in bytes of the part of the record that an earlier launch wrote; None to show the whole record."""
+    on_copied: Callable[[Copied], None] = lambda _: None
+    """Function that is called after the files were copied."""
 
     @property
     def address(self) -> str:
@@ -333,10 +336,9 @@ class RunFiles:
         return f"{self.folder}{RECORD}"
 
     def copy(self, output: Path) -> Copied:
-        """Copy the files to the output folder, unless they are there. Raises ShoalError if it is not writable."""
-        if not self.folder:
-            return Copied(output=output, source=self.address, files=list(output.glob("*")))
+        """Copy the files to the output folder. Raises ShoalError if it is not writable, or the summary is invalid."""
         copied = copy_results(self.store, self.folder.removeprefix(RUNS).rstrip("/"), output)
+        _ = copied.summary  # after an error, the run must not count as copied
         self.on_copied(copied)
         return copied
 

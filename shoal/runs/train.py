@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from shoal.interrupt import Detached, name_of
 from shoal.runs.backend import Backend
 from shoal.runs.follow import follow
 from shoal.runs.outlook import Stages
-from shoal.runs.run import Run
+from shoal.runs.run import NO_LIMITS, Limits, Run
 from shoal.runs.sources.source import DataSource
-from shoal.runs.state import RunState
+from shoal.runs.state import RunState, StopReason
 from shoal.runs.store import Copied
 from trainer.command_line import option_values
 from trainer.config import TrainConfig, options_for
@@ -39,8 +39,6 @@ from trainer.registry import COMMANDS, MODELS
 
 _OF_ONE_COMMAND = ("resume", "force", "json")
 """Options that are left out of the file that repeats the run."""
-_DATA_ON_NODES = r"\S*/(datasets/(datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5)|streams/RUN(/[\w-]+)*)"
-"""Pattern of the paths that data has on nodes (bootstrap/node/machine.py)."""
 
 
 def train(
@@ -51,7 +49,7 @@ def train(
     detach: bool = False,
     given: Mapping[str, Sequence[str]] | None = None,
     predict: Callable[[Run, Backend], dict[str, Any] | None] = lambda *_: None,
-    **limits: Any,
+    limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
     """Train at a backend, and write the results to `config.output`. Return the content of summary.json with added
     fields.
@@ -77,7 +75,7 @@ def train(
         given: The words of the command's other options. Together with the configuration, they are written to the file
         that repeats the run.
         predict: Function that returns the predicted time and cost of the prepared run, as fields of launch.json.
-        limits: The limits of the run's nodes: `keep`, `min_nodes` and `max_dollars` of `Run`.
+        limits: The limits of the run's nodes.
 
     Raises:
         DataError: The source is invalid.
@@ -87,9 +85,7 @@ def train(
     """
     if finished := _finished_before(config, backend):
         return finished
-    limits["max_dollars"] = limits.get("max_dollars") or backend.max_dollars
-    backend.data.check_options(config.values())
-    run = Run.of_config(config, source.prepare(backend.data, config), **limits)
+    run = backend.prepare(source, config, limits)
     predicted = predict(run, backend)
     _write_options(config, run, given or backend.options)
     return carry_out(run, backend, detach=detach, predicted=predicted)
@@ -100,9 +96,9 @@ def attach(name: str, backend: Backend, output: Path) -> dict[str, Any]:
     `train`.
 
     An interrupt ends only this command, not the run. Raises TrainingError if the results would replace a finished
-    model, and ShoalError if the run's options are unknown.
+    model, and TrainingError or ShoalError if the run's options are unknown.
     """
-    run = backend.wanted(name, output)
+    run = backend.requested_run(name, output)
     _ = run.config  # raises an error for unknown options
     require_free_output(output, force=False)
     return carry_out(run, backend, attached=True)
@@ -139,24 +135,15 @@ def carry_out(
     If the command detaches from the run, the dictionary contains only `detached`, `stopped`, the run and its backend.
     """
     stages = Stages(datetime.now(UTC))
-    with closing(backend):
+    with backend:
         try:
             if not attached:
                 run = backend.start(run)
-            stages.end("start the nodes", backend.state(run.name).dollars)
-            state, stop_request = follow(
-                run,
-                backend,
-                attached=attached,
-                detach=detach,
-                at_data=lambda state: stages.end("copy the data", state.dollars),
-            )
-            stages.end("train", state.dollars)
-            backend.stop(run.name)
+            state, stop_request = follow(run, backend, attached=attached, detach=detach, on_state=stages.see)
         except Detached as left:
             if str(left):
                 reporter().note(str(left))
-            where = {name: words[0] for name, words in backend.options.items()}
+            where = {name: words[0] for name, words in backend.options.items() if words}
             return {"detached": True, "stopped": False, "run": run.name, **where}
         except Abandoned:
             for sentence in backend.when_abandoned:
@@ -166,6 +153,7 @@ def carry_out(
             if not attached:
                 _give_up(run, backend)
             raise
+        backend.stop(run.name)  # after an error, the next command copies the results
         state = backend.state(run.name)
         stages.end("end the nodes", state.dollars)
         copied = backend.files(run.name).copy(run.output)
@@ -173,13 +161,18 @@ def carry_out(
 
 
 def _give_up(run: Run, backend: Backend) -> None:
-    """End the run after an error, because no command waits for its results any longer."""
+    """End the run after an error, because no command waits for its results any longer.
+
+    Raises Abandoned if the user does not wait for the end.
+    """
     try:
         backend.stop(run.name, at_once=True)
+    except Abandoned:
+        raise
     except (BotoCoreError, ClientError, ShoalError, KeyboardInterrupt) as error:
-        if isinstance(error, ShoalError):
-            reporter().note(str(error))
-        if run.name and "deployment" in backend.options:
+        for line in error.args if isinstance(error, ShoalError) else ():
+            reporter().note(line)
+        if "deployment" in backend.options:
             reporter().note(f"the run {run.name} may continue; to stop it: shoal stop {backend.name}")
 
 
@@ -196,9 +189,9 @@ def _result(
 
     Raises the error of a failed run, and `stop_request` if the run was stopped before its first checkpoint.
     """
-    summary, failure = copied.summary, None
-    if summary is not None and summary["stopped"] and stop_request is None and state.stopped_by is not None:
-        reporter().note(f"the run stopped, because {_why_stopped(run, state, summary)}")
+    summary = copied.summary
+    if summary is not None and summary["stopped"] and stop_request is None and state.find_stop_reason:
+        reporter().note(f"the run stopped, because {_why_stopped(run, state, summary, state.find_stop_reason())}")
     failure = _failure(run, backend, state, copied, stopped=stop_request is not None)
     machines = state.machines
     launched: dict[str, Any] = {"began": stages.began.timestamp(), "seconds": stages.seconds}
@@ -229,14 +222,13 @@ def _result(
     }
 
 
-def _why_stopped(run: Run, state: RunState, summary: Mapping[str, Any]) -> str:
+def _why_stopped(run: Run, state: RunState, summary: Mapping[str, Any], reason: StopReason) -> str:
     """Return why a run stopped without a request of its command, and what finishing the run would cost."""
-    assert state.stopped_by is not None
     done, rows = summary["rows_seen"], summary.get("rows", 0) * (run.config.optimisation.epochs or 0)
     more = ""
     if state.dollars and rows > done > 0:
         more = f"; finishing it would cost about ${state.dollars * (rows - done) / done:.2f} more"
-    return f"{state.stopped_by.why}{more}{state.stopped_by.hint}"
+    return f"{reason.why}{more}{reason.hint}"
 
 
 def _failure(run: Run, backend: Backend, state: RunState, copied: Copied, *, stopped: bool) -> Exception | None:
@@ -250,9 +242,9 @@ def _failure(run: Run, backend: Backend, state: RunState, copied: Copied, *, sto
     summary = copied.summary
     if summary is None and not stopped and run.name and (state.outcome == "stopped" or not state.logs):
         general = f"run {run.name} was stopped before its first checkpoint; start it again"
-        return ShoalError((state.stopped_by and state.stopped_by.without_checkpoint) or general)
+        return ShoalError((state.find_stop_reason and state.find_stop_reason().without_checkpoint) or general)
     has_finished = summary is not None and not summary["stopped"] and (bool(run.name) or state.outcome == "finished")
-    if stopped or state.outcome == "stopped" or has_finished:
+    if stopped or state.outcome == "stopped" or has_finished or not state.logs:
         return None
     logs = [run.output / name for name in state.logs]
     text = "\n".join(read_tail(path) for path in logs if path in copied.files)
@@ -260,7 +252,10 @@ def _failure(run: Run, backend: Backend, state: RunState, copied: Copied, *, sto
     failed = failure_in(text, where)
     if not run.name:
         return failed
-    return type(failed)(re.sub(_DATA_ON_NODES.replace("RUN", re.escape(run.name)), run.data.label, str(failed)))
+    # the names of files are those of bootstrap/node/machine.py
+    files = r"datasets/(datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5)"
+    on_nodes = rf"\S*/({files}|streams/{re.escape(run.name)}(/[\w-]+)*)"
+    return type(failed)(re.sub(on_nodes, run.data.label, str(failed)))
 
 
 def _write_launch(folder: Path, content: dict[str, Any], *, continues: bool) -> None:

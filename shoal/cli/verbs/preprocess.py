@@ -172,7 +172,7 @@ def _check_place(target: Target | None, output: str | None, *, dry_run: bool) ->
 def _preprocess_on(target: Target, inputs: "Inputs", **how: Any) -> "MergeResult":
     from shoal.preprocessing.preprocess import preprocess_on_deployment
 
-    deployment = target.used_deployment
+    deployment = target.deployment_with_warning()
     with Bars():
         return preprocess_on_deployment(deployment, inputs, **how)
 

@@ -16,7 +16,7 @@ _READ_AHEAD = 1 << 20
 
 
 class DatasetSource(DataSource):
-    """Dataset at an address (a path or s3://...). Without an address, the newest dataset of the place."""
+    """Dataset at an address (a path or s3://...). Without an address, the newest dataset of the backend."""
 
     def __init__(self, address: str | None) -> None:
         self.address = address

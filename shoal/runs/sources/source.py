@@ -1,6 +1,6 @@
-"""Base classes for sources of training data, and for a place's access to data.
+"""Base classes for sources of training data, and for the access of a backend to data.
 
-A source is the data that the user named. It is prepared for a place before anything costs money. So `prepare` must find
+A source is the data that the user named. It is prepared for a backend before anything costs money. So `prepare` must find
 every error that can be found without starting nodes.
 """
 
@@ -19,7 +19,7 @@ from trainer.config import TrainConfig
 
 
 class DataAccess(ABC):
-    """Ways in which the ranks of a place access data."""
+    """Ways in which the ranks of a backend access data."""
 
     reads_only_s3 = False
     """True if the ranks are on nodes. This machine then does not read the texts."""
@@ -80,7 +80,7 @@ class Sidecar:
 
 
 class Prepared(ABC):
-    """Source that was checked and made available to the ranks of a place."""
+    """Source that was checked and made available to the ranks of a backend."""
 
     readers = 0
     """Number of readers; 0 if the source is not a stream."""
@@ -116,7 +116,7 @@ class DataSource(ABC):
 
     @abstractmethod
     def prepare(self, access: DataAccess, config: TrainConfig) -> Prepared:
-        """Check that a place can use the source. If the place's ranks cannot read the data, copy it to the place.
+        """Check that a backend can use the source. If its ranks cannot read the data, copy the data to it.
 
-        Raises DataError if the data is invalid, and ShoalError if the place cannot read the data.
+        Raises DataError if the data is invalid, and ShoalError if the backend cannot read the data.
         """

@@ -25,7 +25,7 @@ class StreamSource(DataSource):
 
         Args:
             settings: Addresses of the text and its format.
-            readers: The number of readers (default: the place's default).
+            readers: The number of readers (default: the backend's default).
             folder: A folder on this machine for the parts, which later runs can reuse (default: a folder in the run's
             output folder).
         """
@@ -54,7 +54,7 @@ class StreamSource(DataSource):
         return self._settings.follow
 
     def prepare(self, access: DataAccess, config: TrainConfig) -> "PreparedStream":
-        """Check that the place can read the text."""
+        """Check that the backend can read the text."""
         settings = self.settings_for(access)
         if access.reads_only_s3:
             return PreparedStream(settings)
@@ -62,7 +62,7 @@ class StreamSource(DataSource):
         return PreparedStream(settings, folder, keep=self._folder is not None or config.resume)
 
     def settings_for(self, access: DataAccess) -> StreamSettings:
-        """Return the settings for a place, with its number of readers. Raises the same errors as `prepare`."""
+        """Return the settings for a backend, with its number of readers. Raises the same errors as `prepare`."""
         settings = self._settings if self._readers else replace(self._settings, readers=access.readers)
         if access.reads_only_s3:
             for address in settings.sources:
@@ -76,7 +76,7 @@ class StreamSource(DataSource):
 
 
 class PreparedStream(Prepared):
-    """Text stream that was checked for a place, so that the place's readers can read it."""
+    """Text stream that was checked for a backend, so that its readers can read it."""
 
     label = "the text"
     staging = Staging("prepare the nodes")

@@ -21,7 +21,7 @@ def backend(*wanted, ended=""):
     outcomes = {**{name: "finished" if has_ended else "" for name, has_ended in wanted}, ended: "finished"}
     made = Mock(spec=SageMakerBackend)
     made.state = lambda name: RunState(phase="", outcome=outcomes[name])
-    made.started, made.newest_ended = (lambda: [name for name, _ in wanted]), lambda _: ended or None
+    made.current_runs, made.newest_ended = (lambda: [name for name, _ in wanted]), lambda _: ended or None
     return made
 
 
@@ -38,7 +38,7 @@ def test_only_the_list_of_trainings_ignores_a_deleted_bucket(monkeypatch):
     def gone():
         raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
 
-    monkeypatch.setattr(attaching, "_backends", lambda _: [SimpleNamespace(started=gone)])
+    monkeypatch.setattr(attaching, "_backends", lambda _: [SimpleNamespace(current_runs=gone)])
     assert attaching.overview(DEPLOYMENT, {}) == attaching.listed_trainings(DEPLOYMENT) == []
     with pytest.raises(ClientError):
         attaching.find_training(DEPLOYMENT, None)

@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -200,3 +201,14 @@ def test_a_forced_run_replaces_a_finished_one_with_its_checkpoints(config, monke
     monkeypatch.setattr(local, "start_ranks", start_ranks)
     with pytest.raises(TrainingError, match="the ranks start"):
         train_here(replace(config, force=True), ranks=1)
+
+
+@pytest.mark.parametrize(
+    ("summary", "status", "outcome"),
+    [({"stopped": True}, 0, "stopped"), ({"stopped": True}, 1, "failed"), ({"stopped": False}, 0, "finished")],
+)
+def test_ranks_that_another_process_stopped_are_stopped_and_not_failed(summary, status, outcome, tmp_path, monkeypatch):
+    backend = local.LocalBackend()
+    backend._process, backend._output = Mock(poll=lambda: status), tmp_path
+    monkeypatch.setattr(local, "read_summary", lambda _: summary)
+    assert backend.state("").outcome == outcome

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -118,13 +119,14 @@ def wait_for_data(launch, data=DATASET):
     """Follow a run until its ranks have their data."""
     run = Run.of_config(CONFIG, data, name=launch.run)
     with pytest.raises(HasData):
-        follow(run, launch.backend, at_data=HasData.stop)
+        follow(run, launch.backend, on_state=HasData.check)
 
 
 class HasData(Exception):  # noqa: N818
     @classmethod
-    def stop(cls, _):
-        raise cls
+    def check(cls, state):
+        if state.staging is None:
+            raise cls
 
 
 def agree(launch, nodes, number=1, why=""):
@@ -306,7 +308,7 @@ def test_an_interrupt_during_the_claim_leaves_no_request(launch, on_their_group,
     backend = NodesBackend(launch.backend.deployment)
     backend.requests = launch.requests
     with pytest.raises(KeyboardInterrupt):
-        carry_out(Run.of_config(CONFIG, DATASET), backend)
+        carry_out(Run.of_config(CONFIG, DATASET, name=launch.run), backend)
     assert launch.requests.read() is None
 
 
@@ -357,3 +359,46 @@ def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, mess
     assert scaled == ["group"]
     with messages.raises(ShoalError):
         find_training(launch.backend.deployment, "x")
+
+
+@pytest.fixture
+def scaled(monkeypatch):
+    """Names of the groups that were scaled to zero."""
+    names_of_groups = []
+    monkeypatch.setattr(
+        fleet, "scale_to_zero", lambda _, groups, **__: names_of_groups.extend(each.name for each in groups)
+    )
+    return names_of_groups
+
+
+def test_a_refused_command_does_not_end_the_nodes_of_another_one(launch, on_their_group, scaled):
+    put(names.request_key(launch.backend.deployment.name), '{"version": 1}')
+    with pytest.raises(ShoalError, match="is not a request of this version"):
+        carry_out(Run.of_config(CONFIG, DATASET, name=launch.run), NodesBackend(launch.backend.deployment))
+    assert scaled == []
+
+
+def test_nodes_end_after_an_error_even_if_aws_no_longer_lists_their_groups(launch, scaled, monkeypatch):
+    backend = NodesBackend(launch.backend.deployment)
+    launch.forget()
+
+    def fail(*_, **__):
+        monkeypatch.setattr(fleet, "groups", lambda *_, **__: pytest.fail("AWS does not answer"))
+        raise ShoalError("no zone is left")
+
+    monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
+    monkeypatch.setattr("shoal.backends.node_fleet.scale_up", fail)
+    with pytest.raises(ShoalError, match="no zone is left"):
+        carry_out(Run.of_config(CONFIG, DATASET, name=launch.run), backend)
+    assert scaled == [GROUP.name]
+    assert launch.requests.read() is None
+
+
+def test_a_stop_without_nodes_ends_the_run_and_all_groups(launch, on_their_group, scaled, monkeypatch):
+    training = find_training(launch.backend.deployment, launch.run)
+    monkeypatch.setattr(NodesBackend, "look_seconds", 0)
+    monkeypatch.setattr(training.backend.fleet, "require_running", Mock(side_effect=ShoalError("no node is left")))
+    with pytest.raises(ShoalError, match="no node is left"):
+        training.stop()
+    assert scaled == [GROUP.name]
+    assert launch.requests.read() is None

@@ -12,10 +12,10 @@ from corpus.reading.s3 import S3Path
 from shoal.aws.deployment import Deployment
 from shoal.backends import sagemaker, training_jobs
 from shoal.backends.attaching import backend_on
-from shoal.backends.job_inputs import job_inputs
+from shoal.backends.job_inputs import job_inputs, longest_seconds
 from shoal.backends.sagemaker import SageMakerBackend
 from shoal.backends.training_jobs import Job, instances_of, job_name, jobs
-from shoal.runs.run import Run
+from shoal.runs.run import NO_LIMITS, Limits, Run
 from shoal.runs.sources.dataset import PreparedDataset
 from trainer.config import configured
 
@@ -61,9 +61,9 @@ def deployment(*found):
     return Deployment(name="demo", topology="demo", session=SageMaker(*found), outputs=outputs)
 
 
-def a_run(options=None, **limits):
+def a_run(options=None, limits=NO_LIMITS):
     config = configured({"data": Path("data"), "output": Path("output"), "model": "linear", **(options or {})})
-    return Run.of_config(config, PreparedDataset("s3://data/datasets/x/dataset.h5"), name=RUN, **limits)
+    return Run.of_config(config, PreparedDataset("s3://data/datasets/x/dataset.h5"), limits, name=RUN)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_the_options_of_a_job_are_lists_of_words():
 def test_a_foreign_job_is_listed_but_its_options_are_refused(value, tmp_path, monkeypatch, messages):
     monkeypatch.setattr(training_jobs, "retrying", lambda call: call())
     backend = SageMakerBackend(deployment(shown(HyperParameters={"epochs": value})))
-    assert backend.started() == [RUN]
+    assert backend.current_runs() == [RUN]
     assert not backend.state(RUN).has_ended
     with messages.raises(ShoalError):
-        backend.wanted(RUN, tmp_path)
+        backend.requested_run(RUN, tmp_path)
 
 
 @pytest.mark.parametrize("more", [{}, {"S3Uri": ""}, {"S3Uri": "s3://data/runs/x"}])
@@ -111,10 +111,12 @@ def test_a_job_without_a_run_folder_is_refused(more):
     "options", [{"keep": True}, {"min_nodes": 2}, {"max_dollars": 0.001}], ids=lambda options: next(iter(options))
 )
 def test_options_that_jobs_do_not_support_are_refused(options, monkeypatch, messages):
-    asked = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408)
-    monkeypatch.setattr(sagemaker, "settings", lambda _: asked)
+    shared, limits = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408), Limits(**options)
+    monkeypatch.setattr(sagemaker.Backend, "prepare", lambda *_: pytest.fail("the data was uploaded"))
     with messages.raises(ShoalError):
-        SageMakerBackend(deployment()).start(a_run(**options))
+        if limits.max_dollars is None:
+            SageMakerBackend(deployment()).prepare(None, None, limits)
+        longest_seconds(deployment(), a_run(limits=limits), shared)
 
 
 @pytest.mark.parametrize(

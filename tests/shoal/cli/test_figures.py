@@ -58,7 +58,7 @@ def test_work_on_a_deployment_begins_with_a_warning_of_its_announced_deletion(mo
     deployment = Deployment(name="mine", topology="starter", session=Mock(), outputs={})
     monkeypatch.setattr("shoal.aws.deployment.find_deployment", lambda *_: deployment)
     for _ in range(2):
-        assert Target("mine", "us-east-1", "train").used_deployment is deployment
+        assert Target("mine", "us-east-1", "train").deployment_with_warning() is deployment
     assert capsys.readouterr().err == (
         "warning: mine: its guard will delete it at about 2026-01-02 12:00 UTC, because its budget of $0.50 is spent; "
         "to keep it, do this\n"

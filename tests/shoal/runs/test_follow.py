@@ -105,7 +105,7 @@ def test_a_run_that_does_not_stop_in_time_is_an_error(tmp_path, shown):
 
 
 def test_a_note_is_shown_once_and_a_stage_until_the_ranks_have_their_data(tmp_path, shown):
-    noted = RunState(phase="running", staging=Staging("copy", 10, "B"), read=4, notes=["one"])
+    noted = RunState(phase="running", staging=Staging("copy", 10, "B"), bytes_read=4, notes=["one"])
     follow(RUN, Scripted(tmp_path, noted, noted, TRAINS, ENDED))
     shown.note.assert_called_once_with("one")
     assert [call.args[0] for call in shown.stage.call_args_list] == ["copy", "start the ranks"]
@@ -142,3 +142,21 @@ def test_a_run_that_could_not_be_ended_after_an_interrupt_is_reported(again, tmp
     with pytest.raises(KeyboardInterrupt, match="first"):
         carried_out(backend, tmp_path)
     shown.note.assert_called_with("the run demo.1 may continue; to stop it: shoal stop scripted")
+
+
+def test_an_error_after_the_end_leaves_the_results_to_the_next_command(tmp_path, shown):
+    backend = Scripted(tmp_path, ENDED)
+    backend.stop = Mock(side_effect=ShoalError("AWS refuses"))
+    with pytest.raises(ShoalError, match="AWS refuses"):
+        carried_out(backend, tmp_path)
+    backend.stop.assert_called_once_with("demo.1")
+
+
+def test_a_run_with_an_invalid_summary_does_not_count_as_copied(tmp_path):
+    (tmp_path / "runs" / "demo.20260102T030405-0a1b").mkdir(parents=True)
+    (tmp_path / "runs" / "demo.20260102T030405-0a1b" / "summary.json").write_text("{}")
+    copied = []
+    files = RunFiles(store=Folder(tmp_path), folder="runs/demo.20260102T030405-0a1b/", on_copied=copied.append)
+    with pytest.raises(ShoalError):
+        files.copy(tmp_path / "out")
+    assert copied == []

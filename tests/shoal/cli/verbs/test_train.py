@@ -7,6 +7,7 @@ import pytest
 
 from shoal.aws.deployment import Deployment
 from shoal.backends.deployment_data import NodeData
+from shoal.backends.node_fleet import NodeFleet
 from tests.shoal.cli.command import Done, shoal_here
 
 
@@ -41,9 +42,10 @@ def test_max_dollars_defaults_to_the_topology(outputs, options, most, monkeypatc
     carry_out = Mock(return_value={"detached": True, "deployment": "mine", "run": "mine.1"})
     monkeypatch.setattr("shoal.runs.train.carry_out", carry_out)
     monkeypatch.setattr("shoal.cli.prediction.predict_run", lambda *_: None)
+    monkeypatch.setattr(NodeFleet, "require_paid", lambda *_, **__: None)
     monkeypatch.setattr(NodeData, "dataset", lambda *_: "s3://data/datasets/x/dataset.h5")
     done = train_on(outputs, "--json", *options, patch=monkeypatch)
-    assert (done.returncode, carry_out.call_args.args[0].max_dollars) == (0, most)
+    assert (done.returncode, carry_out.call_args.args[0].limits.max_dollars) == (0, most)
 
 
 @pytest.mark.parametrize("limit", ["many", "nan", "inf", "0", "-1", ""])
