@@ -19,15 +19,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.node import documents
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.folder import open_store
-from bootstrap.node.launch import Participation, has_ended
+from bootstrap.node.launch import Participation
 from bootstrap.node.machine import Node, is_shutting_down, this_machine
 from bootstrap.node.node_documents import Member, NodeStatus
 from bootstrap.node.processes import Processes
+from bootstrap.node.programs import Supervisor
 from bootstrap.node.store import StoredDocument
 from common import names
 from common.display import printable
 from common.errors import DataError
-from trainer.rank_processes import STOP_SECONDS
 
 ACTIVITY_SECONDS = 60.0
 """Seconds between writes of a node's sign of activity. The guard stops nodes without a recent sign of activity."""
@@ -50,10 +50,9 @@ class Agent:
         self._activity_seconds, self._activity_reported = activity_seconds, node.clock() - activity_seconds
         self._document: StoredDocument | None = None
         self._request: RunRequest | None = None
-        self._ended_token = ""
-        """Token of the launch that ended last."""
         self._launch: Participation | None = None
-        self._stopping: dict[str, float] = {}
+        """Launch of the request, also after its end."""
+        self._supervisor = Supervisor(node.processes, node.clock)
         self._tick_started = node.clock()
 
     def tick(self) -> None:
@@ -62,12 +61,10 @@ class Agent:
         self._tick_started = self._clock()
         try:
             self._read_request()
-            if self._launch is not None:
-                self._launch.reconcile(self._stop_others)
-                if self._launch.ended:
-                    self._ended_token = self._launch.request.token
+            if self._launch is not None and not self._launch.ended:
+                self._launch.reconcile()
             else:
-                self._stop_others(None, STOP_SECONDS)
+                self._supervisor.stop_others(None)
         except (DataError, *_UNANSWERED) as error:
             self._node.say(f"{type(error).__name__}: {error}")
         self._tick_started = _NEVER
@@ -78,9 +75,10 @@ class Agent:
         A separate thread calls this method, because a tick can wait long for S3 or for a file server that does not
         answer.
         """
-        stuck, launch = self._clock() - self._tick_started, self._launch
+        launch = self._launch
         try:
-            if launch is not None and not launch.ended and stuck < _MAX_STUCK_SECONDS:
+            is_stuck = self._clock() - self._tick_started >= _MAX_STUCK_SECONDS
+            if launch is not None and not launch.ended and not is_stuck:
                 launch.heartbeat()
             self._report_activity()
         except _UNANSWERED as error:
@@ -101,23 +99,19 @@ class Agent:
         return _URGENT_TICK_SECONDS if self._launch is not None and self._launch.is_urgent else TICK_SECONDS
 
     def _read_request(self) -> None:
-        """Read the request, and update `_launch`. `_launch` is set only while its nodes are ready and its run has not
-        ended."""
+        """Read the request, and update `_launch`, which is set only while the nodes of the request are ready."""
         document = self._channel.read(self._key, self._document)
         if document is not self._document:
             self._document = document
             self._request = self._read(document) if document else None
         request = self._request
-        if request is None or not request.ready or request.token == self._ended_token:
+        if request is None or not request.ready:
             self._launch = None
-        elif self._launch is None or self._launch.request.token != request.token:
-            if has_ended(self._channel, request):
-                self._ended_token = request.token
-                self._launch = None
-                return
-            self._launch = Participation(request.at(self._node.time()), self._node)
-        else:
-            self._launch.request = request.at(self._node.time())
+            return
+        request = request.at(self._node.time())
+        if self._launch is None or self._launch.request.token != request.token:
+            self._launch = Participation(request, self._node, self._supervisor)
+        self._launch.request = request
 
     def _read(self, document: StoredDocument) -> RunRequest | None:
         """Return the request in a document, or None after reporting why the document is invalid."""
@@ -130,19 +124,6 @@ class Agent:
                 status = NodeStatus(token=token, phase="failed", error=why[: documents.MAX_ERROR_LENGTH])
                 self._channel.write(names.status_key(self._instance), status.to_json())
             return None
-
-    def _stop_others(self, attempt: str | None, patience: float) -> bool:
-        """Stop the programs of all attempts except `attempt`, and return whether all of them have exited.
-
-        A program that has not stopped after twice `patience` seconds is killed.
-        """
-        ended = True
-        for name in self._node.processes.names():
-            if name.partition("/")[0] != attempt and self._node.processes.state(name) == "running":
-                ended = False
-                since = self._stopping.setdefault(name, self._clock())
-                self._node.processes.stop(name, kill=self._clock() - since > 2 * patience)
-        return ended
 
     def _report_activity(self) -> None:
         """Write the sign of activity for the guard if it is due and this node is busy: it has a launch, or a process

@@ -43,10 +43,10 @@ class ClusterView:
     """Seconds since this node first read the latest attempt, or the launch if there is no attempt yet."""
     failed: float = 0.0
     """Seconds since a node of the latest attempt first reported a failure; 0 without a failure."""
-    step: int = 0
-    """Step of the newest checkpoint."""
-    finished: bool = False
-    """Whether the run has written a finished model."""
+    newest_step: Callable[[], int]
+    """Function that reads the step of the newest checkpoint."""
+    has_finished: Callable[[], bool]
+    """Function that reads whether the run has written a finished model."""
 
     def is_alive(self, instance: str) -> bool:
         """Return whether the node's last heartbeat is less than GONE_SECONDS old."""
@@ -78,7 +78,8 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
         return _first(request, view, number)
     gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
     leaving = _leaving(latest, view)
-    continues = not (request.stop or view.finished or _any_failed(latest, view))
+    finished = any(each.over for each in _reported(latest, view.statuses)) and view.has_finished()
+    continues = not (request.stop or finished or any_failed(latest, view.statuses))
     if leaving and continues:  # first, all other nodes stop with a checkpoint
         staying = [each for each in latest.members if each.instance not in gone]
         ended = _all(staying, lambda each: each.over, latest, view)
@@ -91,7 +92,7 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
         reported = {name: each for name, each in view.statuses.items() if name in latest.instances}
         failed = [each for each in reported.values() if each.fails]
         lost = [name for name, each in reported.items() if each.lost]
-        unfinished = not failed and not view.finished
+        unfinished = not failed and not finished
         if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
             return _end(request, latest, view)
         if not gone:  # the loss of a different node can also make ranks fail
@@ -108,6 +109,11 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
         return None
     new = [each.instance for each in choice.members if each.instance not in latest.instances]
     return _attempt(choice, number, f"{_nodes_and_verb(new, 'has', 'have')} joined")
+
+
+def any_failed(latest: Attempt, statuses: Mapping[str, NodeStatus]) -> bool:
+    """Return whether a node of the latest attempt reports that it failed."""
+    return any(each.fails for each in _reported(latest, statuses))
 
 
 def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | RunEnd | None:
@@ -134,11 +140,12 @@ def _without(
     if choice.trainers < request.min_nodes:
         silent = min((view.seconds_since_heartbeat.get(each, 0.0) for each in gone), default=0.0)
         return _too_few(choice, why) if silent >= JOIN_SECONDS else None
-    fruitless = latest.fruitless + 1 if view.step == latest.step else 0
+    step = view.newest_step()
+    fruitless = latest.fruitless + 1 if step == latest.step else 0
     if fruitless >= FRUITLESS:
-        error = f"{why}, and {FRUITLESS} consecutive attempts made no progress after step {view.step}"
+        error = f"{why}, and {FRUITLESS} consecutive attempts made no progress after step {step}"
         return RunEnd(token=request.token, outcome="failed", error=error)
-    return _attempt(choice, number, why, step=view.step, fruitless=fruitless)
+    return _attempt(choice, number, why, step=step, fruitless=fruitless)
 
 
 def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
@@ -188,6 +195,12 @@ def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest:
     return all(each is not None and each.attempt == latest.number and holds(each) for each in statuses)
 
 
+def _reported(latest: Attempt, statuses: Mapping[str, NodeStatus]) -> list[NodeStatus]:
+    """Return the statuses that nodes reported for the latest attempt."""
+    known = map(statuses.get, latest.instances)
+    return [each for each in known if each is not None and each.attempt == latest.number]
+
+
 def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Selection:
     """Return the nodes `first`, followed by waiting nodes, limited to the numbers of trainers and readers in the
     request."""
@@ -212,11 +225,6 @@ def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
     return "; ".join(
         f"{_nodes_and_verb(names, 'is', 'are')} {_LEAVING[when]}" for when, names in by_reason.items() if names
     )
-
-
-def _any_failed(latest: Attempt, view: ClusterView) -> bool:
-    reported = map(view.statuses.get, latest.instances)
-    return any(each is not None and each.attempt == latest.number and each.fails for each in reported)
 
 
 def _attempt(choice: _Selection, number: int, why: str, *, step: int = 0, fruitless: int = 0) -> Attempt:

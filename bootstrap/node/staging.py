@@ -1,0 +1,104 @@
+"""Start of the program that copies a run's data to this node (bootstrap/node/stage.py)."""
+
+from pathlib import Path
+
+from bootstrap.node.assignment import STAGE, Assignment
+from bootstrap.node.documents import RunRequest
+from bootstrap.node.machine import Node
+from bootstrap.node.processes import Restarts
+from bootstrap.node.programs import AttemptPrograms
+from bootstrap.node.uploads import Results
+from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD
+
+_PROGRESS = "progress.json"
+
+
+class Staging:
+    """Copying of a run's data to this node for an attempt."""
+
+    def __init__(self, assignment: Assignment, programs: AttemptPrograms, results: Results) -> None:
+        self._assignment, self._programs, self._results = assignment, programs, results
+
+    @property
+    def progress_file(self) -> Path:
+        """File to which the program writes its progress."""
+        return self._assignment.state / _PROGRESS
+
+    def begin(self, *, first_is_staged: bool) -> bool:
+        """Start the program, once the first node has everything that this node needs. Return True if this node has all
+        data already.
+
+        With a shared folder, the first node copies the data before all other nodes do. Without a shared folder, the
+        first node first copies the results of an earlier attempt to the store.
+        """
+        assignment, machine = self._assignment, self._assignment.node.machine
+        request, attempt = assignment.request, assignment.attempt
+        shares = request.share is not None
+        if assignment.is_first:
+            machine.serve(request, attempt)
+            if assignment.folder.exists() and not shares and not self._results.is_copied():
+                return False
+        else:
+            if not first_is_staged and (shares or attempt.number > 1):
+                return False
+            machine.mount(request, attempt.members[0])
+            if not shares:
+                self._remove_checkpoints()
+        if attempt.number > 1 and shares and request.stream is None and self._has_data():
+            return True
+        arguments = _arguments(request, assignment.state, assignment.node.store)
+        self._programs.start(STAGE, arguments, {})
+        return False
+
+    def _has_data(self) -> bool:
+        return (self._assignment.folder / RECORD).exists() and self._assignment.data.exists()
+
+    def _remove_checkpoints(self) -> None:
+        """Remove checkpoints from the node's own folder. An earlier attempt can have written checkpoints that the other
+        nodes do not have."""
+        for path in (self._assignment.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
+            path.unlink()
+
+
+class EarlyStaging:
+    """Copying of the dataset to this node's own disk before the node joins an attempt. The other nodes train without
+    this node until the copy is complete."""
+
+    def __init__(self, request: RunRequest, node: Node) -> None:
+        self._request, self._node = request, node
+        self.folder = f"{request.token}-0"
+        """Name of the folder with the state of the program."""
+        self._restarts = Restarts()
+
+    def has_dataset(self) -> bool:
+        """Return whether the dataset is on the node's own disk, or is not needed there. If the dataset is missing,
+        start to copy it."""
+        request, machine, processes = self._request, self._node.machine, self._node.processes
+        own_disk = request.share is None or machine.disks is not None
+        if request.dataset is None or not own_disk or machine.data(request).exists():
+            return True
+        name = f"{self.folder}/{STAGE}"
+        state = processes.state(name)
+        if state not in (None, 0, "running") and self._restarts.may_restart(0):
+            processes.forget(name)
+            state = None
+        if state is None:
+            folder = machine.programs / self.folder
+            arguments = _arguments(request, folder, self._node.store, "--ahead")
+            processes.start(name, arguments, folder / "stage.log", {})
+        return False
+
+    @property
+    def trouble(self) -> str:
+        """Problem that prevents the copy, or an empty string."""
+        return (
+            f"it cannot copy the dataset; see {self.folder}/stage.log on the node" if self._restarts.exhausted else ""
+        )
+
+
+def _arguments(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
+    """Write the request to a folder, and return the arguments of the program."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "request.json").write_text(request.to_json(), "utf-8")
+    places = (str(folder / "request.json"), store, str(folder / _PROGRESS))
+    return ["-m", "bootstrap.node.stage", *places, *more]
