@@ -23,8 +23,8 @@ from bootstrap.node.launch import Participation
 from bootstrap.node.machine import Node, is_shutting_down, this_machine
 from bootstrap.node.node_documents import Member, NodeStatus
 from bootstrap.node.processes import Processes
-from bootstrap.node.programs import Supervisor
 from bootstrap.node.store import StoredDocument
+from bootstrap.node.supervisor import Supervisor
 from common import names
 from common.display import printable
 from common.errors import DataError

@@ -1,5 +1,7 @@
-"""Part of one node in an attempt: its role, its folders and the logs of its programs."""
+"""Part of one node in an attempt: its role, its folders, and its programs with their logs."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -7,10 +9,14 @@ from pathlib import Path
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.machine import Node
 from bootstrap.node.node_documents import Attempt, Member
+from bootstrap.node.processes import State
+from bootstrap.node.supervisor import Supervisor
 from common import names
+from common.files import read_tail
 
 STAGE, TRAIN, READER = "stage", "train", "reader-"
 """Names of an attempt's programs on a node. The name of a reader ends with its number."""
+_LOG_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +25,7 @@ class Assignment:
     """Request at the beginning of the attempt. A later request of the same launch can differ in `stop`."""
     attempt: Attempt
     node: Node
+    supervisor: Supervisor
 
     @cached_property
     def me(self) -> Member:
@@ -46,20 +53,48 @@ class Assignment:
         return self.node.machine.data(self.request)
 
     @property
-    def state(self) -> Path:
+    def programs_folder(self) -> Path:
         """Folder with the state of the attempt's programs."""
         return self.node.machine.programs / self.attempt.name
 
     @property
     def meeting_file(self) -> Path:
         """File that exists while this node's ranks wait for ranks of other nodes."""
-        return self.state / "meeting"
+        return self.programs_folder / "meeting"
 
     def log(self, program: str) -> Path:
         """Return the path of a program's log."""
         if program == STAGE:
-            return self.state / "stage.log"
+            return self.programs_folder / "stage.log"
         if program == TRAIN:
             name = names.log_name(f"node-{self.attempt.trainers.index(self.me)}", self.attempt.number)
             return self.node.machine.logs(self.request) / name
         return self.folder / names.log_name(program, self.attempt.number)
+
+    def start(self, program: str, arguments: list[str], environment: Mapping[str, str]) -> None:
+        """Start a program that was never started or was forgotten. `arguments` are those of the Python interpreter."""
+        self.node.processes.start(self._name(program), arguments, self.log(program), environment)
+
+    def state(self, program: str) -> State:
+        return self.node.processes.state(self._name(program))
+
+    def forget(self, program: str) -> None:
+        self.node.processes.forget(self._name(program))
+
+    def stop(self, program: str) -> None:
+        self.supervisor.stop(self._name(program))
+
+    def was_asked_to_stop(self, program: str) -> bool:
+        """Return whether this agent has asked a program to stop."""
+        return self.supervisor.was_asked(self._name(program))
+
+    def last_line(self, program: str) -> str:
+        """Return the last line of a program's log."""
+        with suppress(OSError):
+            log = read_tail(self.log(program), _LOG_TAIL_BYTES)
+            if lines := [line for line in log.splitlines() if line.strip()]:
+                return lines[-1]
+        return "it printed nothing"
+
+    def _name(self, program: str) -> str:
+        return f"{self.attempt.name}/{program}"

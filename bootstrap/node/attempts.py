@@ -10,8 +10,7 @@ from common.errors import DataError
 class Attempts:
     def __init__(self, request: RunRequest, node: Node) -> None:
         self._request, self._node, self._channel = request, node, node.channel
-        self.latest: Attempt | None = None
-        """Latest attempt of this launch."""
+        self._latest: Attempt | None = None
         self._number: int | None = None
 
     @property
@@ -19,12 +18,12 @@ class Attempts:
         """Number of the run's latest attempt, counted over all launches of the run."""
         return self._number or 0
 
-    def read(self) -> bool:
-        """Read all attempts that are newer than the latest known attempt. Return whether `latest` has changed."""
+    def read(self) -> Attempt | None:
+        """Read all attempts that are newer than the latest known attempt, and return the latest attempt of this
+        launch."""
         if self._number is None:
             keys = self._channel.list(names.attempts_prefix(self._request.run))
             self._number = max(0, max(map(names.attempt_number, keys), default=0) - 1)
-        before = self.latest
         while document := self._channel.read(names.attempt_key(self._request.run, self._number + 1)):
             self._number += 1
             try:
@@ -33,8 +32,8 @@ class Attempts:
                 self._node.say(f"this node cannot read attempt {self._number}: {error}")
                 continue
             if (attempt.token, attempt.number) == (self._request.token, self._number):
-                self.latest = attempt
-        return self.latest is not before
+                self._latest = attempt
+        return self._latest
 
     def propose(self, attempt: Attempt) -> None:
         """Write the next attempt, unless another node has written it already."""

@@ -9,8 +9,8 @@ from bootstrap.node.membership import ClusterView, any_failed, decide
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.node_run import NodeRun
 from bootstrap.node.peers import CHECK_SECONDS, Peers
-from bootstrap.node.programs import Supervisor
 from bootstrap.node.staging import EarlyStaging
+from bootstrap.node.supervisor import Supervisor
 from common import names
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
@@ -33,14 +33,14 @@ class Participation:
         self._node, self._channel, self._clock, self._supervisor = node, node.channel, node.clock, supervisor
         self._attempts, self._peers = Attempts(request, node), Peers(request.token, node)
         self._early = EarlyStaging(request, node)
+        self._attempt: Attempt | None = None
+        """Latest attempt."""
         self._run: NodeRun | None = None
-        """This node's part in the latest attempt."""
+        """This node's work for the latest attempt. None if this node is no member or has lost its files."""
         self._since = self._peers.time()
         """Time at which this node first read the latest attempt, or the launch if there is no attempt yet."""
         self._failed_since: float | None = None
         """Time at which this node first read that a node of the latest attempt failed."""
-        self._lost_attempt: Attempt | None = None
-        """Attempt whose files this node has lost."""
         self._reported: NodeStatus | None = None
         self._heartbeats, self._last_heartbeat = 0, -_NEVER
         self._last_check = -_NEVER
@@ -56,16 +56,14 @@ class Participation:
             if self.ended:
                 return
             self._read()
-        attempt = self._attempts.latest
+        attempt, run = self._attempt, self._run
         patience = _STOP_AFTER_LOSS_SECONDS if attempt is not None and "gone" in attempt.why else STOP_SECONDS
-        takes_part = (
-            attempt is not None and self._node.instance in attempt.instances and not self._has_lost_files(attempt)
-        )
-        if attempt is not None and takes_part:
-            if self._supervisor.stop_others(attempt.name, patience):
-                self._report(self._step(attempt))
-        elif self._supervisor.stop_others(self._early.folder, patience):
-            self._report(self._waiting_status())
+        if run is None:
+            if self._supervisor.stop_others(self._early.folder, patience):
+                self._report(self._waiting_status())
+        elif self._supervisor.stop_others(run.attempt.name, patience):
+            run.step(self._peers.statuses, stop=self.request.stop, leaves=self._leaves)
+            self._report(run.status)
         if due:
             self._decide()
 
@@ -99,29 +97,37 @@ class Participation:
     def _read(self) -> None:
         """Read the heartbeats and statuses of the other nodes, new attempts, and the notices of AWS."""
         self._peers.read()
-        if self._attempts.read():
-            self._run, self._since, self._failed_since = None, self._peers.time(), None
+        latest = self._attempts.read()
+        if latest is not None and latest is not self._attempt:
+            self._run, self._attempt = self._work_for(latest), latest
+            self._since, self._failed_since = self._peers.time(), None
         try:
             self._leaves = self._node.notice()
         except OSError as error:  # the previous notice still holds
             self._node.say(f"this node cannot read AWS's notices: {type(error).__name__}: {error}")
 
-    def _step(self, attempt: Attempt) -> NodeStatus:
-        """Advance this node's part in an attempt, and return the node's status."""
-        if self._run is None:
-            assignment = Assignment(request=self.request, attempt=attempt, node=self._node)
-            self._run = NodeRun(assignment, self._supervisor, self._reported_for(attempt))
-        others = {
-            name: each
-            for name, each in self._peers.statuses.items()
-            if name in attempt.instances and each.attempt == attempt.number
-        }
-        self._run.step(others, stop=self.request.stop, leaves=self._leaves)
-        return self._run.status
+    def _work_for(self, attempt: Attempt) -> NodeRun | None:
+        """Return this node's work for an attempt, or None if this node is no member or has lost its files.
+
+        If the node reported progress in that attempt, but the attempt's programs are missing, the node has a new disk
+        and its files are lost.
+        """
+        if self._node.instance not in attempt.instances:
+            return None
+        document = self._channel.read(names.status_key(self._node.instance))
+        status = NodeStatus.of_launch(attempt.token, document and document.text)
+        if status is not None and status.attempt != attempt.number:
+            status = None
+        had_started = status is not None and not status.over and status.phase not in ("wait", "stage")
+        programs = [name for name in self._node.processes.names() if name.startswith(f"{attempt.name}/")]
+        if had_started and not programs:
+            return None
+        assignment = Assignment(request=self.request, attempt=attempt, node=self._node, supervisor=self._supervisor)
+        return NodeRun(assignment, status)
 
     def _waiting_status(self) -> NodeStatus:
         """Return the status of this node while it waits for an attempt."""
-        has_dataset = self._attempts.latest is None or self._early.has_dataset()
+        has_dataset = self._attempt is None or self._early.has_dataset()
         return NodeStatus(
             token=self.request.token,
             phase="wait" if has_dataset else "stage",
@@ -130,26 +136,6 @@ class Participation:
             leaves=self._leaves,
             trouble=self._early.trouble,
         )
-
-    def _has_lost_files(self, attempt: Attempt) -> bool:
-        """Return whether this node has lost its files of an attempt.
-
-        If the node reported progress in that attempt, but the attempt's programs are missing, the node has a new disk
-        and its files are lost.
-        """
-        if self._run is None and self._lost_attempt is not attempt:
-            reported = self._reported_for(attempt)
-            had_started = reported is not None and not reported.over and reported.phase not in ("wait", "stage")
-            programs = self._node.processes.names()
-            if had_started and not any(each.startswith(f"{attempt.name}/") for each in programs):
-                self._lost_attempt = attempt
-        return self._lost_attempt is attempt
-
-    def _reported_for(self, attempt: Attempt) -> NodeStatus | None:
-        """Return the status that this node reported for the attempt before its agent restarted."""
-        document = self._channel.read(names.status_key(self._node.instance))
-        status = NodeStatus.of_launch(attempt.token, document and document.text)
-        return status if status and status.attempt == attempt.number else None
 
     def _report(self, status: NodeStatus) -> None:
         if status != self._reported:
@@ -160,7 +146,7 @@ class Participation:
         """Decide whether the next attempt or the end of the run is due, and write it."""
         if self._reported is None:
             return
-        latest, now = self._attempts.latest, self._peers.time()
+        latest, now = self._attempt, self._peers.time()
         statuses = {**self._peers.statuses, self._node.instance: self._reported}
         if latest is not None and self._failed_since is None and any_failed(latest, statuses):
             self._failed_since = now

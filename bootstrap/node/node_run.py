@@ -14,31 +14,33 @@ from dataclasses import replace
 from bootstrap.node import documents
 from bootstrap.node.assignment import STAGE, TRAIN, Assignment
 from bootstrap.node.node_documents import Member, NodeStatus
-from bootstrap.node.programs import STOPPED_FROM_OUTSIDE, AttemptPrograms, Supervisor
-from bootstrap.node.progress import ReportedProgress, text_fields
+from bootstrap.node.progress import RecordedProgress
 from bootstrap.node.ranks import rank_arguments, rank_environment
 from bootstrap.node.readers import Readers
 from bootstrap.node.staging import Staging
+from bootstrap.node.supervisor import STOPPED_FROM_OUTSIDE
 from bootstrap.node.uploads import Results
 from common import names
 from common.errors import DataError, TrainingError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY, read_json
 from trainer.rank_processes import STOP_SECONDS
 
+_PROGRESS_SECONDS = 30.0
+
 Statuses = Mapping[str, NodeStatus]
 """Statuses of an attempt's other nodes, by instance id. A node that has not reported a status is missing."""
 
 
 class NodeRun:
-    def __init__(self, assignment: Assignment, supervisor: Supervisor, reported: NodeStatus | None) -> None:
+    def __init__(self, assignment: Assignment, reported: NodeStatus | None) -> None:
         """`reported` is the status that an earlier agent reported for the same attempt."""
         attempt, me = assignment.attempt, assignment.me
+        self.attempt = attempt
         self._assignment, self._node, self._me = assignment, assignment.node, me
-        self._programs = AttemptPrograms(assignment, supervisor)
-        self._results = Results(assignment)
-        self._staging = Staging(assignment, self._programs, self._results)
-        self._readers = Readers(assignment, self._programs)
-        self._progress = ReportedProgress(assignment)
+        self._results, self._readers = Results(assignment), Readers(assignment)
+        self._staging = Staging(assignment, self._results)
+        self._progress = RecordedProgress(assignment.folder, self._node.clock)
+        self._progress_reported = -_PROGRESS_SECONDS
         self._others = [each for each in attempt.members if each != me]
         self._stop_requested = False
         self._end_started: float | None = None
@@ -49,36 +51,40 @@ class NodeRun:
     def step(self, statuses: Statuses, *, stop: bool, leaves: str) -> None:
         """Advance the current phase as far as possible without blocking.
 
-        With `stop`, the request asks all nodes to stop. `leaves` is as in `NodeStatus.leaves`.
+        `statuses` are the latest statuses of all other nodes of the launch. With `stop`, the request asks all nodes to
+        stop. `leaves` is as in `NodeStatus.leaves`.
         """
         self._stop_requested = stop
         self._report(leaves=leaves)
         phases = {"stage": self._stage, "staged": self._wait_for_others, "run": self._watch, "end": self._end}
         try:
             if advance := phases.get(self.status.phase):
-                advance(statuses)
+                advance({name: each for name, each in statuses.items() if self._is_of_attempt(name, each)})
         except (DataError, TrainingError, OSError) as error:
             self._fail(str(error))
 
+    def _is_of_attempt(self, instance: str, status: NodeStatus) -> bool:
+        return instance in self.attempt.instances and status.attempt == self.attempt.number
+
     def _stage(self, statuses: Statuses) -> None:
-        state, must_stop = self._programs.state(STAGE), self._must_stop(statuses)
+        state, must_stop = self._assignment.state(STAGE), self._must_stop(statuses)
         if state is not None:
-            self._report(**text_fields(self._staging.progress_file))
+            self._report(**self._staging.progress())
         if state == "running":
             if must_stop:
-                self._programs.stop(STAGE)
+                self._assignment.stop(STAGE)
         elif state == 0:
             self._report(phase="staged")
         elif must_stop:
             self._report(phase="end")
         elif state is None:
-            first_is_staged = _have_reached(statuses, self._assignment.attempt.members[:1], "staged")
+            first_is_staged = _have_reached(statuses, self.attempt.members[:1], "staged")
             if self._staging.begin(first_is_staged=first_is_staged):
                 self._report(phase="staged")
         elif state in STOPPED_FROM_OUTSIDE:
             self._report(phase="end", lost=True)
         else:
-            raise DataError(self._programs.last_line(STAGE))
+            raise DataError(self._assignment.last_line(STAGE))
 
     def _wait_for_others(self, statuses: Statuses) -> None:
         """Start the ranks and readers once all nodes have their data."""
@@ -87,8 +93,8 @@ class NodeRun:
         elif _have_reached(statuses, self._others, "staged"):
             for folder in (self._assignment.folder, self._node.machine.logs(self._assignment.request)):
                 folder.mkdir(parents=True, exist_ok=True)
-            if self._me.gpus and self._programs.state(TRAIN) is None:
-                self._programs.start(TRAIN, rank_arguments(self._assignment), rank_environment(self._assignment))
+            if self._me.gpus and self._assignment.state(TRAIN) is None:
+                self._assignment.start(TRAIN, rank_arguments(self._assignment), rank_environment(self._assignment))
             self._readers.start()
             self._report(phase="run")
 
@@ -96,7 +102,7 @@ class NodeRun:
         """Check whether ranks and readers still run. Readers are asked to stop once all ranks have exited, because a
         stream can be endless."""
         self._results.copy_regularly()
-        self._report(**self._progress.due_fields())
+        self._report_progress()
         trains = bool(self._me.gpus) and self._check_ranks(statuses)
         other_trainers = [each for each in self._others if each.gpus]
         ranks_ended = not trains and _have_reached(statuses, other_trainers, "end", or_failed=True)
@@ -124,22 +130,34 @@ class NodeRun:
         files."""
         now = self._node.clock()
         self._end_started = now if self._end_started is None else self._end_started
-        readers = [each for each in self._assignment.attempt.members if not each.gpus]
+        readers = [each for each in self.attempt.members if not each.gpus]
         return now - self._end_started > 2 * STOP_SECONDS or _have_reached(statuses, readers, "done", or_failed=True)
 
     def _check_ranks(self, statuses: Statuses) -> bool:
         """Return whether this node's ranks are still running. If this node must stop, ask its ranks to stop."""
-        state, must_stop = self._programs.state(TRAIN), self._must_stop(statuses)
+        state, must_stop = self._assignment.state(TRAIN), self._must_stop(statuses)
         if state == "running":
             self._report(waits=self._assignment.meeting_file.exists())
             if must_stop:
-                self._programs.stop(TRAIN)
+                self._assignment.stop(TRAIN)
             return True
-        if state in STOPPED_FROM_OUTSIDE and not self._programs.was_asked(TRAIN) and not self._stop_requested:
+        if state in STOPPED_FROM_OUTSIDE and not self._assignment.was_asked_to_stop(TRAIN) and not self._stop_requested:
             self._report(lost=True)  # even if ranks of other nodes failed as a consequence
         elif isinstance(state, int) and state and not must_stop:
             self._report(ranks=state)
         return False
+
+    def _report_progress(self) -> None:
+        """Report the progress of the ranks, at most every 30 seconds, because each changed status costs one write to
+        the store."""
+        if self._me.gpus and self._node.clock() - self._progress_reported >= _PROGRESS_SECONDS:
+            self._progress_reported = self._node.clock()
+            if self._assignment.is_first:  # the shared folder can hang on other nodes
+                self._progress.update()
+            progress, machine = self._progress, self._node.machine
+            trouble = "; ".join(filter(None, (machine.full_disk(), progress.hung)))
+            self._report(starts=progress.attempt, gpu_use=machine.gpu_use(), trouble=trouble)
+            self._report(step=progress.step, steps=progress.steps, ends=progress.ends)
 
     def _must_stop(self, statuses: Statuses) -> bool:
         """Return whether this node must stop: on request, because a node failed, or because a node is about to

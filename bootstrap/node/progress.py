@@ -1,22 +1,17 @@
-"""Progress of a run on a node: of the program that copies the data, and of the ranks, from the record that rank 0
-writes to the run's folder. Detects ranks that hang."""
+"""Progress of a run's ranks, and detection of ranks that hang, from the record that rank 0 writes to the run's
+folder."""
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from bootstrap.node.assignment import Assignment
-from common.errors import DataError
-from common.files import DOCUMENT_BYTES, open_regular, read_regular
-from corpus.text_request import TextProgress
+from common.files import DOCUMENT_BYTES, open_regular
 from trainer.embeddings.options import ENDLESS
 from trainer.output.lines import Line, Start, Step, parse_line
 from trainer.output.run_files import RECORD
 
-_REPORT_SECONDS = 30.0
 HUNG_SECONDS, _HUNG_STEPS = 300.0, 50
 """Ranks count as hung after HUNG_SECONDS without a complete step, or after _HUNG_STEPS times the usual duration of a
 step if that is longer."""
@@ -93,38 +88,3 @@ class RecordedProgress:
                 done = line.step - self._first.step
                 self._step_seconds = (line.time - self._first.time) / done if done > 0 else self._step_seconds or 0.0
                 self._last_progress = self._clock()
-
-
-class ReportedProgress:
-    """Fields of a node's status that state the progress of its ranks."""
-
-    def __init__(self, assignment: Assignment) -> None:
-        self._assignment, self._clock = assignment, assignment.node.clock
-        self._recorded = RecordedProgress(assignment.folder, self._clock)
-        self._reported = -_REPORT_SECONDS
-
-    def due_fields(self) -> Mapping[str, Any]:
-        """Return the fields at most every 30 seconds, because each changed status costs one write to the store. Return
-        no fields in the meantime and for a node without ranks."""
-        if not self._assignment.me.gpus or self._clock() - self._reported < _REPORT_SECONDS:
-            return {}
-        self._reported = self._clock()
-        machine, recorded = self._assignment.node.machine, self._recorded
-        if self._assignment.is_first:  # the shared folder can hang on other nodes
-            recorded.update()
-        return {
-            "step": recorded.step,
-            "steps": recorded.steps,
-            "ends": recorded.ends,
-            "starts": recorded.attempt,
-            "gpu_use": machine.gpu_use(),
-            "trouble": "; ".join(filter(None, (machine.full_disk(), recorded.hung))),
-        }
-
-
-def text_fields(path: Path) -> Mapping[str, Any]:
-    """Return the fields of a node's status that state the progress of reading texts. Return no fields if the file does
-    not exist yet."""
-    with suppress(OSError, DataError):
-        return vars(TextProgress.from_json(read_regular(path, DOCUMENT_BYTES)))
-    return {}

@@ -1,13 +1,18 @@
 """Start of the program that copies a run's data to this node (bootstrap/node/stage.py)."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from bootstrap.node.assignment import STAGE, Assignment
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.machine import Node
 from bootstrap.node.processes import Restarts
-from bootstrap.node.programs import AttemptPrograms
 from bootstrap.node.uploads import Results
+from common.errors import DataError
+from common.files import DOCUMENT_BYTES, read_regular
+from corpus.text_request import TextProgress
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD
 
 _PROGRESS = "progress.json"
@@ -16,13 +21,16 @@ _PROGRESS = "progress.json"
 class Staging:
     """Copying of a run's data to this node for an attempt."""
 
-    def __init__(self, assignment: Assignment, programs: AttemptPrograms, results: Results) -> None:
-        self._assignment, self._programs, self._results = assignment, programs, results
+    def __init__(self, assignment: Assignment, results: Results) -> None:
+        self._assignment, self._results = assignment, results
 
-    @property
-    def progress_file(self) -> Path:
-        """File to which the program writes its progress."""
-        return self._assignment.state / _PROGRESS
+    def progress(self) -> Mapping[str, Any]:
+        """Return the fields of the node's status that state the progress of reading texts. Return no fields before the
+        program has written its progress."""
+        with suppress(OSError, DataError):
+            text = read_regular(self._assignment.programs_folder / _PROGRESS, DOCUMENT_BYTES)
+            return vars(TextProgress.from_json(text))
+        return {}
 
     def begin(self, *, first_is_staged: bool) -> bool:
         """Start the program, once the first node has everything that this node needs. Return True if this node has all
@@ -46,8 +54,8 @@ class Staging:
                 self._remove_checkpoints()
         if attempt.number > 1 and shares and request.stream is None and self._has_data():
             return True
-        arguments = _arguments(request, assignment.state, assignment.node.store)
-        self._programs.start(STAGE, arguments, {})
+        arguments = _arguments(request, assignment.programs_folder, assignment.node.store)
+        assignment.start(STAGE, arguments, {})
         return False
 
     def _has_data(self) -> bool:
