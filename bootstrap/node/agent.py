@@ -46,7 +46,7 @@ _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 class Agent:
     def __init__(self, deployment: str, node: Node, *, activity_seconds: float = ACTIVITY_SECONDS) -> None:
         self._key, self._node = names.request_key(deployment), node
-        self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
+        self._instance, self._channel, self._clock = node.member.instance, node.channel, node.clock
         self._activity_seconds, self._activity_reported = activity_seconds, node.clock() - activity_seconds
         self._document: StoredDocument | None = None
         self._request: RunRequest | None = None
@@ -140,7 +140,7 @@ def serve(
     member: Member,
     *,
     store: str,
-    processes: Processes,
+    scoped: bool = True,
     notice: Callable[[], str],
     activity_seconds: float = ACTIVITY_SECONDS,
     idle_seconds: float = float("inf"),
@@ -149,7 +149,8 @@ def serve(
     """Run the agent of a node until the agent has been idle for `idle_seconds`.
 
     `group` is the name of the deployment, `member` identifies the node, and `store` is the address of the document
-    store. `on_busy_change` is called with True when the agent becomes busy and with False when it becomes idle.
+    store. `scoped` is as in `Processes`. `on_busy_change` is called with True when the agent becomes busy and with
+    False when it becomes idle.
 
     On SIGTERM the agent exits. If the machine is shutting down, the node's ranks first stop with a checkpoint, and the
     other nodes continue without this node.
@@ -163,12 +164,9 @@ def serve(
 
     signal.signal(signal.SIGTERM, end)
     node = Node(
-        instance=member.instance,
-        address=member.address,
-        gpus=member.gpus,
-        store=store,
+        member=member,
         machine=this_machine(),
-        processes=processes,
+        processes=Processes(this_machine().programs, scoped=scoped),
         channel=open_store(store),
         clock=time.monotonic,
         time=time.time,

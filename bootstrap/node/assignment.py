@@ -29,7 +29,7 @@ class Assignment:
 
     @cached_property
     def me(self) -> Member:
-        (me,) = (each for each in self.attempt.members if each.instance == self.node.instance)
+        (me,) = (each for each in self.attempt.members if each.instance == self.node.member.instance)
         return me
 
     @property

@@ -31,6 +31,7 @@ class Participation:
     def __init__(self, request: RunRequest, node: Node, supervisor: Supervisor) -> None:
         self.request, self.ended = request, False
         self._node, self._channel, self._clock, self._supervisor = node, node.channel, node.clock, supervisor
+        self._me = node.member
         self._attempts, self._peers = Attempts(request, node), Peers(request.token, node)
         self._early = EarlyStaging(request, node)
         self._attempt: Attempt | None = None
@@ -83,7 +84,7 @@ class Participation:
         if self._clock() - self._last_heartbeat >= pause:
             self._last_heartbeat, self._heartbeats = self._clock(), self._heartbeats + 1
             text = f"{self._clock():.3f} {self._heartbeats}"
-            self._channel.write(names.heartbeat_key(self._node.instance), text)
+            self._channel.write(names.heartbeat_key(self._me.instance), text)
 
     @property
     def _is_settled(self) -> bool:
@@ -112,9 +113,9 @@ class Participation:
         If the node reported progress in that attempt, but the attempt's programs are missing, the node has a new disk
         and its files are lost.
         """
-        if self._node.instance not in attempt.instances:
+        if self._me.instance not in attempt.instances:
             return None
-        document = self._channel.read(names.status_key(self._node.instance))
+        document = self._channel.read(names.status_key(self._me.instance))
         status = NodeStatus.of_launch(attempt.token, document and document.text)
         if status is not None and status.attempt != attempt.number:
             status = None
@@ -131,15 +132,15 @@ class Participation:
         return NodeStatus(
             token=self.request.token,
             phase="wait" if has_dataset else "stage",
-            address=self._node.address,
-            gpus=self._node.gpus,
+            address=self._me.address,
+            gpus=self._me.gpus,
             leaves=self._leaves,
             trouble=self._early.trouble,
         )
 
     def _report(self, status: NodeStatus) -> None:
         if status != self._reported:
-            self._channel.write(names.status_key(self._node.instance), status.to_json())
+            self._channel.write(names.status_key(self._me.instance), status.to_json())
             self._reported = status
 
     def _decide(self) -> None:
@@ -147,7 +148,7 @@ class Participation:
         if self._reported is None:
             return
         latest, now = self._attempt, self._peers.time()
-        statuses = {**self._peers.statuses, self._node.instance: self._reported}
+        statuses = {**self._peers.statuses, self._me.instance: self._reported}
         if latest is not None and self._failed_since is None and any_failed(latest, statuses):
             self._failed_since = now
         members = latest.instances if latest is not None else ()

@@ -146,12 +146,7 @@ class Machine:
 class Node:
     """Identity of a node, and the interfaces through which its agent reaches everything outside the agent."""
 
-    instance: str
-    address: str
-    """Private IPv4 address."""
-    gpus: int
-    store: str
-    """Address of the store behind `channel`."""
+    member: Member
     machine: Machine
     processes: Processes
     channel: Store

@@ -15,7 +15,7 @@ class Peers:
     """Heartbeats and statuses of the other nodes of a launch."""
 
     def __init__(self, token: str, node: Node) -> None:
-        self._token, self._instance, self._channel, self._clock = token, node.instance, node.channel, node.clock
+        self._token, self._instance, self._channel, self._clock = token, node.member.instance, node.channel, node.clock
         self.statuses: Mapping[str, NodeStatus] = {}
         """Latest status of each node that reported one for this launch, by instance id."""
         self._tags: dict[str, str] = {}

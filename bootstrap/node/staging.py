@@ -54,7 +54,7 @@ class Staging:
                 self._remove_checkpoints()
         if attempt.number > 1 and shares and request.stream is None and self._has_data():
             return True
-        arguments = _arguments(request, assignment.programs_folder, assignment.node.store)
+        arguments = _arguments(request, assignment.programs_folder, assignment.node.channel.name)
         assignment.start(STAGE, arguments, {})
         return False
 
@@ -92,7 +92,7 @@ class EarlyStaging:
             state = None
         if state is None:
             folder = machine.programs / self.folder
-            arguments = _arguments(request, folder, self._node.store, "--ahead")
+            arguments = _arguments(request, folder, self._node.channel.name, "--ahead")
             processes.start(name, arguments, folder / "stage.log", {})
         return False
 
