@@ -17,6 +17,7 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.node import documents
+from bootstrap.node.assignment import Supervisor
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.folder import open_store
 from bootstrap.node.launch import Participation
@@ -24,7 +25,6 @@ from bootstrap.node.machine import Node, is_shutting_down, this_machine
 from bootstrap.node.node_documents import Member, NodeStatus
 from bootstrap.node.processes import Processes
 from bootstrap.node.store import StoredDocument
-from bootstrap.node.supervisor import Supervisor
 from common import names
 from common.display import printable
 from common.errors import DataError
@@ -102,8 +102,8 @@ class Agent:
         """Read the request, and update `_launch`, which is set only while the nodes of the request are ready."""
         document = self._channel.read(self._key, self._document)
         if document is not self._document:
-            self._document = document
             self._request = self._read(document) if document else None
+            self._document = document
         request = self._request
         if request is None or not request.ready:
             self._launch = None

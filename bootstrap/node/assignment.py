@@ -1,6 +1,7 @@
-"""Part of one node in an attempt: its role, its folders, and its programs with their logs."""
+"""Part of one node in an attempt: its role, its folders, and the supervision of its programs."""
 
-from collections.abc import Mapping
+import signal
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,14 +10,47 @@ from pathlib import Path
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.machine import Node
 from bootstrap.node.node_documents import Attempt, Member
-from bootstrap.node.processes import State
-from bootstrap.node.supervisor import Supervisor
+from bootstrap.node.processes import Processes, State
 from common import names
 from common.files import read_tail
+from trainer.rank_processes import STOP_SECONDS
 
 STAGE, TRAIN, READER = "stage", "train", "reader-"
 """Names of an attempt's programs on a node. The name of a reader ends with its number."""
 _LOG_TAIL_BYTES = 4096
+STOPPED_FROM_OUTSIDE = ("lost", -signal.SIGTERM, 128 + signal.SIGTERM)
+"""States of programs that another process stopped, for example when the machine shuts down."""
+
+
+class Supervisor:
+    """Stops programs of this node, and kills those that do not stop in time."""
+
+    def __init__(self, processes: Processes, clock: Callable[[], float]) -> None:
+        self._processes, self._clock = processes, clock
+        self._asked: dict[str, float] = {}
+        """For each program, the time at which it was first asked to stop."""
+
+    def stop(self, name: str, patience: float = STOP_SECONDS) -> None:
+        """Ask a program to stop, and kill it if it still runs after twice `patience` seconds.
+
+        Call this method until the program has exited: a program that is still starting receives no signal yet.
+        """
+        late = name in self._asked and self._clock() - self._asked[name] > 2 * patience
+        if self._processes.stop(name, kill=late):
+            self._asked.setdefault(name, self._clock())
+
+    def stop_others(self, folder: str | None, patience: float = STOP_SECONDS) -> bool:
+        """Stop the programs of all attempts except the one with this folder, and return whether all of them have
+        exited."""
+        others = [name for name in self._processes.names() if name.partition("/")[0] != folder]
+        running = [name for name in others if self._processes.state(name) == "running"]
+        for name in running:
+            self.stop(name, patience)
+        return not running
+
+    def was_asked(self, name: str) -> bool:
+        """Return whether this agent has asked a program to stop."""
+        return name in self._asked
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,14 @@
 """Actions of one node in a launch of a run: it sends heartbeats, decides on attempts, runs its programs and reports its
 status."""
 
-from bootstrap.node.assignment import Assignment
-from bootstrap.node.attempts import Attempts
+from bootstrap.node.assignment import Assignment, Supervisor
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.machine import Node
-from bootstrap.node.membership import ClusterView, any_failed, decide
+from bootstrap.node.membership import ClusterView, decide, statuses_of
 from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.node.node_run import NodeRun
-from bootstrap.node.peers import CHECK_SECONDS, Peers
+from bootstrap.node.peers import CHECK_SECONDS, Attempts, Peers
 from bootstrap.node.staging import EarlyStaging
-from bootstrap.node.supervisor import Supervisor
 from common import names
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
@@ -63,7 +61,7 @@ class Participation:
             if self._supervisor.stop_others(self._early.folder, patience):
                 self._report(self._waiting_status())
         elif self._supervisor.stop_others(run.attempt.name, patience):
-            run.step(self._peers.statuses, stop=self.request.stop, leaves=self._leaves)
+            run.step(statuses_of(run.attempt, self._peers.statuses), stop=self.request.stop, leaves=self._leaves)
             self._report(run.status)
         if due:
             self._decide()
@@ -149,9 +147,9 @@ class Participation:
             return
         latest, now = self._attempt, self._peers.time()
         statuses = {**self._peers.statuses, self._me.instance: self._reported}
-        if latest is not None and self._failed_since is None and any_failed(latest, statuses):
+        members, reported = (latest.instances, statuses_of(latest, statuses)) if latest is not None else ((), {})
+        if self._failed_since is None and any(each.fails for each in reported.values()):
             self._failed_since = now
-        members = latest.instances if latest is not None else ()
         view = ClusterView(
             statuses=statuses,
             seconds_since_heartbeat=self._peers.seconds_since_heartbeat(members, self._since),

@@ -7,7 +7,7 @@ bucket. Its agent stops its ranks as soon as it reads the newer attempt.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
@@ -53,22 +53,6 @@ class ClusterView:
         return self.seconds_since_heartbeat.get(instance, float("inf")) < GONE_SECONDS
 
 
-@dataclass(frozen=True)
-class _Selection:
-    """Nodes that would be members of the next attempt: trainers first, then readers."""
-
-    request: RunRequest
-    members: Sequence[Member] = field(default_factory=list)
-
-    @property
-    def trainers(self) -> int:
-        return sum(each.gpus > 0 for each in self.members)
-
-    @property
-    def is_complete(self) -> bool:
-        return len(self.members) == self.request.trainers + self.request.readers
-
-
 def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, number: int) -> Attempt | RunEnd | None:
     """Return the next attempt or the end of the run, or None if neither is due.
 
@@ -78,19 +62,15 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
         return _first(request, view, number)
     gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
     leaving = _leaving(latest, view)
-    finished = any(each.over for each in _reported(latest, view.statuses)) and view.has_finished()
-    continues = not (request.stop or finished or any_failed(latest, view.statuses))
-    if leaving and continues:  # first, all other nodes stop with a checkpoint
+    reported = statuses_of(latest, view.statuses)
+    finished = any(each.over for each in reported.values()) and view.has_finished()
+    failed = [each for each in reported.values() if each.fails]
+    if leaving and not (request.stop or finished or failed):  # first, all other nodes stop with a checkpoint
         staying = [each for each in latest.members if each.instance not in gone]
-        ended = _all(staying, lambda each: each.over, latest, view)
-        return (
-            _without([*leaving, *gone], request, latest, view, number, why=_why_leaving(leaving, view))
-            if ended
-            else None
-        )
+        if not _all(staying, lambda each: each.over, latest, view):
+            return None
+        return _without([*leaving, *gone], request, latest, view, number, why=_why_leaving(leaving, view))
     if _all(latest.trainers, lambda each: each.over, latest, view):
-        reported = {name: each for name, each in view.statuses.items() if name in latest.instances}
-        failed = [each for each in reported.values() if each.fails]
         lost = [name for name, each in reported.items() if each.lost]
         unfinished = not failed and not finished
         if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
@@ -104,25 +84,25 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
     trains = _all(latest.members, lambda each: each.phase == "run", latest, view)
     if request.stop or not trains or view.waited < SETTLED_SECONDS:
         return None
-    choice = _select(request, latest.members, view)
-    if len(choice.members) == len(latest.members):
-        return None
-    new = [each.instance for each in choice.members if each.instance not in latest.instances]
-    return _attempt(choice, number, f"{_nodes_and_verb(new, 'has', 'have')} joined")
+    members = _select(request, latest.members, view)
+    new = [each.instance for each in members if each.instance not in latest.instances]
+    return _attempt(request, members, number, f"{_nodes_and_verb(new, 'has', 'have')} joined") if new else None
 
 
-def any_failed(latest: Attempt, statuses: Mapping[str, NodeStatus]) -> bool:
-    """Return whether a node of the latest attempt reports that it failed."""
-    return any(each.fails for each in _reported(latest, statuses))
+def statuses_of(attempt: Attempt, statuses: Mapping[str, NodeStatus]) -> Mapping[str, NodeStatus]:
+    """Return the statuses that members of an attempt reported for this attempt, by instance id."""
+    known = ((name, statuses.get(name)) for name in attempt.instances)
+    return {name: each for name, each in known if each is not None and each.attempt == attempt.number}
 
 
 def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | RunEnd | None:
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _select(request, (), view)
-    if choice.is_complete or (view.waited >= JOIN_SECONDS and choice.trainers >= request.min_nodes):
-        return _attempt(choice, number, "")
-    return _too_few(choice, "not all nodes joined") if view.waited >= JOIN_SECONDS else None
+    members, late = _select(request, (), view), view.waited >= JOIN_SECONDS
+    is_complete = len(members) == request.trainers + request.readers
+    if is_complete or (late and _trainers(members) >= request.min_nodes):
+        return _attempt(request, members, number, "")
+    return _too_few(request, members, "not all nodes joined") if late else None
 
 
 def _without(
@@ -135,17 +115,17 @@ def _without(
     """
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _select(request, [each for each in latest.members if each.instance not in gone], view)
+    members = _select(request, [each for each in latest.members if each.instance not in gone], view)
     why = why or f"{_nodes_and_verb(gone, 'is', 'are')} gone"
-    if choice.trainers < request.min_nodes:
+    if _trainers(members) < request.min_nodes:
         silent = min((view.seconds_since_heartbeat.get(each, 0.0) for each in gone), default=0.0)
-        return _too_few(choice, why) if silent >= JOIN_SECONDS else None
+        return _too_few(request, members, why) if silent >= JOIN_SECONDS else None
     step = view.newest_step()
     fruitless = latest.fruitless + 1 if step == latest.step else 0
     if fruitless >= FRUITLESS:
         error = f"{why}, and {FRUITLESS} consecutive attempts made no progress after step {step}"
         return RunEnd(token=request.token, outcome="failed", error=error)
-    return _attempt(choice, number, why, step=step, fruitless=fruitless)
+    return _attempt(request, members, number, why, step=step, fruitless=fruitless)
 
 
 def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
@@ -154,8 +134,7 @@ def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | No
     readers = [each for each in latest.members if not each.gpus and view.is_alive(each.instance)]
     if not _all(readers, lambda each: each.over, latest, view):
         return None
-    reported = [each for each in map(view.statuses.get, latest.instances) if each is not None]
-    failed = [each for each in reported if each.fails]
+    failed = [each for each in statuses_of(latest, view.statuses).values() if each.fails]
     if not failed:
         return RunEnd(token=request.token, outcome="stopped" if request.stop else "finished")
     error = next((each.error for each in failed if each.error), "")
@@ -171,13 +150,9 @@ def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
     """
     silent = view.seconds_since_heartbeat.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
-        reported = (
-            (name, view.statuses.get(name)) for name in latest.instances if name != instance and view.is_alive(name)
-        )
-        lost = any(
-            each and each.attempt == latest.number and (each.waits or each.fails or each.over) for _, each in reported
-        )
-        silent = GONE_SECONDS if lost else silent
+        reported = statuses_of(latest, view.statuses)
+        others = [each for name, each in reported.items() if name != instance and view.is_alive(name)]
+        silent = GONE_SECONDS if any(each.waits or each.fails or each.over for each in others) else silent
     return silent < GONE_SECONDS and not _has_lost_files(instance, view)
 
 
@@ -191,17 +166,15 @@ def _has_lost_files(instance: str, view: ClusterView) -> bool:
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
     """Return whether all `members` have reported a status for the latest attempt, and `holds` is true for each
     status."""
-    statuses = [view.statuses.get(each.instance) for each in members]
-    return all(each is not None and each.attempt == latest.number and holds(each) for each in statuses)
+    reported = statuses_of(latest, view.statuses)
+    return all(each.instance in reported and holds(reported[each.instance]) for each in members)
 
 
-def _reported(latest: Attempt, statuses: Mapping[str, NodeStatus]) -> list[NodeStatus]:
-    """Return the statuses that nodes reported for the latest attempt."""
-    known = map(statuses.get, latest.instances)
-    return [each for each in known if each is not None and each.attempt == latest.number]
+def _trainers(members: Sequence[Member]) -> int:
+    return sum(each.gpus > 0 for each in members)
 
 
-def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Selection:
+def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> list[Member]:
     """Return the nodes `first`, followed by waiting nodes, limited to the numbers of trainers and readers in the
     request."""
     known = {each.instance for each in first}
@@ -211,13 +184,12 @@ def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> 
     every = [*first, *joining]
     trainers = [each for each in every if each.gpus][: request.trainers]
     readers = [each for each in every if not each.gpus][: request.readers]
-    return _Selection(request, [*trainers, *readers])
+    return [*trainers, *readers]
 
 
 def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
     """Return the nodes of the latest attempt that are about to terminate."""
-    statuses = ((name, view.statuses.get(name)) for name in latest.instances)
-    return [name for name, each in statuses if each and each.attempt == latest.number and each.leaves]
+    return [name for name, each in statuses_of(latest, view.statuses).items() if each.leaves]
 
 
 def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
@@ -227,11 +199,13 @@ def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
     )
 
 
-def _attempt(choice: _Selection, number: int, why: str, *, step: int = 0, fruitless: int = 0) -> Attempt:
+def _attempt(
+    request: RunRequest, members: Sequence[Member], number: int, why: str, *, step: int = 0, fruitless: int = 0
+) -> Attempt:
     return Attempt(
         number=number,
-        token=choice.request.token,
-        members=tuple(choice.members),
+        token=request.token,
+        members=tuple(members),
         port=random.choice(_PORTS),  # noqa: S311
         step=step,
         fruitless=fruitless,
@@ -239,12 +213,12 @@ def _attempt(choice: _Selection, number: int, why: str, *, step: int = 0, fruitl
     )
 
 
-def _too_few(choice: _Selection, why: str) -> RunEnd:
+def _too_few(request: RunRequest, members: Sequence[Member], why: str) -> RunEnd:
     return RunEnd(
-        token=choice.request.token,
+        token=request.token,
         outcome="failed",
-        error=f"{why}: the run needs at least {choice.request.min_nodes} nodes, but after {JOIN_SECONDS / 60:.0f} "
-        f"minutes only {choice.trainers} could train",
+        error=f"{why}: the run needs at least {request.min_nodes} nodes, but after {JOIN_SECONDS / 60:.0f} "
+        f"minutes only {_trainers(members)} could train",
     )
 
 

@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bootstrap.node import documents
-from bootstrap.node.assignment import STAGE, TRAIN, Assignment
+from bootstrap.node.assignment import STAGE, STOPPED_FROM_OUTSIDE, TRAIN, Assignment
 from bootstrap.node.node_documents import Member, NodeStatus
+from bootstrap.node.programs import Readers, rank_arguments, rank_environment
 from bootstrap.node.progress import RecordedProgress
-from bootstrap.node.ranks import rank_arguments, rank_environment
-from bootstrap.node.readers import Readers
 from bootstrap.node.staging import Staging
-from bootstrap.node.supervisor import STOPPED_FROM_OUTSIDE
 from bootstrap.node.uploads import Results
 from common import names
 from common.errors import DataError, TrainingError
@@ -51,20 +49,16 @@ class NodeRun:
     def step(self, statuses: Statuses, *, stop: bool, leaves: str) -> None:
         """Advance the current phase as far as possible without blocking.
 
-        `statuses` are the latest statuses of all other nodes of the launch. With `stop`, the request asks all nodes to
-        stop. `leaves` is as in `NodeStatus.leaves`.
+        With `stop`, the request asks all nodes to stop. `leaves` is as in `NodeStatus.leaves`.
         """
         self._stop_requested = stop
         self._report(leaves=leaves)
         phases = {"stage": self._stage, "staged": self._wait_for_others, "run": self._watch, "end": self._end}
         try:
             if advance := phases.get(self.status.phase):
-                advance({name: each for name, each in statuses.items() if self._is_of_attempt(name, each)})
+                advance(statuses)
         except (DataError, TrainingError, OSError) as error:
             self._fail(str(error))
-
-    def _is_of_attempt(self, instance: str, status: NodeStatus) -> bool:
-        return instance in self.attempt.instances and status.attempt == self.attempt.number
 
     def _stage(self, statuses: Statuses) -> None:
         state, must_stop = self._assignment.state(STAGE), self._must_stop(statuses)

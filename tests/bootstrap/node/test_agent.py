@@ -37,7 +37,7 @@ def test_a_node_reports_the_step_and_attempt_of_the_record_even_after_its_agent_
 
 @pytest.mark.parametrize("trainers", [1, 2])
 def test_ranks_of_several_nodes_bind_to_the_private_address_of_their_node(trainers, tmp_path, monkeypatch):
-    monkeypatch.setattr("bootstrap.node.ranks.device_of", {"10.0.0.1": "ens5"}.get)
+    monkeypatch.setattr("bootstrap.node.programs.device_of", {"10.0.0.1": "ens5"}.get)
     world = World(tmp_path, request(trainers=trainers))
     world.train()
     devices = {world.programs[FIRST].environment.get(f"{each}_SOCKET_IFNAME") for each in ("GLOO", "NCCL")}
