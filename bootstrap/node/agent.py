@@ -61,8 +61,8 @@ class Agent:
         self._tick_started = self._clock()
         try:
             self._read_request()
-            if self._launch is not None and not self._launch.ended:
-                self._launch.reconcile()
+            if launch := self.launch:
+                launch.reconcile()
             else:
                 self._supervisor.stop_others(None)
         except (DataError, *_UNANSWERED) as error:
@@ -75,28 +75,18 @@ class Agent:
         A separate thread calls this method, because a tick can wait long for S3 or for a file server that does not
         answer.
         """
-        launch = self._launch
         try:
-            is_stuck = self._clock() - self._tick_started >= _MAX_STUCK_SECONDS
-            if launch is not None and not launch.ended and not is_stuck:
+            if (launch := self.launch) and self._clock() - self._tick_started < _MAX_STUCK_SECONDS:
                 launch.heartbeat()
             self._report_activity()
         except _UNANSWERED as error:
             self._node.say(f"{type(error).__name__}: {error}")
 
     @property
-    def busy(self) -> bool:
-        return self._launch is not None and not self._launch.ended
-
-    @property
-    def takes_part(self) -> bool:
-        """True if this node is a member of an attempt and has not finished its work for that attempt."""
-        return self._launch is not None and self._launch.takes_part
-
-    @property
-    def pause(self) -> float:
-        """Seconds until the next tick is due."""
-        return _URGENT_TICK_SECONDS if self._launch is not None and self._launch.is_urgent else TICK_SECONDS
+    def launch(self) -> Participation | None:
+        """Launch for which this node works, or None if the node has nothing to do."""
+        launch = self._launch  # another thread can replace it
+        return launch if launch is not None and not launch.ended else None
 
     def _read_request(self) -> None:
         """Read the request, and update `_launch`, which is set only while the nodes of the request are ready."""
@@ -131,7 +121,7 @@ class Agent:
         if self._clock() - self._activity_reported < self._activity_seconds:
             return
         self._activity_reported = self._clock()
-        if self.busy or self._node.machine.uses_gpus():
+        if self.launch or self._node.machine.uses_gpus():
             self._channel.write(f"{names.NODES}{self._instance}.busy", json.dumps({"busy": True}))
 
 
@@ -182,12 +172,13 @@ def serve(
             time.sleep(TICK_SECONDS)
 
     threading.Thread(target=send_heartbeats, daemon=True).start()
-    last_work, busy = time.monotonic(), False
-    while time.monotonic() - last_work < idle_seconds and not (leaving.is_set() and not agent.takes_part):
+    last_work, launch, busy = time.monotonic(), agent.launch, False
+    while time.monotonic() - last_work < idle_seconds and not (leaving.is_set() and not (launch and launch.takes_part)):
         agent.tick()
-        if agent.busy:
+        launch = agent.launch
+        if launch:
             last_work = time.monotonic()
-        if agent.busy is not busy:
-            busy = agent.busy
+        if bool(launch) is not busy:
+            busy = not busy
             on_busy_change(busy)
-        time.sleep(agent.pause)
+        time.sleep(_URGENT_TICK_SECONDS if launch and launch.is_urgent else TICK_SECONDS)

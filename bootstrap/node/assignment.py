@@ -27,17 +27,17 @@ class Supervisor:
 
     def __init__(self, processes: Processes, clock: Callable[[], float]) -> None:
         self._processes, self._clock = processes, clock
-        self._asked: dict[str, float] = {}
-        """For each program, the time at which it was first asked to stop."""
+        self._asked: dict[tuple[str, float], float] = {}
+        """For each program and patience, the time at which the program was first asked to stop."""
 
     def stop(self, name: str, patience: float = STOP_SECONDS) -> None:
         """Ask a program to stop, and kill it if it still runs after twice `patience` seconds.
 
         Call this method until the program has exited: a program that is still starting receives no signal yet.
         """
-        late = name in self._asked and self._clock() - self._asked[name] > 2 * patience
-        if self._processes.stop(name, kill=late):
-            self._asked.setdefault(name, self._clock())
+        asked = self._asked.get((name, patience), self._clock())
+        if self._processes.stop(name, kill=self._clock() - asked > 2 * patience):
+            self._asked[name, patience] = asked
 
     def stop_others(self, folder: str | None, patience: float = STOP_SECONDS) -> bool:
         """Stop the programs of all attempts except the one with this folder, and return whether all of them have
@@ -50,7 +50,7 @@ class Supervisor:
 
     def was_asked(self, name: str) -> bool:
         """Return whether this agent has asked a program to stop."""
-        return name in self._asked
+        return any(name == asked for asked, _ in self._asked)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,12 +69,12 @@ class Participation:
     @property
     def takes_part(self) -> bool:
         """True if this node is a member of an attempt and has not finished its work for that attempt."""
-        return not self.ended and self._run is not None and not self._run.status.over
+        return self._run is not None and not self._run.status.over
 
     @property
     def is_urgent(self) -> bool:
         """True if other nodes wait for this node's next action."""
-        return not self.ended and not self._is_settled and self._peers.time() - self._since < _URGENT_SECONDS
+        return not self._is_settled and self._peers.time() - self._since < _URGENT_SECONDS
 
     def heartbeat(self) -> None:
         """Send a heartbeat if one is due."""
@@ -159,8 +159,6 @@ class Participation:
             has_finished=self._has_finished,
         )
         decision = decide(self.request, latest, view, number=self._attempts.number + 1)
-        if isinstance(decision, Attempt) and latest is not None and self._has_finished():
-            decision = RunEnd(token=self.request.token, outcome="finished")
         if isinstance(decision, Attempt):
             self._attempts.propose(decision)
         elif decision is not None:

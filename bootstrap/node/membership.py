@@ -60,6 +60,13 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
     """
     if latest is None:
         return _first(request, view, number)
+    decision = _next(request, latest, view, number)
+    if isinstance(decision, Attempt) and view.has_finished():  # the lost nodes are not needed any more
+        return RunEnd(token=request.token, outcome="finished")
+    return decision
+
+
+def _next(request: RunRequest, latest: Attempt, view: ClusterView, number: int) -> Attempt | RunEnd | None:
     gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
     leaving = _leaving(latest, view)
     reported = statuses_of(latest, view.statuses)
