@@ -16,7 +16,7 @@ from bootstrap.node.assignment import STAGE, STOPPED_FROM_OUTSIDE, TRAIN, Assign
 from bootstrap.node.node_documents import Member, NodeStatus
 from bootstrap.node.programs import Readers, rank_arguments, rank_environment
 from bootstrap.node.progress import RecordedProgress
-from bootstrap.node.staging import Staging
+from bootstrap.node.staging import begin_staging, staging_progress
 from bootstrap.node.uploads import Results
 from common import names
 from common.errors import DataError, TrainingError
@@ -36,7 +36,6 @@ class NodeRun:
         self.attempt = attempt
         self._assignment, self._node, self._me = assignment, assignment.node, me
         self._results, self._readers = Results(assignment), Readers(assignment)
-        self._staging = Staging(assignment, self._results)
         self._progress = RecordedProgress(assignment.folder, self._node.clock)
         self._progress_reported = -_PROGRESS_SECONDS
         self._others = [each for each in attempt.members if each != me]
@@ -63,7 +62,7 @@ class NodeRun:
     def _stage(self, statuses: Statuses) -> None:
         state, must_stop = self._assignment.state(STAGE), self._must_stop(statuses)
         if state is not None:
-            self._report(**self._staging.progress())
+            self._report(**staging_progress(self._assignment))
         if state == "running":
             if must_stop:
                 self._assignment.stop(STAGE)
@@ -73,7 +72,7 @@ class NodeRun:
             self._report(phase="end")
         elif state is None:
             first_is_staged = _have_reached(statuses, self.attempt.members[:1], "staged")
-            if self._staging.begin(first_is_staged=first_is_staged):
+            if begin_staging(self._assignment, self._results, first_is_staged=first_is_staged):
                 self._report(phase="staged")
         elif state in STOPPED_FROM_OUTSIDE:
             self._report(phase="end", lost=True)

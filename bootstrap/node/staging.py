@@ -18,54 +18,39 @@ from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD
 _PROGRESS = "progress.json"
 
 
-class Staging:
-    """Copying of a run's data to this node for an attempt."""
+def begin_staging(assignment: Assignment, results: Results, *, first_is_staged: bool) -> bool:
+    """Start the program, once the first node has everything that this node needs. Return True if this node has all data
+    already.
 
-    def __init__(self, assignment: Assignment, results: Results) -> None:
-        self._assignment, self._results = assignment, results
-
-    def progress(self) -> Mapping[str, Any]:
-        """Return the fields of the node's status that state the progress of reading texts. Return no fields before the
-        program has written its progress."""
-        with suppress(OSError, DataError):
-            text = read_regular(self._assignment.programs_folder / _PROGRESS, DOCUMENT_BYTES)
-            return vars(TextProgress.from_json(text))
-        return {}
-
-    def begin(self, *, first_is_staged: bool) -> bool:
-        """Start the program, once the first node has everything that this node needs. Return True if this node has all
-        data already.
-
-        With a shared folder, the first node copies the data before all other nodes do. Without a shared folder, the
-        first node first copies the results of an earlier attempt to the store.
-        """
-        assignment, machine = self._assignment, self._assignment.node.machine
-        request, attempt = assignment.request, assignment.attempt
-        shares = request.share is not None
-        if assignment.is_first:
-            machine.serve(request, attempt)
-            if assignment.folder.exists() and not shares and not self._results.is_copied():
-                return False
-        else:
-            if not first_is_staged and (shares or attempt.number > 1):
-                return False
-            machine.mount(request, attempt.members[0])
-            if not shares:
-                self._remove_checkpoints()
-        if attempt.number > 1 and shares and request.stream is None and self._has_data():
-            return True
-        arguments = _arguments(request, assignment.programs_folder, assignment.node.channel.name)
-        assignment.start(STAGE, arguments, {})
+    With a shared folder, the first node copies the data before all other nodes do. Without a shared folder, the first
+    node first copies the results of an earlier attempt to the store.
+    """
+    request, attempt, machine = assignment.request, assignment.attempt, assignment.node.machine
+    shares = request.share is not None
+    if assignment.is_first:
+        machine.serve(request, attempt)
+        if assignment.folder.exists() and not shares and not results.is_copied():
+            return False
+    elif first_is_staged or (attempt.number == 1 and not shares):
+        machine.mount(request, attempt.members[0])
+        if not shares:  # an earlier attempt can have written checkpoints here that the other nodes do not have
+            for path in (assignment.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
+                path.unlink()
+    else:
         return False
+    can_continue = attempt.number > 1 and shares and request.stream is None
+    if can_continue and (assignment.folder / RECORD).exists() and assignment.data.exists():
+        return True
+    assignment.start(STAGE, _arguments(request, assignment.programs_folder, assignment.node.channel.name), {})
+    return False
 
-    def _has_data(self) -> bool:
-        return (self._assignment.folder / RECORD).exists() and self._assignment.data.exists()
 
-    def _remove_checkpoints(self) -> None:
-        """Remove checkpoints from the node's own folder. An earlier attempt can have written checkpoints that the other
-        nodes do not have."""
-        for path in (self._assignment.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
-            path.unlink()
+def staging_progress(assignment: Assignment) -> Mapping[str, Any]:
+    """Return the fields of the node's status that state the progress of reading texts. Return no fields before the
+    program has written its progress."""
+    with suppress(OSError, DataError):
+        return vars(TextProgress.from_json(read_regular(assignment.programs_folder / _PROGRESS, DOCUMENT_BYTES)))
+    return {}
 
 
 class EarlyStaging:
