@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from bootstrap.node.documents import RunRequest
-from bootstrap.node.machine import Node
+from bootstrap.node.machine import Node, last_line
 from bootstrap.node.node_documents import Attempt, Member
 from bootstrap.node.processes import Processes, State
 from common import names
@@ -124,11 +124,10 @@ class Assignment:
 
     def last_line(self, program: str) -> str:
         """Return the last line of a program's log."""
+        output = ""
         with suppress(OSError):
-            log = read_tail(self.log(program), _LOG_TAIL_BYTES)
-            if lines := [line for line in log.splitlines() if line.strip()]:
-                return lines[-1]
-        return "it printed nothing"
+            output = read_tail(self.log(program), _LOG_TAIL_BYTES)
+        return last_line(output)
 
     def _name(self, program: str) -> str:
         return f"{self.attempt.name}/{program}"

@@ -221,11 +221,14 @@ def call(command: Sequence[str]) -> str:
     """Run a system command and return its output. If the command fails, raise DataError with the last line of its
     output."""
     if (done := run_command(command)).returncode:
-        last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or [
-            "it printed nothing"
-        ]
-        raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
+        last = last_line(done.stderr or done.stdout)
+        raise DataError(f"{command[0]} failed with status {done.returncode}: {last}")
     return done.stdout
+
+
+def last_line(output: str) -> str:
+    """Return the last line of a program's output that is not blank."""
+    return next((line for line in reversed(output.splitlines()) if line.strip()), "it printed nothing")
 
 
 def run_command(command: Sequence[str], seconds: float = _COMMAND_SECONDS) -> "subprocess.CompletedProcess[str]":

@@ -68,8 +68,8 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
 
 def _next(request: RunRequest, latest: Attempt, view: ClusterView, number: int) -> Attempt | RunEnd | None:
     gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
-    leaving = _leaving(latest, view)
     reported = statuses_of(latest, view.statuses)
+    leaving = [name for name, each in reported.items() if each.leaves]
     finished = any(each.over for each in reported.values()) and view.has_finished()
     failed = [each for each in reported.values() if each.fails]
     if leaving and not (request.stop or finished or failed):  # first, all other nodes stop with a checkpoint
@@ -160,14 +160,10 @@ def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
         reported = statuses_of(latest, view.statuses)
         others = [each for name, each in reported.items() if name != instance and view.is_alive(name)]
         silent = GONE_SECONDS if any(each.waits or each.fails or each.over for each in others) else silent
-    return silent < GONE_SECONDS and not _has_lost_files(instance, view)
-
-
-def _has_lost_files(instance: str, view: ClusterView) -> bool:
-    """Return whether a member of the attempt reports that it waits for an attempt. Such a member was replaced, and its
-    files are lost."""
     status = view.statuses.get(instance)
-    return status is not None and status.attempt == 0 and view.waited >= GONE_SECONDS
+    # A member that waits for an attempt was replaced, and its files are lost.
+    is_replaced = status is not None and status.attempt == 0 and view.waited >= GONE_SECONDS
+    return silent < GONE_SECONDS and not is_replaced
 
 
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
@@ -192,11 +188,6 @@ def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> 
     trainers = [each for each in every if each.gpus][: request.trainers]
     readers = [each for each in every if not each.gpus][: request.readers]
     return [*trainers, *readers]
-
-
-def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
-    """Return the nodes of the latest attempt that are about to terminate."""
-    return [name for name, each in statuses_of(latest, view.statuses).items() if each.leaves]
 
 
 def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
