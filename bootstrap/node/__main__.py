@@ -6,9 +6,8 @@ It reads DEPLOYMENT, DATA_BUCKET, INSTANCE_ID, ADDRESS and RANKS from the enviro
 import os
 
 from bootstrap.node.agent import ACTIVITY_SECONDS, serve
-from bootstrap.node.machine import spot_notice, this_machine
+from bootstrap.node.machine import spot_notice
 from bootstrap.node.node_documents import Member
-from bootstrap.node.processes import Processes
 
 
 def main() -> None:
@@ -16,7 +15,6 @@ def main() -> None:
         os.environ["DEPLOYMENT"],
         Member(instance=os.environ["INSTANCE_ID"], address=os.environ["ADDRESS"], gpus=int(os.environ["RANKS"])),
         store=f"s3://{os.environ['DATA_BUCKET']}",
-        processes=Processes(this_machine().programs),
         notice=spot_notice,
         activity_seconds=float(os.environ.get("HEARTBEAT_SECONDS", ACTIVITY_SECONDS)),
     )

@@ -17,9 +17,10 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.node import documents
+from bootstrap.node.assignment import Supervisor
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.folder import open_store
-from bootstrap.node.launch import Participation, has_ended
+from bootstrap.node.launch import Participation
 from bootstrap.node.machine import Node, is_shutting_down, this_machine
 from bootstrap.node.node_documents import Member, NodeStatus
 from bootstrap.node.processes import Processes
@@ -27,7 +28,6 @@ from bootstrap.node.store import StoredDocument
 from common import names
 from common.display import printable
 from common.errors import DataError
-from trainer.rank_processes import STOP_SECONDS
 
 ACTIVITY_SECONDS = 60.0
 """Seconds between writes of a node's sign of activity. The guard stops nodes without a recent sign of activity."""
@@ -46,14 +46,13 @@ _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 class Agent:
     def __init__(self, deployment: str, node: Node, *, activity_seconds: float = ACTIVITY_SECONDS) -> None:
         self._key, self._node = names.request_key(deployment), node
-        self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
+        self._instance, self._channel, self._clock = node.member.instance, node.channel, node.clock
         self._activity_seconds, self._activity_reported = activity_seconds, node.clock() - activity_seconds
         self._document: StoredDocument | None = None
         self._request: RunRequest | None = None
-        self._ended_token = ""
-        """Token of the launch that ended last."""
         self._launch: Participation | None = None
-        self._stopping: dict[str, float] = {}
+        """Launch of the request, also after its end."""
+        self._supervisor = Supervisor(node.processes, node.clock)
         self._tick_started = node.clock()
 
     def tick(self) -> None:
@@ -62,12 +61,10 @@ class Agent:
         self._tick_started = self._clock()
         try:
             self._read_request()
-            if self._launch is not None:
-                self._launch.reconcile(self._stop_others)
-                if self._launch.ended:
-                    self._ended_token = self._launch.request.token
+            if launch := self.launch:
+                launch.reconcile()
             else:
-                self._stop_others(None, STOP_SECONDS)
+                self._supervisor.stop_others(None)
         except (DataError, *_UNANSWERED) as error:
             self._node.say(f"{type(error).__name__}: {error}")
         self._tick_started = _NEVER
@@ -78,46 +75,33 @@ class Agent:
         A separate thread calls this method, because a tick can wait long for S3 or for a file server that does not
         answer.
         """
-        stuck, launch = self._clock() - self._tick_started, self._launch
         try:
-            if launch is not None and not launch.ended and stuck < _MAX_STUCK_SECONDS:
+            if (launch := self.launch) and self._clock() - self._tick_started < _MAX_STUCK_SECONDS:
                 launch.heartbeat()
             self._report_activity()
         except _UNANSWERED as error:
             self._node.say(f"{type(error).__name__}: {error}")
 
     @property
-    def busy(self) -> bool:
-        return self._launch is not None and not self._launch.ended
-
-    @property
-    def takes_part(self) -> bool:
-        """True if this node is a member of an attempt and has not finished its work for that attempt."""
-        return self._launch is not None and self._launch.takes_part
-
-    @property
-    def pause(self) -> float:
-        """Seconds until the next tick is due."""
-        return _URGENT_TICK_SECONDS if self._launch is not None and self._launch.is_urgent else TICK_SECONDS
+    def launch(self) -> Participation | None:
+        """Launch for which this node works, or None if the node has nothing to do."""
+        launch = self._launch  # another thread can replace it
+        return launch if launch is not None and not launch.ended else None
 
     def _read_request(self) -> None:
-        """Read the request, and update `_launch`. `_launch` is set only while its nodes are ready and its run has not
-        ended."""
+        """Read the request, and update `_launch`, which is set only while the nodes of the request are ready."""
         document = self._channel.read(self._key, self._document)
         if document is not self._document:
-            self._document = document
             self._request = self._read(document) if document else None
+            self._document = document
         request = self._request
-        if request is None or not request.ready or request.token == self._ended_token:
+        if request is None or not request.ready:
             self._launch = None
-        elif self._launch is None or self._launch.request.token != request.token:
-            if has_ended(self._channel, request):
-                self._ended_token = request.token
-                self._launch = None
-                return
-            self._launch = Participation(request.at(self._node.time()), self._node)
-        else:
-            self._launch.request = request.at(self._node.time())
+            return
+        request = request.at(self._node.time())
+        if self._launch is None or self._launch.request.token != request.token:
+            self._launch = Participation(request, self._node, self._supervisor)
+        self._launch.request = request
 
     def _read(self, document: StoredDocument) -> RunRequest | None:
         """Return the request in a document, or None after reporting why the document is invalid."""
@@ -131,26 +115,13 @@ class Agent:
                 self._channel.write(names.status_key(self._instance), status.to_json())
             return None
 
-    def _stop_others(self, attempt: str | None, patience: float) -> bool:
-        """Stop the programs of all attempts except `attempt`, and return whether all of them have exited.
-
-        A program that has not stopped after twice `patience` seconds is killed.
-        """
-        ended = True
-        for name in self._node.processes.names():
-            if name.partition("/")[0] != attempt and self._node.processes.state(name) == "running":
-                ended = False
-                since = self._stopping.setdefault(name, self._clock())
-                self._node.processes.stop(name, kill=self._clock() - since > 2 * patience)
-        return ended
-
     def _report_activity(self) -> None:
         """Write the sign of activity for the guard if it is due and this node is busy: it has a launch, or a process
         uses its GPUs."""
         if self._clock() - self._activity_reported < self._activity_seconds:
             return
         self._activity_reported = self._clock()
-        if self.busy or self._node.machine.uses_gpus():
+        if self.launch or self._node.machine.uses_gpus():
             self._channel.write(f"{names.NODES}{self._instance}.busy", json.dumps({"busy": True}))
 
 
@@ -159,7 +130,7 @@ def serve(
     member: Member,
     *,
     store: str,
-    processes: Processes,
+    scoped: bool = True,
     notice: Callable[[], str],
     activity_seconds: float = ACTIVITY_SECONDS,
     idle_seconds: float = float("inf"),
@@ -168,7 +139,8 @@ def serve(
     """Run the agent of a node until the agent has been idle for `idle_seconds`.
 
     `group` is the name of the deployment, `member` identifies the node, and `store` is the address of the document
-    store. `on_busy_change` is called with True when the agent becomes busy and with False when it becomes idle.
+    store. `scoped` is as in `Processes`. `on_busy_change` is called with True when the agent becomes busy and with
+    False when it becomes idle.
 
     On SIGTERM the agent exits. If the machine is shutting down, the node's ranks first stop with a checkpoint, and the
     other nodes continue without this node.
@@ -182,12 +154,9 @@ def serve(
 
     signal.signal(signal.SIGTERM, end)
     node = Node(
-        instance=member.instance,
-        address=member.address,
-        gpus=member.gpus,
-        store=store,
+        member=member,
         machine=this_machine(),
-        processes=processes,
+        processes=Processes(this_machine().programs, scoped=scoped),
         channel=open_store(store),
         clock=time.monotonic,
         time=time.time,
@@ -203,12 +172,13 @@ def serve(
             time.sleep(TICK_SECONDS)
 
     threading.Thread(target=send_heartbeats, daemon=True).start()
-    last_work, busy = time.monotonic(), False
-    while time.monotonic() - last_work < idle_seconds and not (leaving.is_set() and not agent.takes_part):
+    last_work, launch, busy = time.monotonic(), agent.launch, False
+    while time.monotonic() - last_work < idle_seconds and not (leaving.is_set() and not (launch and launch.takes_part)):
         agent.tick()
-        if agent.busy:
+        launch = agent.launch
+        if launch:
             last_work = time.monotonic()
-        if agent.busy is not busy:
-            busy = agent.busy
+        if bool(launch) is not busy:
+            busy = not busy
             on_busy_change(busy)
-        time.sleep(agent.pause)
+        time.sleep(_URGENT_TICK_SECONDS if launch and launch.is_urgent else TICK_SECONDS)

@@ -7,6 +7,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
@@ -103,17 +104,14 @@ class Folder(Store):
         self.name, self._use = str(root), use
 
     def read(self, key: str, known: StoredDocument | None = None) -> StoredDocument | None:
-        content = self._content(key, 0, MAX_DOCUMENT_BYTES + 1)
+        content = self._with(lambda files: _read(files, self._path(key), 0, MAX_DOCUMENT_BYTES + 1))
         if content is None:
             return None
         tag = blake2b(content, digest_size=16).hexdigest()
         return known if known and known.tag == tag else StoredDocument(content.decode("utf-8", "replace"), tag)
 
     def read_from(self, key: str, offset: int, most: int) -> bytes:
-        return self._content(key, offset, most) or b""
-
-    def _content(self, key: str, offset: int, most: int) -> bytes | None:
-        return self._with(lambda files: _read(files, self._path(key), offset, most))
+        return self._with(lambda files: _read(files, self._path(key), offset, most)) or b""
 
     def write(self, key: str, text: str) -> None:
         self._write(key, text)
@@ -149,12 +147,8 @@ class Folder(Store):
         return self._with(walk)
 
     def size(self, key: str) -> int | None:
-        def look(files: Files) -> int | None:
-            with suppress(FileNotFoundError):
-                return int(files.stat(self._path(key)).st_size)
-            return None
-
-        return self._with(look)
+        status = self._with(lambda files: _status(files, self._path(key)))
+        return None if status is None else int(status.st_size)
 
     def get(self, key: str, path: Path, *, changed: float | None = None, count: Callable[[int], None] = ignore) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -173,7 +167,7 @@ class Folder(Store):
                 count(done - sent)
                 sent = done
 
-            with self._partial(files, key) as part:
+            with _partial(files, self._path(key)) as part:
                 files.put(str(path), part, show)
                 files.posix_rename(part, self._path(key))
 
@@ -193,26 +187,12 @@ class Folder(Store):
     def _path(self, key: str) -> str:
         return posixpath.join(self.name, key)
 
-    @contextmanager
-    def _partial(self, files: Files, key: str) -> Iterator[str]:
-        """Yield a new temporary path in the folder of a key, and create that folder. If the block raises, remove the
-        temporary file."""
-        above, name = posixpath.split(self._path(key))
-        make_folder(files, above)
-        part = posixpath.join(above, f".{name}.{uuid4().hex}.partial")
-        try:
-            yield part
-        except BaseException:
-            with suppress(Exception):  # the connection can be broken
-                files.remove(part)
-            raise
-
     def _write(self, key: str, text: str, lock: str = "", own: str = "") -> bool:
         """Write a document and return True. With a `lock`, return False without writing if another process has taken
         over the lock."""
 
         def write(files: Files) -> bool:
-            with self._partial(files, key) as part:
+            with _partial(files, self._path(key)) as part:
                 _write(files, part, text)
                 if lock and _read(files, self._path(lock), 0, MAX_DOCUMENT_BYTES) != own.encode():
                     files.remove(part)
@@ -225,7 +205,7 @@ class Folder(Store):
     def _write_new(self, key: str, text: str) -> bool:
         def write(files: Files) -> bool:
             try:
-                with self._partial(files, key) as part:
+                with _partial(files, self._path(key)) as part:
                     _write(files, part, text)
                     files.rename(part, self._path(key))
             except OSError:
@@ -250,23 +230,33 @@ class Folder(Store):
             if current is not None and current.text != seen:
                 since, seen = time.monotonic(), current.text
             elif current is not None and time.monotonic() - since > _STALE_LOCK_SECONDS:
-                self._remove_stale_lock(key, current.text)
+                self._with(partial(_remove_stale_lock, path=self._path(key), stale=current.text))
             time.sleep(_PAUSE_SECONDS)
 
-    def _remove_stale_lock(self, key: str, stale: str) -> None:
-        """Remove an abandoned lock. If the lock has since been created again by another process, put it back."""
 
-        def take(files: Files) -> None:
-            with suppress(OSError), self._partial(files, key) as away:  # another process can remove it first
-                files.posix_rename(self._path(key), away)
-                with files.open(away, "rb") as file:
-                    is_stale = bytes(file.read()) == stale.encode()
-                if not is_stale:
-                    files.rename(away, self._path(key))
-                else:
-                    files.remove(away)
+def _remove_stale_lock(files: Files, path: str, stale: str) -> None:
+    """Remove an abandoned lock. If the lock has since been created again by another process, put it back."""
+    with suppress(OSError), _partial(files, path) as away:  # another process can remove it first
+        files.posix_rename(path, away)
+        if _read(files, away, 0, MAX_DOCUMENT_BYTES) == stale.encode():
+            files.remove(away)
+        else:
+            files.rename(away, path)
 
-        self._with(take)
+
+@contextmanager
+def _partial(files: Files, path: str) -> Iterator[str]:
+    """Yield a new temporary path in the folder of a path, and create that folder. If the block raises, remove the
+    temporary file."""
+    above, name = posixpath.split(path)
+    make_folder(files, above)
+    part = posixpath.join(above, f".{name}.{uuid4().hex}.partial")
+    try:
+        yield part
+    except BaseException:
+        with suppress(Exception):  # the connection can be broken
+            files.remove(part)
+        raise
 
 
 def _read(files: Files, path: str, offset: int, most: int) -> bytes | None:
@@ -288,11 +278,14 @@ def _listed(files: Files, folder: str) -> Sequence[Any]:
     return []
 
 
-def exists(files: Files, path: str) -> bool:
+def _status(files: Files, path: str) -> Any:
     with suppress(FileNotFoundError):
-        files.stat(path)
-        return True
-    return False
+        return files.stat(path)
+    return None
+
+
+def exists(files: Files, path: str) -> bool:
+    return _status(files, path) is not None
 
 
 def make_folder(files: Files, path: str) -> None:

@@ -158,9 +158,7 @@ def _serve(
     arguments: argparse.Namespace, gpus: int, on_busy_change: Callable[[bool], None], *, needs_gpu: bool
 ) -> None:
     from bootstrap.node.agent import serve
-    from bootstrap.node.machine import this_machine
     from bootstrap.node.node_documents import Member
-    from bootstrap.node.processes import Processes
     from trainer.config import NEEDS_GPU
 
     if needs_gpu:
@@ -169,7 +167,7 @@ def _serve(
         arguments.group,
         Member(instance=arguments.instance, address=arguments.address, gpus=gpus),
         store=arguments.store,
-        processes=Processes(this_machine().programs, scoped=False),
+        scoped=False,
         notice=lambda: "",
         idle_seconds=_IDLE_SECONDS,
         on_busy_change=on_busy_change,

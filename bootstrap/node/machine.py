@@ -146,12 +146,7 @@ class Machine:
 class Node:
     """Identity of a node, and the interfaces through which its agent reaches everything outside the agent."""
 
-    instance: str
-    address: str
-    """Private IPv4 address."""
-    gpus: int
-    store: str
-    """Address of the store behind `channel`."""
+    member: Member
     machine: Machine
     processes: Processes
     channel: Store
@@ -226,11 +221,14 @@ def call(command: Sequence[str]) -> str:
     """Run a system command and return its output. If the command fails, raise DataError with the last line of its
     output."""
     if (done := run_command(command)).returncode:
-        last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or [
-            "it printed nothing"
-        ]
-        raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
+        last = last_line(done.stderr or done.stdout)
+        raise DataError(f"{command[0]} failed with status {done.returncode}: {last}")
     return done.stdout
+
+
+def last_line(output: str) -> str:
+    """Return the last line of a program's output that is not blank."""
+    return next((line for line in reversed(output.splitlines()) if line.strip()), "it printed nothing")
 
 
 def run_command(command: Sequence[str], seconds: float = _COMMAND_SECONDS) -> "subprocess.CompletedProcess[str]":

@@ -7,7 +7,7 @@ bucket. Its agent stops its ranks as soon as it reads the newer attempt.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bootstrap.node.documents import RunRequest
 from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
@@ -43,30 +43,14 @@ class ClusterView:
     """Seconds since this node first read the latest attempt, or the launch if there is no attempt yet."""
     failed: float = 0.0
     """Seconds since a node of the latest attempt first reported a failure; 0 without a failure."""
-    step: int = 0
-    """Step of the newest checkpoint."""
-    finished: bool = False
-    """Whether the run has written a finished model."""
+    newest_step: Callable[[], int]
+    """Function that reads the step of the newest checkpoint."""
+    has_finished: Callable[[], bool]
+    """Function that reads whether the run has written a finished model."""
 
     def is_alive(self, instance: str) -> bool:
         """Return whether the node's last heartbeat is less than GONE_SECONDS old."""
         return self.seconds_since_heartbeat.get(instance, float("inf")) < GONE_SECONDS
-
-
-@dataclass(frozen=True)
-class _Selection:
-    """Nodes that would be members of the next attempt: trainers first, then readers."""
-
-    request: RunRequest
-    members: Sequence[Member] = field(default_factory=list)
-
-    @property
-    def trainers(self) -> int:
-        return sum(each.gpus > 0 for each in self.members)
-
-    @property
-    def is_complete(self) -> bool:
-        return len(self.members) == self.request.trainers + self.request.readers
 
 
 def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, number: int) -> Attempt | RunEnd | None:
@@ -76,22 +60,26 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
     """
     if latest is None:
         return _first(request, view, number)
+    decision = _next(request, latest, view, number)
+    if isinstance(decision, Attempt) and view.has_finished():  # the lost nodes are not needed any more
+        return RunEnd(token=request.token, outcome="finished")
+    return decision
+
+
+def _next(request: RunRequest, latest: Attempt, view: ClusterView, number: int) -> Attempt | RunEnd | None:
     gone = [each for each in latest.instances if not _can_continue(each, latest, view)]
-    leaving = _leaving(latest, view)
-    continues = not (request.stop or view.finished or _any_failed(latest, view))
-    if leaving and continues:  # first, all other nodes stop with a checkpoint
+    reported = statuses_of(latest, view.statuses)
+    leaving = [name for name, each in reported.items() if each.leaves]
+    finished = any(each.over for each in reported.values()) and view.has_finished()
+    failed = [each for each in reported.values() if each.fails]
+    if leaving and not (request.stop or finished or failed):  # first, all other nodes stop with a checkpoint
         staying = [each for each in latest.members if each.instance not in gone]
-        ended = _all(staying, lambda each: each.over, latest, view)
-        return (
-            _without([*leaving, *gone], request, latest, view, number, why=_why_leaving(leaving, view))
-            if ended
-            else None
-        )
+        if not _all(staying, lambda each: each.over, latest, view):
+            return None
+        return _without([*leaving, *gone], request, latest, view, number, why=_why_leaving(leaving, view))
     if _all(latest.trainers, lambda each: each.over, latest, view):
-        reported = {name: each for name, each in view.statuses.items() if name in latest.instances}
-        failed = [each for each in reported.values() if each.fails]
         lost = [name for name, each in reported.items() if each.lost]
-        unfinished = not failed and not view.finished
+        unfinished = not failed and not finished
         if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
             return _end(request, latest, view)
         if not gone:  # the loss of a different node can also make ranks fail
@@ -103,20 +91,25 @@ def decide(request: RunRequest, latest: Attempt | None, view: ClusterView, *, nu
     trains = _all(latest.members, lambda each: each.phase == "run", latest, view)
     if request.stop or not trains or view.waited < SETTLED_SECONDS:
         return None
-    choice = _select(request, latest.members, view)
-    if len(choice.members) == len(latest.members):
-        return None
-    new = [each.instance for each in choice.members if each.instance not in latest.instances]
-    return _attempt(choice, number, f"{_nodes_and_verb(new, 'has', 'have')} joined")
+    members = _select(request, latest.members, view)
+    new = [each.instance for each in members if each.instance not in latest.instances]
+    return _attempt(request, members, number, f"{_nodes_and_verb(new, 'has', 'have')} joined") if new else None
+
+
+def statuses_of(attempt: Attempt, statuses: Mapping[str, NodeStatus]) -> Mapping[str, NodeStatus]:
+    """Return the statuses that members of an attempt reported for this attempt, by instance id."""
+    known = ((name, statuses.get(name)) for name in attempt.instances)
+    return {name: each for name, each in known if each is not None and each.attempt == attempt.number}
 
 
 def _first(request: RunRequest, view: ClusterView, number: int) -> Attempt | RunEnd | None:
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _select(request, (), view)
-    if choice.is_complete or (view.waited >= JOIN_SECONDS and choice.trainers >= request.min_nodes):
-        return _attempt(choice, number, "")
-    return _too_few(choice, "not all nodes joined") if view.waited >= JOIN_SECONDS else None
+    members, late = _select(request, (), view), view.waited >= JOIN_SECONDS
+    is_complete = len(members) == request.trainers + request.readers
+    if is_complete or (late and _trainers(members) >= request.min_nodes):
+        return _attempt(request, members, number, "")
+    return _too_few(request, members, "not all nodes joined") if late else None
 
 
 def _without(
@@ -129,16 +122,17 @@ def _without(
     """
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
-    choice = _select(request, [each for each in latest.members if each.instance not in gone], view)
+    members = _select(request, [each for each in latest.members if each.instance not in gone], view)
     why = why or f"{_nodes_and_verb(gone, 'is', 'are')} gone"
-    if choice.trainers < request.min_nodes:
+    if _trainers(members) < request.min_nodes:
         silent = min((view.seconds_since_heartbeat.get(each, 0.0) for each in gone), default=0.0)
-        return _too_few(choice, why) if silent >= JOIN_SECONDS else None
-    fruitless = latest.fruitless + 1 if view.step == latest.step else 0
+        return _too_few(request, members, why) if silent >= JOIN_SECONDS else None
+    step = view.newest_step()
+    fruitless = latest.fruitless + 1 if step == latest.step else 0
     if fruitless >= FRUITLESS:
-        error = f"{why}, and {FRUITLESS} consecutive attempts made no progress after step {view.step}"
+        error = f"{why}, and {FRUITLESS} consecutive attempts made no progress after step {step}"
         return RunEnd(token=request.token, outcome="failed", error=error)
-    return _attempt(choice, number, why, step=view.step, fruitless=fruitless)
+    return _attempt(request, members, number, why, step=step, fruitless=fruitless)
 
 
 def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | None:
@@ -147,8 +141,7 @@ def _end(request: RunRequest, latest: Attempt, view: ClusterView) -> RunEnd | No
     readers = [each for each in latest.members if not each.gpus and view.is_alive(each.instance)]
     if not _all(readers, lambda each: each.over, latest, view):
         return None
-    reported = [each for each in map(view.statuses.get, latest.instances) if each is not None]
-    failed = [each for each in reported if each.fails]
+    failed = [each for each in statuses_of(latest, view.statuses).values() if each.fails]
     if not failed:
         return RunEnd(token=request.token, outcome="stopped" if request.stop else "finished")
     error = next((each.error for each in failed if each.error), "")
@@ -164,31 +157,27 @@ def _can_continue(instance: str, latest: Attempt, view: ClusterView) -> bool:
     """
     silent = view.seconds_since_heartbeat.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
-        reported = (
-            (name, view.statuses.get(name)) for name in latest.instances if name != instance and view.is_alive(name)
-        )
-        lost = any(
-            each and each.attempt == latest.number and (each.waits or each.fails or each.over) for _, each in reported
-        )
-        silent = GONE_SECONDS if lost else silent
-    return silent < GONE_SECONDS and not _has_lost_files(instance, view)
-
-
-def _has_lost_files(instance: str, view: ClusterView) -> bool:
-    """Return whether a member of the attempt reports that it waits for an attempt. Such a member was replaced, and its
-    files are lost."""
+        reported = statuses_of(latest, view.statuses)
+        others = [each for name, each in reported.items() if name != instance and view.is_alive(name)]
+        silent = GONE_SECONDS if any(each.waits or each.fails or each.over for each in others) else silent
     status = view.statuses.get(instance)
-    return status is not None and status.attempt == 0 and view.waited >= GONE_SECONDS
+    # A member that waits for an attempt was replaced, and its files are lost.
+    is_replaced = status is not None and status.attempt == 0 and view.waited >= GONE_SECONDS
+    return silent < GONE_SECONDS and not is_replaced
 
 
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, view: ClusterView) -> bool:
     """Return whether all `members` have reported a status for the latest attempt, and `holds` is true for each
     status."""
-    statuses = [view.statuses.get(each.instance) for each in members]
-    return all(each is not None and each.attempt == latest.number and holds(each) for each in statuses)
+    reported = statuses_of(latest, view.statuses)
+    return all(each.instance in reported and holds(reported[each.instance]) for each in members)
 
 
-def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> _Selection:
+def _trainers(members: Sequence[Member]) -> int:
+    return sum(each.gpus > 0 for each in members)
+
+
+def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> list[Member]:
     """Return the nodes `first`, followed by waiting nodes, limited to the numbers of trainers and readers in the
     request."""
     known = {each.instance for each in first}
@@ -198,13 +187,7 @@ def _select(request: RunRequest, first: Sequence[Member], view: ClusterView) -> 
     every = [*first, *joining]
     trainers = [each for each in every if each.gpus][: request.trainers]
     readers = [each for each in every if not each.gpus][: request.readers]
-    return _Selection(request, [*trainers, *readers])
-
-
-def _leaving(latest: Attempt, view: ClusterView) -> list[str]:
-    """Return the nodes of the latest attempt that are about to terminate."""
-    statuses = ((name, view.statuses.get(name)) for name in latest.instances)
-    return [name for name, each in statuses if each and each.attempt == latest.number and each.leaves]
+    return [*trainers, *readers]
 
 
 def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
@@ -214,16 +197,13 @@ def _why_leaving(leaving: Sequence[str], view: ClusterView) -> str:
     )
 
 
-def _any_failed(latest: Attempt, view: ClusterView) -> bool:
-    reported = map(view.statuses.get, latest.instances)
-    return any(each is not None and each.attempt == latest.number and each.fails for each in reported)
-
-
-def _attempt(choice: _Selection, number: int, why: str, *, step: int = 0, fruitless: int = 0) -> Attempt:
+def _attempt(
+    request: RunRequest, members: Sequence[Member], number: int, why: str, *, step: int = 0, fruitless: int = 0
+) -> Attempt:
     return Attempt(
         number=number,
-        token=choice.request.token,
-        members=tuple(choice.members),
+        token=request.token,
+        members=tuple(members),
         port=random.choice(_PORTS),  # noqa: S311
         step=step,
         fruitless=fruitless,
@@ -231,12 +211,12 @@ def _attempt(choice: _Selection, number: int, why: str, *, step: int = 0, fruitl
     )
 
 
-def _too_few(choice: _Selection, why: str) -> RunEnd:
+def _too_few(request: RunRequest, members: Sequence[Member], why: str) -> RunEnd:
     return RunEnd(
-        token=choice.request.token,
+        token=request.token,
         outcome="failed",
-        error=f"{why}: the run needs at least {choice.request.min_nodes} nodes, but after {JOIN_SECONDS / 60:.0f} "
-        f"minutes only {choice.trainers} could train",
+        error=f"{why}: the run needs at least {request.min_nodes} nodes, but after {JOIN_SECONDS / 60:.0f} "
+        f"minutes only {_trainers(members)} could train",
     )
 
 

@@ -39,9 +39,9 @@ the scope.
 class Processes:
     """Programs of this machine. The name of a program is the path of its folder below `root`."""
 
-    def __init__(self, root: Path, python: str = sys.executable, *, scoped: bool = True) -> None:
+    def __init__(self, root: Path, *, scoped: bool = True) -> None:
         """If `scoped` is true and systemd is running, each program runs in its own systemd scope."""
-        self._root, self._python, self._scoped = root, python, scoped
+        self._root, self._scoped = root, scoped
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         """Start a Python program and append its output to `log`. `program` contains the arguments of the Python
@@ -49,10 +49,10 @@ class Processes:
         folder = self._root / name
         folder.mkdir(parents=True)
         scope = _scope() if self._scoped else ()
-        parent = (self._python, "-P", "-m", "bootstrap.node.processes", str(folder))
+        parent = (sys.executable, "-P", "-m", "bootstrap.node.processes", str(folder))
         with log.open("ab") as output:
             subprocess.Popen(
-                [*scope, *parent, self._python, "-P", *program],
+                [*scope, *parent, sys.executable, "-P", *program],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

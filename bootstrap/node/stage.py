@@ -113,7 +113,7 @@ class _Reading(ProgressReporter):
         self.bytes = 0
         self._publish, self._stages, self._published = publish, 0, time.monotonic()
 
-    def stage(self, name: str, total: int = 0, unit: str | None = None) -> None:  # noqa: ARG002
+    def stage(self, *_: object, **__: object) -> None:
         self._stages += 1
 
     def at(self, done: int) -> None:

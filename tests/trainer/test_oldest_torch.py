@@ -34,7 +34,7 @@ def names_of_torch(tree: ast.AST) -> Iterator[str]:
 
 def test_the_launcher_uses_only_options_of_the_oldest_torchrun():
     assert {option.partition("=")[0] for option in OPTIONS} <= set(OLDEST["options"])
-    for source in ("bootstrap/node/node_run.py", "trainer/managed.py", "trainer/rank_processes.py"):
+    for source in ("bootstrap/node/programs.py", "trainer/managed.py", "trainer/rank_processes.py"):
         words = [each for node in ast.walk(ast.parse((ROOT / source).read_text())) for each in texts(node)]
         launched = {word.partition("=")[0] for word in words if word.startswith(("--n", "--master", "--standalone"))}
         assert launched

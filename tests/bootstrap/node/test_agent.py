@@ -4,6 +4,7 @@ import itertools
 import json
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.node.documents import RequestDocument
 from bootstrap.node.machine import Machine
@@ -37,7 +38,7 @@ def test_a_node_reports_the_step_and_attempt_of_the_record_even_after_its_agent_
 
 @pytest.mark.parametrize("trainers", [1, 2])
 def test_ranks_of_several_nodes_bind_to_the_private_address_of_their_node(trainers, tmp_path, monkeypatch):
-    monkeypatch.setattr("bootstrap.node.node_run.device_of", {"10.0.0.1": "ens5"}.get)
+    monkeypatch.setattr("bootstrap.node.programs.device_of", {"10.0.0.1": "ens5"}.get)
     world = World(tmp_path, request(trainers=trainers))
     world.train()
     devices = {world.programs[FIRST].environment.get(f"{each}_SOCKET_IFNAME") for each in ("GLOO", "NCCL")}
@@ -109,6 +110,32 @@ def test_a_request_of_another_version_is_refused_in_the_status(world, messages):
     assert world.status(FIRST).phase == "failed"
     messages.check(world.status(FIRST).error)
     assert world.started("stage") == [False, False]
+
+
+def test_a_refusal_that_the_bucket_did_not_take_is_reported_later(world, monkeypatch):
+    world.channel.write(KEY, RequestDocument(runs=(world.request,)).to_json().replace('"version": 2', '"version": 3'))
+    with monkeypatch.context() as patched:
+        patched.setattr(world.channel, "write", unanswered)
+        world.tick(FIRST)
+    assert world.status(FIRST) is None
+    world.tick(FIRST)
+    assert world.status(FIRST).phase == "failed"
+
+
+def test_results_that_the_bucket_did_not_take_are_copied_later(world, monkeypatch):
+    world.train()
+    (Machine(root=world.root / FIRST).run(world.request) / RECORD).write_text("the record")
+    with monkeypatch.context() as patched:
+        patched.setattr(world.channel, "put", unanswered)
+        world.settle()
+    assert (world.end(), world.phases()) == (None, ["end", "done"])
+    world.settle()
+    assert world.end().outcome == "finished"
+    assert world.channel.read(f"{names.RUNS}{RUN}/{RECORD}").text == "the record"
+
+
+def unanswered(*_):
+    raise EndpointConnectionError(endpoint_url="s3")
 
 
 def test_programs_of_another_launch_end_before_the_next_starts(world):

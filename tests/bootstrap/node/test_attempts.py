@@ -163,7 +163,7 @@ def happen(world, event, instance):
 def change_nodes(world, event, instance):
     others = world.programs.keys() - {instance} - world.gone
     match event:
-        case "lose" if any(world.agents[each]._node.gpus for each in others):
+        case "lose" if any(world.agents[each]._node.member.gpus for each in others):
             world.lose(instance)
         case "join" if len(world.programs) < MAX_NODES:
             world.add(f"i-0000000{len(world.programs)}")

@@ -13,13 +13,10 @@ from tests.waiting import until
 PROGRAM = """
 import sys
 from bootstrap.node.agent import serve
-from bootstrap.node.machine import this_machine
 from bootstrap.node.node_documents import Member
-from bootstrap.node.processes import Processes
 
 
-serve("demo", Member(instance="i-00000000", address="10.0.0.1", gpus=1), store=sys.argv[1],
-      processes=Processes(this_machine().programs), notice=lambda: "")
+serve("demo", Member(instance="i-00000000", address="10.0.0.1", gpus=1), store=sys.argv[1], notice=lambda: "")
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bootstrap.node.agent import Agent
 from bootstrap.node.documents import RequestDocument, RunRequest
 from bootstrap.node.machine import Machine, Node
-from bootstrap.node.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.node.processes import State
 from bootstrap.node.store import Store, StoredDocument, StoredFile
 from common import names
@@ -162,10 +162,7 @@ class World:
 
     def _agent(self, instance: str, gpus: int) -> Agent:
         node = Node(
-            instance=instance,
-            address=f"10.0.0.{int(instance[-1]) + 1}",
-            gpus=gpus,
-            store="s3://data",
+            member=Member(instance=instance, address=f"10.0.0.{int(instance[-1]) + 1}", gpus=gpus),
             machine=Machine(root=self.root / instance),
             processes=self.programs[instance],
             channel=CutChannel(self, instance),
@@ -196,7 +193,7 @@ class World:
 
     def crash(self, instance: str) -> None:
         """Kill an agent and start it again. Its programs continue."""
-        self.agents[instance] = self._agent(instance, self.agents[instance]._node.gpus)
+        self.agents[instance] = self._agent(instance, self.agents[instance]._node.member.gpus)
 
     def lose(self, instance: str) -> None:
         """End a node with all of its programs."""
@@ -233,7 +230,7 @@ class World:
                 self.finish(instance, "stage")
         here = [instance for instance in self.programs if instance not in self.gone]
         running = [any(name.endswith("train") for name in self.programs[each].running()) for each in here]
-        assert running == [self.agents[each]._node.gpus > 0 for each in here]
+        assert running == [self.agents[each]._node.member.gpus > 0 for each in here]
 
     def status(self, instance: str) -> NodeStatus | None:
         found = self.channel.read(names.status_key(instance))
