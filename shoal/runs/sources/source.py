@@ -1,7 +1,7 @@
 """Base classes for sources of training data, and for the access of a backend to data.
 
-A source is the data that the user named. It is prepared for a backend before anything costs money. So `prepare` must find
-every error that can be found without starting nodes.
+A source is the data that the user named. It is prepared for a backend before anything costs money. So `prepare` must
+find every error that can be found without starting nodes.
 """
 
 from abc import ABC, abstractmethod
