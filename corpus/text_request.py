@@ -6,8 +6,9 @@ Other programs can write such documents too, so all values are checked when a do
 from dataclasses import dataclass
 from typing import Annotated, Self
 
+from common.checked_values import of_length, within
 from common.display import plural
-from common.json_values import from_json, of_length, parse_json_object, within
+from common.json_values import from_json, parse_json_object
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Source
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from common.checked_values import describe
 from infra.topology_error import TopologyError
 
 PRICES = Path(__file__).with_name("prices")
@@ -119,7 +120,7 @@ class PriceList(_Entry):
             found = [cls.model_validate({"region": region, **each}) for each in _read(path, path.stat().st_mtime_ns)]
             return sorted(found, key=lambda each: each.date)
         except (ValueError, yaml.YAMLError, TypeError) as error:
-            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
+            reason = describe(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
             raise TopologyError(f"{path} does not contain price lists ({reason}); restore it, or delete it.") from None
 
     def hourly(self, name: str) -> float:

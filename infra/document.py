@@ -16,11 +16,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from common.checked_values import Location, first_violation, show, spell_location
 from infra.topology_error import TopologyError
 
-Location = tuple[str | int, ...]
-
-_SHOWN = 60
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MOST_BYTES = 1 << 18
 _MOST_DEPTH, _MOST_CHARACTERS, _MOST_DIGITS = 50, 10_000, 18
@@ -112,13 +110,10 @@ class Document:
         return _error(self.label, _line(self.root, location, at_key=at_key), sentence)
 
     def invalid(self, model: type[BaseModel], error: ValidationError) -> TopologyError:
-        """Convert pydantic's first error to a sentence that suggests the nearest valid field or value.
-
-        An unknown field is reported before a missing field, because it is often a misspelling of the missing field.
-        """
-        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        """Convert an error of pydantic to a sentence that suggests the nearest valid field or value."""
+        first = first_violation(error)
         location, value = first["loc"], first["input"]
-        parent, leaf = _spell(location[:-1]) or self.of, location[-1] if location else ""
+        parent, leaf = spell_location(location[:-1]) or self.of, location[-1] if location else ""
         match first["type"]:
             case "extra_forbidden":
                 fields = [name for name in _model(model, location[:-1]).model_fields if location[:-1] or name != "name"]
@@ -132,13 +127,11 @@ class Document:
             case "value_error":
                 cause = first["ctx"]["error"]
                 location += cause.field if isinstance(cause, FieldError) else ()
-                return self.fault(location, (f"{_spell(location)}: " if location else "") + str(cause))
+                return self.fault(location, (f"{spell_location(location)}: " if location else "") + str(cause))
         name, field = _field(model, location)
         whole = "" if location[-1] == name else f" {name}"
-        return self.fault(
-            location,
-            f"{_spell(location)} is {_show(value)}, but{whole} must be {field.description}{_instead(value, field)}.",
-        )
+        wrong = f"{spell_location(location)} is {show(value)}"
+        return self.fault(location, f"{wrong}, but{whole} must be {field.description}{_instead(value, field)}.")
 
 
 def read(path: Path, label: str, of: str = "a topology") -> Document:
@@ -224,16 +217,6 @@ def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
     return line + 1
 
 
-def _spell(location: Location) -> str:
-    """Format a location for messages, such as `training 2, count`. Indexes count from 1."""
-    text = ""
-    for step in location:
-        if step == "[key]":  # pydantic appends this to the location of a mapping's key
-            continue
-        text += f" {step + 1}" if isinstance(step, int) else f"{', ' if text else ''}{step}"
-    return text
-
-
 def _plain(annotation: Any) -> Any:
     """Return the annotated type without `Optional` and `Annotated`."""
     if get_origin(annotation) in (Union, types.UnionType):
@@ -260,17 +243,6 @@ def _field(model: type[BaseModel], location: Location) -> tuple[str, FieldInfo]:
         if (name := str(location[end - 1])) in fields:
             return name, fields[name]
     raise AssertionError(f"no field at {location}")
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "empty"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return "a mapping"
-    text = f"'{value}'" if isinstance(value, str) else str(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _instead(value: Any, field: FieldInfo) -> str:

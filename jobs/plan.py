@@ -12,9 +12,10 @@ from typing import Annotated, Self
 import orjson
 
 import corpus
+from common.checked_values import within
 from common.errors import DataError
 from common.files import DOCUMENT_BYTES, read_regular
-from common.json_values import from_json, parse_json_object, within
+from common.json_values import from_json, parse_json_object
 from corpus.dataset_settings import Settings
 from corpus.reading.storage import join, readable, write_text
 

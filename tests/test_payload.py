@@ -69,12 +69,12 @@ READING = ("gpu", "gpu inputs")
 NODES = {
     "a GPU node": (
         "trainer.__main__ trainer.start trainer.classification.task trainer.classification.model_folder "
-        f"trainer.classification.models.lstm trainer.launch {READS}",
+        f"trainer.classification.models.lstm trainer.launch pydantic {READS}",
         ("gpu",),
         "common corpus shoal_balance trainer",
     ),
     "its agent": (
-        "bootstrap.node.__main__ bootstrap.node.stage boto3",
+        "bootstrap.node.__main__ bootstrap.node.stage boto3 pydantic",
         ("gpu",),
         "bootstrap common corpus shoal_balance trainer",
     ),
@@ -84,7 +84,7 @@ NODES = {
         "bootstrap common corpus jobs shoal_balance trainer",
     ),
     "a node of EMR": (
-        "jobs.dataset bootstrap.node.step bootstrap.node.cancellation",
+        "jobs.dataset bootstrap.node.step bootstrap.node.cancellation pydantic",
         ("emr",),
         "bootstrap common corpus jobs",
     ),

@@ -10,13 +10,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
+from common.checked_values import Must, one_of, within
 from common.errors import TrainingError
-from common.json_values import Bound
 from common.options import Option, flag
 from trainer.options.optimisation_options import DEFAULT_EPOCHS, GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
-from trainer.options.section import AT_LEAST_0, Section, from_1_to, option, options
+from trainer.options.section import NonNegative, Section, option, options
 from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, RunSize, Settings
 
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
@@ -40,6 +40,10 @@ NEEDS_GPU = "SHOAL_NEEDS_GPU"
 """Name of an environment variable. If it is set, a rank without a GPU fails instead of computing on the CPU."""
 
 _MOST_SLOWED = 1_000_000
+_Slow = Mapping[
+    Annotated[int, Must("a rank from 0", lambda rank: rank >= 0)],
+    Annotated[float, Must(f"a factor from 1 to {_MOST_SLOWED:,}", lambda factor: 1 <= factor <= _MOST_SLOWED)],
+]
 
 
 def parse_slowdown(text: str) -> tuple[int, float]:
@@ -69,12 +73,11 @@ class TrainConfig(Section):
         metavar="DIR",
         advanced=False,
     )
-    checkpoint_minutes: float = option(
+    checkpoint_minutes: NonNegative = option(
         "minutes between two checkpoints; 0: an interval of 15 seconds to 5 minutes, so that writing checkpoints "
         "takes about a hundredth of the time",
         group="output",
         default=0.0,
-        must=AT_LEAST_0,
     )
     resume: bool = option(
         "continue from the latest checkpoint in --output, if there is one, with any number of ranks",
@@ -88,12 +91,12 @@ class TrainConfig(Section):
         default=False,
         advanced=False,
     )
-    preset: str | None = option(
-        "start from the settings of another system", group="task", choices=tuple(PRESETS), default=None
+    preset: Annotated[str, one_of(PRESETS)] | None = option(
+        "start from the settings of another system", group="task", default=None
     )
-    model: str = option("kind of model", group="task", choices=tuple(MODELS), advanced=False)
-    seed: int = option(
-        "seed of the initial weights, the order of rows, and dropout", group="task", default=0, must=AT_LEAST_0
+    model: Annotated[str, one_of(MODELS)] = option("kind of model", group="task", advanced=False)
+    seed: Annotated[int, within(0, 10**12)] = option(
+        "seed of the initial weights, the order of rows, and dropout", group="task", default=0
     )
     options: Any = option("")
     """Section with the options of the model, of the class that registry.py declares."""
@@ -106,28 +109,22 @@ class TrainConfig(Section):
         default="steps",
         metavar="HOW",
     )
-    precision: str = option(
+    precision: Annotated[str, one_of(("auto", "float32", "bfloat16", "float16"))] = option(
         "precision of the layers; bfloat16 and float16 need GPUs. auto: bfloat16 or float16 if it is fast on all "
         "GPUs, else float32",
         group="compute",
         default="auto",
-        choices=("auto", "float32", "bfloat16", "float16"),
         internal=True,
     )
-    threads: int | None = option(
+    threads: Annotated[int, within(1, 1024)] | None = option(
         "CPU threads of a rank (default: the machine's cores, shared among its ranks)",
         group="compute",
         default=None,
-        must=from_1_to(1024),
     )
-    slow: Mapping[int, float] = option(
+    slow: _Slow = option(
         "slow down a rank by FACTOR with a sleep, to test the balancer on equal hardware",
         group="debugging",
         factory=dict,
-        must=Bound(
-            f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}",
-            lambda slow: all(rank >= 0 and 1 <= factor <= _MOST_SLOWED for rank, factor in slow.items()),
-        ),
         metavar="RANK:FACTOR",
         kind=parse_slowdown,
         several=True,
@@ -271,7 +268,8 @@ def _model_help(models: Sequence[str]) -> str:
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
     """Return the configuration for the options that the user gave, keyed by option name. A preset is applied.
 
-    `endless`: the run trains on an unbounded stream. Raises TrainingError for invalid values.
+    In `given`, a list may stand for a tuple, and a path for its text or a text for its path. `endless`: the run trains
+    on an unbounded stream. Raises TrainingError for invalid values.
     """
     values = dict(given)
     for one, other in (("global_batch", "rank_batch"), ("rank_batch", "global_batch")):
@@ -283,8 +281,10 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
     model: str = values.setdefault("model", DEFAULT_MODEL)
     if of_preset and model != (own := of_preset["model"]):
         raise TrainingError(f"--preset {preset} requires --model {own}; leave out --model {model}, or --preset")
-    for name in given:
-        if name not in options_of_model(model) and (having := [of for of in MODELS if name in options_of_model(of)]):
+    for name, value in given.items():
+        if name in options_of_model(model):
+            values[name] = _as_declared(value, options_of_model(model)[name])
+        elif having := [of for of in MODELS if name in options_of_model(of)]:
             same_kind = [of for of in having if MODELS[of].learns == MODELS[model].learns]
             advice = f", or use --model {' or '.join(same_kind)}" if same_kind else ""
             raise TrainingError(f"--model {model} has no {flag(name)}; leave it out{advice}")
@@ -307,3 +307,10 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
             "but an unbounded stream has no end; use --schedule constant and --warm-up 0, or give --words"
         )
     return config
+
+
+def _as_declared(value: Any, option: Option) -> Any:
+    """Convert a list to the tuple that an option needs, and a path to a string or a string to a path."""
+    if option.several and isinstance(value, list):
+        return tuple(map(str, value))
+    return option.kind(value) if option.kind in (str, Path) and isinstance(value, str | Path) else value

@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Self
 
 from common import names
+from common.checked_values import Must, matching, of_length, one_of, require_fields, within
 from common.errors import DataError
-from common.json_values import Bound, from_json, matching, of_length, one_of, parse_json_object, require_fields, within
+from common.json_values import from_json, parse_json_object
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
@@ -99,7 +100,7 @@ class LaunchDocument(JsonDocument):
 class RunRequest(LaunchDocument):
     """Request that the nodes of a deployment execute a run."""
 
-    run: Annotated[str, Bound("the name of a run", names.is_run)]
+    run: Annotated[str, Must("the name of a run", names.is_run)]
     trainers: Annotated[int, within(1, MAX_NODES)]
     """Number of nodes that train."""
     readers: Annotated[int, within(0, MAX_NODES)] = 0

@@ -28,7 +28,7 @@ _END_CHECKS = 100
 _DESCRIPTION_BYTES = 1 << 14
 """Bytes of the agent's description of itself in its lock file. One call writes all of them, so that no reader sees an
 incomplete description."""
-_NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm")
+_NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm", "pydantic")
 
 
 def main() -> int:

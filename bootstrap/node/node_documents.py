@@ -21,7 +21,7 @@ from bootstrap.node.documents import (
     require,
 )
 from common import names
-from common.json_values import matching, of_length, one_of, within
+from common.checked_values import matching, of_length, one_of, within
 
 MAX_ATTEMPTS = 999_999
 LEAVES = ("", "now", "off")

@@ -26,9 +26,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from common.checked_values import within
 from common.errors import DataError
 from common.files import read_regular, write_whole
-from common.json_values import from_json, parse_json_object, within
+from common.json_values import from_json, parse_json_object
 
 ROW_TOKENS = 128
 END_OF_LINE = 0

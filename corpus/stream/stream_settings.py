@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+from common.checked_values import of_length, one_of, require_fields, within
 from common.errors import DataError
 from common.files import DOCUMENT_BYTES, partial_path, read_regular
-from common.json_values import from_json, of_length, one_of, parse_json_object, require_fields, within
+from common.json_values import from_json, parse_json_object
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import pytest
 import yaml
 
+from common.checked_values import matching, of_length, one_of, within
 from common.errors import DataError
-from common.json_values import from_json, matching, of_length, one_of, parse_json_object, within
+from common.json_values import from_json, parse_json_object
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("json_values.yaml").read_text())
 

@@ -50,6 +50,13 @@ def test_presets_of_word_models_set_options_that_are_not_given(options, model, s
 WORDS = {"data": Path("d"), "output": Path("o")}
 
 
+def test_python_programs_give_paths_and_lists_in_any_class():
+    given = {**WORDS, "model": "skipgram", "data": "d", "cache": "c", "similarity": ["a", Path("b")], "epochs": 1}
+    config = configured(given)
+    assert (config.data, config.cache, config.options.similarity) == (Path("d"), Path("c"), ("a", "b"))
+    assert configured({**WORDS, "model": "lstm", "embeddings": Path("v")}).options.embeddings == "v"
+
+
 def test_a_run_trains_the_linear_model_unless_a_model_or_a_preset_is_given():
     assert (
         configured(WORDS)

@@ -4,11 +4,11 @@ A model file contains some of these settings. When a model file is read, its set
 """
 
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from common.json_values import Bound
+from common.checked_values import Must, one_of, within
 from corpus.dataset_settings import FIXED
-from trainer.options.section import ABOVE_0, SHARE, Section, from_1_to, option
+from trainer.options.section import Positive, Section, option
 
 EMBEDDINGS: dict[str, Any] = {
     "text": "start from pretrained word embeddings in word2vec format, text or binary: a path or s3://..., or a folder "
@@ -17,9 +17,11 @@ EMBEDDINGS: dict[str, Any] = {
     "default": None,
     "metavar": "FILE_OR_DIR",
 }
+NGram = Annotated[int, within(1, 8)]
+Buckets = Annotated[int, within(1, 1 << 28)]
+
 NGRAMS: dict[str, Any] = {
     "text": "largest number of words in an n-gram; 1: only single words",
-    "must": from_1_to(8),
     "setting": True,
 }
 BUCKETS: dict[str, Any] = {
@@ -27,13 +29,11 @@ BUCKETS: dict[str, Any] = {
     "vectors that n-grams share by their hash (default: eight for each n-gram of the training rows, at most "
     "2,000,000)",
     "default": None,
-    "must": from_1_to(1 << 28),
     "internal": True,
     "setting": True,
 }
 DROPOUT: dict[str, Any] = {
     "text": "share of values to drop between LSTM layers, and before the last layer of every model",
-    "must": SHARE,
     "internal": True,
     "setting": True,
 }
@@ -47,32 +47,28 @@ class ClassifierOptions(Section):
     title: ClassVar[str] = "model"
     last: ClassVar[tuple[str, ...]] = ("loss", "positive_weight", "metric")
 
-    train_share: float = option(
+    train_share: Annotated[float, Must("above 0 and at most 1", lambda share: 0 < share <= 1)] = option(
         "share of the training rows to learn from, the same rows in every run; validation and test rows do not change",
         default=1.0,
-        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
     )
     row_length: int = option("", default=FIXED.row_length)
     """Internal. Largest number of words per row in a padded batch. A preset can change it."""
-    loss: str = option(
+    loss: Annotated[str, one_of(("bce", "cross-entropy", "mse", "softmax"))] = option(
         "loss. cross-entropy: of the ratings, or of the labels if the dataset has no ratings; bce: of labels, with "
         "one output for two classes; softmax: of labels, with one output for each class; mse: squared error of the "
         "rating. With more than two classes, bce, cross-entropy and softmax are the same, and mse is not available",
         default="cross-entropy",
-        choices=("bce", "cross-entropy", "mse", "softmax"),
     )
-    positive_weight: float | None = option(
+    positive_weight: Positive | None = option(
         "weight of a positive row in the loss, for two classes; a negative row has weight 1 (default: the fourth "
         "root of negatives / positives)",
         default=None,
-        must=ABOVE_0,
     )
-    metric: str = option(
+    metric: Annotated[str, one_of(("accuracy", "f1-macro", "balanced"))] = option(
         "metric for choosing the decision threshold of two classes on the validation rows. accuracy: "
         "threshold 0.5; f1-macro: mean F1 of the classes; balanced: mean recall of the classes. f1-macro and balanced "
         "find more rows of a rare class, but are less accurate",
         default="accuracy",
-        choices=("accuracy", "f1-macro", "balanced"),
     )
 
     def rows_to_learn(self, every: int) -> int:

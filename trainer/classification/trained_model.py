@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import Tensor
 
+from common.checked_values import require_fields
 from common.display import is_printable
-from common.json_values import require_fields
 from corpus.dataset_settings import WORD_RULES, Settings
 from corpus.text import FIRST_WORD, word_ids
 from corpus.tokens import is_token

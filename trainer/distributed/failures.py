@@ -16,7 +16,7 @@ from pathlib import Path
 
 from common.errors import DataError, TrainingError
 from common.files import read_tail
-from common.json_values import from_json
+from common.json_values import from_json, parse_json_object
 from trainer.rank_errors import LostError, RankError
 
 NODE = "SHOAL_NODE"
@@ -72,9 +72,8 @@ def parse(line: str) -> Failure | None:
     """Return the failure that a line of output contains; None if it contains no failure."""
     if not line.startswith(_PREFIX):
         return None
-    with suppress(DataError, TypeError, KeyError, ValueError, RecursionError):  # a killed process left half a line
-        written = json.loads(line.removeprefix(_PREFIX))
-        return from_json(Failure, {**written, "kind": FailureKind(written["kind"])})
+    with suppress(DataError):  # a killed process left half a line
+        return from_json(Failure, parse_json_object(line.removeprefix(_PREFIX)))
     return None
 
 

@@ -29,8 +29,9 @@ from shoal_balance import IntArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from common.checked_values import of_length
 from common.errors import DataError
-from common.json_values import from_json, of_length, parse_json_object, within
+from common.json_values import from_json, parse_json_object
 from corpus.text import FIRST_WORD
 from trainer.clock import ROWS, StepTimer
 from trainer.computing.dropout import hashes
@@ -38,6 +39,7 @@ from trainer.computing.row_gradients import FactoredGradient, new_table, sum_tou
 from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGramGradients, Tables, touched_words
 from trainer.embeddings.vectors import Matrix
+from trainer.options.layer_options import Depth, Width
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 
@@ -103,10 +105,10 @@ class EncoderSettings:
 
     characters: Annotated[str, of_length(0, MOST_CHARACTERS)]
     """See `Spelling`."""
-    character_embedding: Annotated[int, within(1, 8192)]
-    hidden: Annotated[int, within(1, 8192)]
-    layers: Annotated[int, within(1, 64)]
-    size: Annotated[int, within(1, 8192)]
+    character_embedding: Width
+    hidden: Width
+    layers: Depth
+    size: Width
     """Number of dimensions of a word's vector."""
 
 

@@ -2,13 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from common.checked_values import matching, within
 from common.errors import TrainingError
-from common.json_values import Bound
-from trainer.options.layer_options import EMBEDDING, HIDDEN, LAYERS
+from trainer.options.layer_options import EMBEDDING, HIDDEN, LAYERS, Depth, Width
 from trainer.options.optimisation_options import OptimisationOptions
-from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option
+from trainer.options.section import Count, NonNegative, Positive, Section, option
 
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
 """Names of the measures of embeddings after each epoch.
@@ -30,42 +30,36 @@ class EmbeddingOptions(Section):
     title: ClassVar[str] = "word embeddings"
     last: ClassVar[tuple[str, ...]] = ("similarity", "pip", "analogy")
 
-    embedding: int = option(default=100, **EMBEDDING)
-    window: int = option(
+    embedding: Width = option(default=100, **EMBEDDING)
+    window: Annotated[int, within(1, 1000)] = option(
         "largest context window, a number of words; the window of each word is drawn at random from 1 to this number",
         default=5,
-        must=from_1_to(1000),
     )
-    negatives: int = option(
+    negatives: Annotated[int, within(1, 1000)] = option(
         "number of negative samples per pair of words; neighbouring words share negative samples",
         default=5,
-        must=from_1_to(1000),
     )
-    subsample: float = option(
+    subsample: NonNegative = option(
         "subsampling threshold: words with a higher share of the text are dropped at random, more frequent words more "
         "often; 0: no subsampling",
         default=1e-3,
-        must=AT_LEAST_0,
     )
-    min_count: int = option(
-        "minimum number of occurrences of a word with an embedding", default=5, must=from_1_to(1 << 40)
+    min_count: Annotated[int, within(1, 1 << 40)] = option(
+        "minimum number of occurrences of a word with an embedding", default=5
     )
-    words: int | None = option(
+    words: Count | None = option(
         "stop after training on this number of words of running text, at the end of a part or an epoch (default: stop "
         "after --epochs; on an unbounded stream: never stop)",
         default=None,
-        must=AT_LEAST_1,
     )
-    minutes: float | None = option(
+    minutes: Positive | None = option(
         "on an unbounded stream: number of minutes until the run stops, counted from its wait for the first words",
         default=None,
-        must=ABOVE_0,
     )
-    vocabulary_words: int = option(
+    vocabulary_words: Count = option(
         "on an unbounded stream: build the vocabulary from this number of words at the beginning of the stream, or "
         "from fewer if the readers pause or half of --minutes has passed",
         default=1_000_000,
-        must=AT_LEAST_1,
     )
     similarity: tuple[str, ...] = option(
         "word similarity sets (pairs with human scores) for an evaluation after each epoch",
@@ -88,32 +82,28 @@ class EmbeddingOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class CharLSTMOptions(EmbeddingOptions):
-    hidden: int = option(default=128, **HIDDEN)
-    layers: int = option(**LAYERS)
-    character_embedding: int = option(
+    hidden: Width = option(default=128, **HIDDEN)
+    layers: Depth = option(**LAYERS)
+    character_embedding: Width = option(
         "dimensions of a character's embedding; --hidden and --layers set the size of the LSTM",
         default=128,
-        must=from_1_to(8192),
     )
 
 
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
+_Mode = Annotated[str, matching("sync, or average:K or async:K with a number of steps, such as average:20", _MODE)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkipGramOptimisation(OptimisationOptions):
     """Options of the optimisation of skip-gram. Its ranks can take steps of their own."""
 
-    mode: str = option(
+    mode: _Mode = option(
         "how ranks learn together. sync: sum the gradients of all ranks at each step; average:K: each rank takes K "
         "steps on --global-batch or --rank-batch rows of its own, and then the ranks synchronise their vectors; "
         "async:K: each rank takes K steps, and then sends the changes to the ranks that own the words, without "
         "waiting for other ranks",
         default="sync",
-        must=Bound(
-            "sync, or average:K or async:K with a number of steps, such as average:20",
-            lambda mode: bool(_MODE.fullmatch(mode)),
-        ),
         metavar="MODE",
     )
 

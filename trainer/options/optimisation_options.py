@@ -1,10 +1,11 @@
 """Options of training steps, of the optimiser, and of the synchronisation between ranks."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from common.checked_values import one_of
 from common.errors import TrainingError
-from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Section, option
+from trainer.options.section import Count, NonNegative, Positive, Section, Share, option
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Default number of steps, and the limits for the default number of epochs.
@@ -32,60 +33,49 @@ class OptimisationOptions(Section):
 
     title: ClassVar[str] = "optimisation"
 
-    epochs: int | None = option("passes over the training rows", default=None, must=AT_LEAST_1, advanced=False)
-    global_batch: int | None = option(
+    epochs: Count | None = option("passes over the training rows", default=None, advanced=False)
+    global_batch: Count | None = option(
         "rows per step, over all ranks together",
         default=None,
         aliases=("--batch-size",),
-        must=AT_LEAST_1,
         advanced=False,
     )
-    rank_batch: int | None = option(
+    rank_batch: Count | None = option(
         "rows per step on each rank, instead of --global-batch. With more ranks, a step then has more rows. A resumed "
         "run keeps its global batch",
         default=None,
-        must=AT_LEAST_1,
         internal=True,
     )
-    learning_rate: float = option(
-        "highest learning rate", default=8e-3, aliases=("--lr",), must=ABOVE_0, advanced=False
-    )
-    word_rate: float = option(
+    learning_rate: Positive = option("highest learning rate", default=8e-3, aliases=("--lr",), advanced=False)
+    word_rate: Positive = option(
         "learning rate of word vectors, as a multiple of --learning-rate; below 1, rare words are memorised less",
         default=0.25,
-        must=ABOVE_0,
         internal=True,
     )
-    rate_scaling: str = option(
+    rate_scaling: Annotated[str, one_of(("root", "linear", "none"))] = option(
         "scaling of --learning-rate, which is meant for a global batch of 256. linear: multiply it by batch / 256, "
         "for sgd; root: multiply it by the square root of batch / 256, for adam; none: do not scale it",
         default="root",
-        choices=("root", "linear", "none"),
         internal=True,
     )
-    optimiser: str = option(
+    optimiser: Annotated[str, one_of(("adam", "adagrad", "sgd"))] = option(
         "optimiser; adam is lazy for sparse gradients: it does not change table rows without a gradient, nor their "
         "moments",
         default="adam",
-        choices=("adam", "adagrad", "sgd"),
         aliases=("--optimizer",),
     )
-    momentum: float = option("momentum of sgd", default=0.9, must=SHARE, internal=True)
-    schedule: str = option(
+    momentum: Share = option("momentum of sgd", default=0.9, internal=True)
+    schedule: Annotated[str, one_of(("cosine", "linear", "constant"))] = option(
         "learning rate after the warm-up: constant, or decaying to 0 linearly or along a cosine",
         default="cosine",
-        choices=("cosine", "linear", "constant"),
         internal=True,
     )
-    warm_up: float = option(
+    warm_up: Share = option(
         "share of all steps in which the learning rate rises to its highest value",
         default=0.05,
-        must=SHARE,
         internal=True,
     )
-    clip_norm: float = option(
-        "clip gradients to this norm; 0: no clipping", default=1.0, must=AT_LEAST_0, internal=True
-    )
+    clip_norm: NonNegative = option("clip gradients to this norm; 0: no clipping", default=1.0, internal=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

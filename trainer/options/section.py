@@ -1,46 +1,35 @@
 """Options as data: declares and checks fields of a dataclass that become options on a command line.
 
-A section is a dataclass of related options, or of sections. The metadata of a field, from `option`, contains the help
-text and the rules. `options` lists all options for a front end such as command_line.py.
+A section is a dataclass of related options, or of sections. The type of a field has the conditions on its values
+(common/checked_values.py). Its metadata, from `option`, has the help text. `options` lists all options for a front end
+such as command_line.py.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
-from types import NoneType
-from typing import Any, ClassVar, cast, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
+from common.checked_values import Location, Must, require_fields, within
 from common.errors import TrainingError
-from common.json_values import Bound
 from common.options import Option, flag
 
-AT_LEAST_0 = Bound("at least 0", lambda value: value >= 0)
-AT_LEAST_1 = Bound("at least 1", lambda value: value >= 1)
-ABOVE_0 = Bound("above 0", lambda value: value > 0)
-SHARE = Bound("at least 0 and below 1", lambda value: 0 <= value < 1)
-_FINITE = Bound("a finite number", lambda value: not isinstance(value, float) or math.isfinite(value))
-_MOST = 10**12
-_COMPUTABLE = Bound(
-    f"from -{_MOST:,} to {_MOST:,}", lambda value: not isinstance(value, (int, float)) or abs(value) <= _MOST
-)
+_COMPUTABLE = within(0, 10**12)
+Count = Annotated[int, Must("at least 1", lambda count: count >= 1), _COMPUTABLE]
+NonNegative = Annotated[float, Must("at least 0", lambda number: number >= 0), _COMPUTABLE]
+Positive = Annotated[float, Must("above 0", lambda number: number > 0), _COMPUTABLE]
+Share = Annotated[float, Must("at least 0 and below 1", lambda share: 0 <= share < 1)]
 
 
-def from_1_to(most: int) -> Bound:
-    """Return the condition that a number is from 1 to `most`."""
-    return Bound(f"from 1 to {most}", lambda value: 1 <= value <= most)
-
-
-def option(text: str, *, default: Any = MISSING, factory: Any = MISSING, must: Bound | None = None, **how: Any) -> Any:
+def option(text: str, *, default: Any = MISSING, factory: Any = MISSING, **how: Any) -> Any:
     """Return a dataclass field that is an option. `how`: further attributes of `common.options.Option`.
 
     `kind` converts the text of a value, if calling the field's type is not enough. Most training options are
     `advanced`. `group`: the heading, if it is not the section's title. `setting`: the constructor of a text classifier
     takes the value. Without a text, the field is not an option.
     """
-    usual = {"choices": (), "kind": None, "advanced": True, "group": None, "setting": False}
-    metadata = {"text": text, "must": must, **usual, **how}
-    return field(default=default, default_factory=factory, metadata=metadata)
+    usual = {"kind": None, "advanced": True, "group": None, "setting": False}
+    return field(default=default, default_factory=factory, metadata={"text": text, **usual, **how})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,20 +41,7 @@ class Section:
     """Names of the options that follow those of subclasses."""
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            value, choices, must = getattr(self, entry.name), entry.metadata["choices"], entry.metadata["must"]
-            if value is None:
-                continue
-            self._require(entry.name, _FINITE.holds(value), _FINITE.words)
-            self._require(entry.name, _COMPUTABLE.holds(value), _COMPUTABLE.words)
-            if must:
-                self._require(entry.name, must.holds(value), must.words)
-            if choices:
-                self._require(entry.name, value in choices, f"one of {', '.join(map(str, choices))}")
-
-    def _require(self, name: str, holds: bool, words: str) -> None:
-        if not holds:
-            raise TrainingError(f"{flag(name)} is {self.plain()[name]}, but must be {words}")
+        require_fields(type(self), vars(self), TrainingError, _flag_of)
 
     def values(self) -> dict[str, Any]:
         """Return the values of the fields. A field that is a section is replaced by its fields."""
@@ -91,13 +67,22 @@ def options(kind: type[Section], **sections: type[Section]) -> list[Option]:
 
 
 def _option_of(entry: "Field[Any]", title: str) -> Option:
-    described = {name: value for name, value in entry.metadata.items() if name not in ("must", "setting")}
-    types = [each for each in get_args(entry.type) if each is not NoneType]
-    described["kind"] = described["kind"] or cast(Any, types[0] if types else entry.type)
+    """Return the description of a field. Its type has the function that converts a text, and the choices."""
+    kind: Any = entry.type
+    choices: tuple[str, ...] = ()
+    while parts := get_args(kind):  # of `Annotated[str, one_of(...)] | None`
+        choices = next((each.choices for each in parts if isinstance(each, Must)), choices)
+        kind = parts[0]
+    described = {name: value for name, value in entry.metadata.items() if name != "setting"}
+    described["kind"] = described["kind"] or kind
     described["group"] = described["group"] or title
     required = entry.default is MISSING and entry.default_factory is MISSING
     default = None if entry.default is MISSING else entry.default
-    return Option(name=entry.name, required=required, default=default, **described)
+    return Option(name=entry.name, required=required, default=default, choices=choices, **described)
+
+
+def _flag_of(location: Location) -> str:
+    return flag(str(location[0]))
 
 
 def _plain(value: Any) -> Any:

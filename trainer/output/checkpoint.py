@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import torch
 
+from common.checked_values import require_fields
 from common.errors import DataError, TrainingError, explain_os_error
 from common.files import open_regular
-from common.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
 from trainer.config import setting_names
 from trainer.options.optimisation_options import KEPT_ON_RESUME, OptimisationOptions

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar, Self
 
+from common.checked_values import Must, within
 from common.errors import DataError
-from common.json_values import Bound, from_json, parse_json_object, within
+from common.json_values import from_json, parse_json_object
 
 _LATEST = 2.5e11
 """Unix timestamp of about the year 9900; later ones are invalid."""
@@ -21,7 +22,7 @@ _MOST = (1 << 53) - 1
 
 Count = Annotated[int, within(0, _MOST)]
 PositiveCount = Annotated[int, within(1, _MOST)]
-Seconds = Annotated[float, Bound("at least 0", lambda value: value >= 0)]
+Seconds = Annotated[float, Must("at least 0", lambda value: value >= 0)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from common.checked_values import describe
 from common.errors import ShoalError
 from common.files import DOCUMENT_BYTES, read_regular
 from trainer.output.run_files import SUMMARY
@@ -198,7 +199,7 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
                 part.model_validate(content)
             return content
         except ValidationError as error:
-            wrong = f"'{error.errors()[0]['loc'][0]}' is missing or has a wrong type"
+            wrong = describe(error)
     raise ShoalError(
         f"{path} is not the summary of a training run: {wrong}; check the logs in its folder, and train again"
     )

@@ -31,7 +31,8 @@ def flat(events):
 def play(world, event):
     """Apply an event of the table."""
     if isinstance(event, dict):
-        world.ask(**event["ask"])
+        wanted = event["ask"]
+        world.ask(**wanted | ({"nodes": tuple(wanted["nodes"])} if "nodes" in wanted else {}))
         return
     verb, *words = event.split()
     match verb:

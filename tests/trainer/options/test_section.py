@@ -1,14 +1,16 @@
 """Options as data: their description for front ends, and checks of their values."""
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import pytest
 
+from common.checked_values import one_of
 from common.errors import TrainingError
 from trainer.config import TrainConfig, configured, options_of_model, sections_of
-from trainer.options.section import ABOVE_0, Section, option, options
+from trainer.options.section import Count, Section, option, options
 from trainer.registry import MODELS
 
 
@@ -16,8 +18,9 @@ from trainer.registry import MODELS
 class Sizes(Section):
     title: ClassVar[str] = "sizes"
 
-    width: int = option("how wide", default=3, must=ABOVE_0, aliases=("--w",))
-    colour: str | None = option("which", default=None, choices=("red", "blue"), group="paint")
+    width: Count = option("how wide", default=3, aliases=("--w",))
+    depth: float = option("", default=1)
+    colour: Annotated[str, one_of(("red", "blue"))] | None = option("which", default=None, group="paint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +47,13 @@ def test_options_are_listed_by_section_with_their_groups_and_help_ends_with_the_
     ]
 
 
-@pytest.mark.parametrize("name", ["width", "colour"])
-def test_each_section_checks_its_own_values(name, messages):
+WRONG = [("width", 0), ("width", 10**13), ("width", "3"), ("width", True), ("colour", "green"), ("depth", math.nan)]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_each_section_checks_its_own_values(name, value, messages):
     with messages.raises(TrainingError):
-        Sizes(**{name: {"width": 0, "colour": "green"}[name]})
+        Sizes(**{name: value})
 
 
 def test_the_options_of_a_model_are_all_settings_with_a_text():
@@ -60,5 +66,5 @@ def test_the_options_of_a_model_are_all_settings_with_a_text():
 
 def test_plain_values_can_be_json():
     room = Room(sizes=Sizes(colour="red"), places=Places())
-    assert room.plain() == {"width": 3, "colour": "red", "near": False}
+    assert room.plain() == {"width": 3, "depth": 1, "colour": "red", "near": False}
     assert configured({"model": "lstm", "data": Path("d"), "output": Path("o")}).plain()["data"] == "d"
