@@ -14,7 +14,7 @@ from dataclasses import replace
 from bootstrap.node import documents
 from bootstrap.node.assignment import STAGE, STOPPED_FROM_OUTSIDE, TRAIN, Assignment
 from bootstrap.node.node_documents import Member, NodeStatus
-from bootstrap.node.programs import Readers, rank_arguments, rank_environment
+from bootstrap.node.programs import ReaderPrograms, rank_arguments, rank_environment
 from bootstrap.node.progress import RecordedProgress
 from bootstrap.node.staging import begin_staging, staging_progress
 from bootstrap.node.uploads import Results
@@ -35,7 +35,7 @@ class NodeRun:
         attempt, me = assignment.attempt, assignment.me
         self.attempt = attempt
         self._assignment, self._node, self._me = assignment, assignment.node, me
-        self._results, self._readers = Results(assignment), Readers(assignment)
+        self._results, self._readers = Results(assignment), ReaderPrograms(assignment)
         self._progress = RecordedProgress(assignment.folder, self._node.clock)
         self._progress_reported = -_PROGRESS_SECONDS
         self._others = [each for each in attempt.members if each != me]

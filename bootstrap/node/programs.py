@@ -54,7 +54,7 @@ def _config(assignment: Assignment) -> TrainConfig:
     return replace(config, slow=slow, resume=True, force=False)
 
 
-class Readers:
+class ReaderPrograms:
     """Readers that run on a node."""
 
     def __init__(self, assignment: Assignment) -> None:

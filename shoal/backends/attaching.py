@@ -11,7 +11,7 @@ from bootstrap.node.node_documents import Attempt
 from common.errors import ShoalError, UsageError
 from common.progress import reporter
 from shoal.aws.deployment import Deployment
-from shoal.backends.nodes import NodesBackend
+from shoal.backends.nodes import NodesBackend, run_outlook
 from shoal.backends.sagemaker import SageMakerBackend, has_managed_training
 from shoal.runs.outlook import Outlook
 from shoal.runs.state import Reports, RunState
@@ -148,7 +148,7 @@ def _overview(training: StartedTraining, reports: Reports) -> Overview:
         idle = " (--keep: when they are idle)" if state.details.get("kept") else ""
         advice = f"to copy its results and terminate its nodes: shoal attach {backend.name} {name}{idle}"
     elif isinstance(backend, NodesBackend):
-        expected = backend.outlook(name, reports)
+        expected = run_outlook(backend.deployment, backend.launch(name), reports)
     elif not state.has_ended:
         expected = Outlook(dollars=state.dollars, dollars_at_least=state.dollars)
     return Overview(

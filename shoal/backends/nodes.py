@@ -221,20 +221,20 @@ class NodesBackend(AgentBackend):
         self._launch.follow(request)
         return [request.run]
 
-    def outlook(self, name: str, reports: Reports) -> Outlook:
-        """Predict the end and cost of a run. `reports`: the statuses of the deployment's nodes."""
-        launch, nodes = self.launch(name), fleet.nodes(self.deployment)
-        requested_at, attempts = names.start_time(name), launch.reports.attempts()
-        # Nodes that were running before the launch count from the first attempt of the launch.
-        ran_before = any(node.launched < requested_at for node in nodes)
-        since = _first_attempt_at(self.deployment, launch) if ran_before else requested_at
-        spending = Spending(region=str(self.deployment.session.region_name), since=since or datetime.now(UTC))
-        first = reports.get(attempts[-1].members[0].instance) if attempts else None
-        status = first if isinstance(first, NodeStatus) else None
-        return outlook(launch.request, attempts, status, nodes if since else (), spending)
-
     def hardware(self, run: Run) -> Hardware:
         return self.fleet.hardware(readers=run.data.readers > 0)
+
+
+def run_outlook(deployment: Deployment, launch: Launch, reports: Reports) -> Outlook:
+    """Predict the end and cost of a run. `reports`: the statuses of the deployment's nodes."""
+    nodes, requested_at, attempts = fleet.nodes(deployment), names.start_time(launch.run), launch.reports.attempts()
+    # Nodes that were running before the launch count from the first attempt of the launch.
+    ran_before = any(node.launched < requested_at for node in nodes)
+    since = _first_attempt_at(deployment, launch) if ran_before else requested_at
+    spending = Spending(region=str(deployment.session.region_name), since=since or datetime.now(UTC))
+    first = reports.get(attempts[-1].members[0].instance) if attempts else None
+    status = first if isinstance(first, NodeStatus) else None
+    return outlook(launch.request, attempts, status, nodes if since else (), spending)
 
 
 def _first_attempt_at(deployment: Deployment, launch: Launch) -> datetime | None:
