@@ -17,7 +17,7 @@ from shoal_balance import BatchOrder
 from common.display import plural
 from common.errors import TrainingError
 from common.options import flag
-from trainer.asynchronous import AsynchronousTrainer
+from trainer.asynchronous import AsynchronousRun
 from trainer.clock import Clock
 from trainer.config import TrainConfig, implied_settings
 from trainer.distributed import failures, memory
@@ -26,6 +26,7 @@ from trainer.loop import Trainer
 from trainer.options.optimisation_options import KEPT_ON_RESUME
 from trainer.output import checkpoint
 from trainer.output.run_files import CHECKPOINTS, locked_output, prepare_output, require_free_output
+from trainer.synchronous import SynchronousRun
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
 _SETTINGS_OF_NODES = ("data", "output", "cache", "threads")
@@ -36,7 +37,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises the same TrainingError on all ranks if training fails."""
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device), ExitStack() as held:
-        trainer_class = AsynchronousTrainer if config.optimisation.is_asynchronous else Trainer
+        run_class = AsynchronousRun if config.optimisation.is_asynchronous else SynchronousRun
         task = task_class(config.model)
         data = load_data(task, config, ranks, lambda: stop.requested)
         with ranks.agreement():
@@ -48,8 +49,8 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
             notes += notes_of_task
         global_batch = saved["global_batch"] if saved else config.optimisation.batch_for(ranks.world_size)
         order = make_order(global_batch, config.seed, ranks, data, resumed=saved is not None)
-        run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
-        return run.train(notes)
+        run = run_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
+        return Trainer(run).train(notes)
 
 
 def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: Callable[[], bool]) -> DataT:
