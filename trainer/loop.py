@@ -8,7 +8,8 @@ change only the order of floating-point sums. They do not change dropout, which 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from common.files import indented_json
@@ -19,12 +20,34 @@ from trainer.output.run_files import SUMMARY, write_whole
 from trainer.run import Run
 from trainer.task import TEST, VALIDATION, EpochStatus
 
+_EVALUATION_SHARE = 0.05
+"""Largest share of time for evaluation on a stream, where training on a part can take less time than an evaluation."""
+
+
+class EvaluationSchedule:
+    """Decides when an evaluation is due on a stream of rows."""
+
+    def __init__(self) -> None:
+        self._ended, self._seconds = time.monotonic(), 0.0
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Measure the duration of an evaluation."""
+        start = time.monotonic()
+        yield
+        self._ended = time.monotonic()
+        self._seconds = self._ended - start
+
+    def is_due(self) -> bool:
+        """Return whether the time since the latest evaluation is long enough for another evaluation."""
+        return (time.monotonic() - self._ended) * _EVALUATION_SHARE >= self._seconds
+
 
 class Trainer:
     """Loop of a run on this rank. All ranks call each method at the same time."""
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self._run, self._evaluations = run, EvaluationSchedule()
 
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
         """Train until the end of the run, or until the run is asked to stop. Return the content of summary.json.
@@ -62,25 +85,28 @@ class Trainer:
         failures.mark_started()
         while state.progress.epoch < state.epochs and self.begin_epoch():
             self.train_epoch()
-            if not state.stopped and run.task.evaluates_epoch:
+            if not state.stopped and (run.task.stream is None or run.ranks.broadcast(self._evaluations.is_due())):
                 self.validate()
             if state.stopped:
                 break
             state.progress.end_epoch()
-            if run.task.end_epoch():
+            if run.task.stream is not None:
+                run.task.stream.end_epoch()
                 run.checkpointer.invalidate()
 
     def begin_epoch(self) -> bool:
         """Wait for the rows of the next epoch. Return False without more rows, or if the run was asked to stop."""
-        run = self._run
+        run, stream = self._run, self._run.task.stream
+        if stream is None:
+            return True
         with run.clock.during(Activity.WAITING):
-            status = run.task.begin_epoch(run.stop_requested, wait=False)
+            status = stream.begin_epoch(run.stop_requested, wait=False)
             if status is EpochStatus.PENDING:
                 self.save()  # A reader of the stream might be waiting for a checkpoint after the previous rows.
                 since = time.monotonic()
                 run.reporter.write(Waiting(step=run.state.steps_done, seconds=0.0))
                 while status is EpochStatus.PENDING:
-                    status = run.task.begin_epoch(run.stop_requested, wait=True)
+                    status = stream.begin_epoch(run.stop_requested, wait=True)
                 waited = round(time.monotonic() - since, 3)
                 run.reporter.write(Waiting(step=run.state.steps_done, seconds=waited))
         run.state.stopped = status is EpochStatus.STOP
@@ -115,7 +141,7 @@ class Trainer:
         If the run is asked to stop during the evaluation, returns None. The resumed run then evaluates this part again.
         """
         run = self._run
-        with run.clock.during(Activity.EVALUATION):
+        with run.clock.during(Activity.EVALUATION), self._evaluations.evaluating():
             split = run.balancer.split(run.data.sizes[part])
             measures = run.task.evaluate(part, split=split, stop=run.stop_requested)
         if measures is None:
@@ -129,8 +155,9 @@ class Trainer:
         run = self._run
         run.finish_steps()
         run.state.save_due = False
-        if run.checkpointer.save(run.state.steps_done, awaited=run.state.epoch_continues):
-            run.task.checkpoint_written()
+        written = run.checkpointer.save(run.state.steps_done, awaited=run.state.epoch_continues)
+        if written and run.task.stream is not None:
+            run.task.stream.checkpoint_written()
 
     def finish(self, tested: dict[str, Any] | None) -> dict[str, Any]:
         """Report the end of the run, save the model, and return the content of summary.json.
@@ -147,7 +174,7 @@ class Trainer:
         with run.ranks.agreement():  # another run can use the path since the training ended
             run.reporter.require_output()
         if run.ranks.is_first:
-            if tested or run.task.saves_when_stopped:
+            if tested or run.task.stream is not None:  # most runs on a stream end because they are stopped
                 run.task.save(run.config.output, epoch=state.progress.epoch, tested=tested or {})
             write_whole(run.config.output / SUMMARY, indented_json(summary))
         run.reporter.write(End(summary=summary))

@@ -51,11 +51,11 @@ class RunState:
             "progress": {**vars(self.progress), "seconds": seconds},
             "model": self.task.model.state_dict(),
             "optimiser": self.optimiser.state(),
-            "task": self.task.state(),
+            "task": {} if self.task.stream is None else self.task.stream.state(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Restore the run from a result of `state_dict`. Raises TrainingError if it belongs to a different model."""
         self.progress = checkpoint.restore(
-            saved, self.task.model, self.optimiser, self.task.restore, where=self._config.output / CHECKPOINTS
+            saved, self.task.model, self.optimiser, self.task.stream, where=self._config.output / CHECKPOINTS
         )

@@ -6,7 +6,6 @@ version might have written it. start.py checks whether a checkpoint belongs to t
 """
 
 import io
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -24,6 +23,7 @@ from trainer.options.optimisation_options import KEPT_ON_RESUME, OptimisationOpt
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
+from trainer.task import RowStream
 
 KEPT = 2
 FORMAT = 18
@@ -172,11 +172,11 @@ def restore(
     state: dict[str, Any],
     model: torch.nn.Module,
     optimiser: Optimiser,
-    restore_task: Callable[[Mapping[str, Any]], None],
+    stream: RowStream | None,
     *,
     where: Path,
 ) -> RunProgress:
-    """Load a state into a model, its optimiser and, with `restore_task`, its task. Return the progress of the run.
+    """Load a state into a model, its optimiser and its stream of rows, if any. Return the progress of the run.
 
     `state` is a state that `newest` returned. `where`: the folder, for the message. Raises TrainingError if the state
     belongs to a different model.
@@ -186,7 +186,8 @@ def restore(
         expected = model.state_dict()
         archive.require_tensors(state["model"], expected)
         archive.require_tensors(state["optimiser"], optimiser.state())
-        restore_task(state["task"])
+        if stream is not None:
+            stream.restore(state["task"])
         model.load_state_dict(state["model"])
         optimiser.restore(state["optimiser"])
     except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
