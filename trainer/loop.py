@@ -1,6 +1,6 @@
 """Training loop, the same on every rank and for every task (task.py): epochs, evaluations, checkpoints and the end.
 
-run.py has the objects of a run; synchronous.py and asynchronous.py have the two ways to take its steps.
+run.py has the parts of a run; synchronous.py and asynchronous.py have the two ways to take its steps.
 
 The trained model depends on the data, the settings and the seed. The number of ranks, the splits and interruptions
 change only the order of floating-point sums. They do not change dropout, which depends only on seed, step and row

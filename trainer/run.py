@@ -1,4 +1,4 @@
-"""Run on one rank: the objects of which a run consists, and the interface through which it takes its steps.
+"""Run on one rank: the parts of a run, and the interface through which it takes its steps.
 
 synchronous.py and asynchronous.py have the two kinds of runs. loop.py takes a run from its start to its end.
 """
