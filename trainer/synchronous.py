@@ -37,7 +37,7 @@ class SynchronousRun(Run):
         timer.begin(int(split[ranks.rank]))
         rows = order.batch(progress.epoch, progress.step)  # (global batch,)
         own = rows[task.share(rows, split, ranks.rank)]  # (share,)
-        touched = task.touched_rows(rows) if ranks.world_size > 1 else None
+        touched = task.touched_rows(rows) if ranks.world_size > 1 and task.tables else None
         state.optimiser.clear()
         timer.end_phase(ORDER)
         rate = task.step_rate(self.config.optimisation, step, state.steps, order.size(0))

@@ -155,9 +155,12 @@ class Task(ABC, Generic[DataT]):
         The split uses them to give each rank both short and long rows.
         """
 
-    @abstractmethod
     def touched_rows(self, rows: IntArray) -> Sequence[IntArray]:
-        """For each table, return the table rows (m,) that have gradients in a batch of training rows (n,)."""
+        """For each table, return the table rows (m,) that have gradients in a batch of training rows (n,).
+
+        Called only if there are tables.
+        """
+        raise NotImplementedError
 
     def touched_sparse_rows(self, rows: IntArray, step: int) -> Sequence[Tensor]:
         """For each sparse table, return the table rows (m,), int64, that training rows (n,) need at a step of the run.

@@ -112,9 +112,6 @@ class Embedding(Task[TextRows]):
     def lengths(self, rows: IntArray) -> Lengths:
         return np.full(len(rows), self._data.tokens.shape[1], np.uint16)
 
-    def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:  # noqa: ARG002
-        return ()
-
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Evaluate the model. Each rank computes some of the held-out rows; the first rank evaluates the embeddings."""
         begin = int(split[: self._ranks.rank].sum())

@@ -212,11 +212,11 @@ HARMS = {
 def test_stored_tensors_of_the_vocabulary_are_used_unless_they_are_damaged(harm, messages):
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)])
     stored = {name: tensor.clone() for name, tensor in model.vocabulary_tensors().items()}
-    model.set_vocabulary(WORDS, stored)
+    model.restore_vocabulary(WORDS, stored)
     assert all(tensor is stored[name] for name, tensor in model.vocabulary_tensors().items())
     name, change = harm
     with messages.raises(ValueError):
-        model.set_vocabulary(WORDS, {**stored, name: change(stored[name])})
+        model.restore_vocabulary(WORDS, {**stored, name: change(stored[name])})
 
 
 def test_setting_the_vocabulary_is_fast_before_ngrams_are_set():

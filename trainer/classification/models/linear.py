@@ -104,14 +104,18 @@ class Linear(Classifier):
         self.keys[: len(ngrams.keys)] = torch.from_numpy(ngrams.keys)
         self.ratios[: len(ngrams.keys), 0] = torch.from_numpy(ngrams.ratios)
 
-    def set_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor] | None = None) -> None:
+    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
+        self._index_ngrams(vocabulary)
+        self.index.set_vocabulary(vocabulary, self.keys)
+
+    def restore_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor]) -> None:
+        self._index_ngrams(vocabulary)
+        self.index.set_stored(stored, self.keys)
+
+    def _index_ngrams(self, vocabulary: Sequence[str]) -> None:
         self._vocabulary = vocabulary
         self.index.set_keys(self.keys)
         self.squares = self.ratios.square()
-        if stored:
-            self.index.set_stored(stored, self.keys)
-        else:
-            self.index.set_vocabulary(vocabulary, self.keys)
 
     def vocabulary_tensors(self) -> dict[str, Tensor]:
         return self.index.tensors()
