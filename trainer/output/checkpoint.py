@@ -2,7 +2,7 @@
 
 Do not trust a file because it can be loaded. A checkpoint is a torch archive followed by the digest of its bytes. The
 digest is checked first, because bits might have flipped. The content is checked next, because a different program or
-version might have written it. start.py checks whether a checkpoint belongs to the run to resume.
+version might have written it. resuming.py and start.py check that it belongs to the run.
 """
 
 import io
@@ -166,6 +166,27 @@ def set_aside(path: Path) -> None:
     """Rename an invalid checkpoint, so that later runs neither use it nor remove it."""
     with suppress(OSError):  # the next start then finds and ignores it again
         path.rename(path.with_name(f"{path.name}.damaged"))
+
+
+def latest(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the state of the latest valid checkpoint (None if there is none), and notes for the user.
+
+    Rename later checkpoints that are invalid. Raises TrainingError if a different version of Shoal wrote the only ones.
+    """
+    found, unusable = newest(folder)
+    for passed in unusable:
+        if passed.whole and found is None:  # usually hours of work, although a different version wrote it
+            raise TrainingError(
+                f"{passed.path} {passed.why}, and it is the only checkpoint; resume with the version that wrote it, "
+                "or choose another --output"
+            )
+    for passed in unusable:
+        set_aside(passed.path)
+    if found:
+        path, state = found
+        return state, [f"{passed.path} {passed.why}; resuming from {path.name}" for passed in unusable]
+    missing = [] if unusable else [f"{folder} contains no checkpoint; starting from the beginning"]
+    return None, missing + [f"{passed.path} {passed.why}; starting from the beginning" for passed in unusable]
 
 
 def restore(
