@@ -169,7 +169,7 @@ def set_aside(path: Path) -> None:
 
 
 def latest(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the state of the latest valid checkpoint (None if there is none), and notes for the user.
+    """Return the state of the latest valid checkpoint (None without one), and notes for the user.
 
     Rename later checkpoints that are invalid. Raises TrainingError if a different version of Shoal wrote the only ones.
     """

@@ -18,9 +18,9 @@ def opened_output(
     """Lock the output folder for a block. Yield the state to resume from (None for a new run), and notes for the user.
 
     `resume`: resume from the latest checkpoint, if there is one. Only the first rank opens the folder and has notes.
-    Raises TrainingError on all ranks if a new run would remove the checkpoints of an unfinished run, or would replace a
-    model without `force`, or if the folder is not writable. Also raises it if a different version of Shoal wrote all
-    checkpoints.
+    Raises TrainingError on all ranks if the folder is in use or not writable. Also raises it if a new run would remove
+    the checkpoints of an unfinished run, or would replace a model without `force`. Also raises it if a different
+    version of Shoal wrote the only checkpoints, or if only other ranks have checkpoints.
     """
     state: dict[str, Any] | None = None
     notes: list[str] = []
@@ -40,7 +40,7 @@ def opened_output(
             # If the first rank is on a machine that joins a run, it must not start the run from the beginning.
             if resume and not found and checkpoint.list_checkpoints(folder):
                 raise TrainingError(
-                    f"{folder} contains checkpoints, but the first rank has none in its --output; set --output to a "
-                    "folder that all machines share"
+                    f"{folder} contains checkpoints, but the first rank has no checkpoint in its --output; set "
+                    "--output to a folder that all machines share"
                 )
         yield state, notes

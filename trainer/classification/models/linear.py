@@ -139,7 +139,7 @@ class Linear(Classifier):
         else:
             texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)
             of_words = self.index.ngram_rows(tokens, texts, self.keys, words=self._ngrams)
-        of_ngrams = self._scaled_sum(of_words.flatten(), self._ngrams * ends)
+        of_ngrams = _scaled_sum(self.weights, self.squares, of_words.flatten(), self._ngrams * ends)
         return self._outputs(lengths, of_ngrams, self._scaled_sum_of_chars(tokens, lengths))
 
     def _outputs(self, lengths: Tensor, of_words: Tensor, of_chars: Tensor) -> Tensor:
@@ -152,15 +152,6 @@ class Linear(Classifier):
         number = 2 * ((lengths[:, None].minimum(self.longest).to(self.bias.dtype) / _WORDS).sqrt() - 1)
         outputs = self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
         return outputs if self.training else self.shift + self.strength * outputs
-
-    def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
-        """Return each text's sum of n-gram weights (n, outputs), divided by the length of the text's vector of
-        values."""
-        counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
-        with torch.no_grad():
-            squares = mean_of_rows(self.squares, rows, ends)
-        means: Tensor = mean_of_rows(self.weights, rows, ends)
-        return means * _divide(counts, (counts * squares).sqrt())
 
     def _scaled_sum_of_chars(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the scaled sums (n, outputs) of the character n-grams in texts with `lengths` (n,) and `tokens` (t,).
@@ -191,17 +182,19 @@ class Linear(Classifier):
         rows = self.index.ngram_rows(tokens, texts, self.keys, words=self._ngrams).long()
         values = torch.cat([self.weights, self.squares], 1)
         of_words = member @ values[rows].sum(1)
-        of_chars = member @ self._sums_of_chars(values.detach())[tokens]
+        of_chars = member @ self.index.sums_of_chars(values.detach())[tokens]
         scaled = (_divide(each[:, :-1], each[:, -1:].sqrt()) for each in (of_words, of_chars))
         return self._outputs(lengths, *scaled)
 
-    def _sums_of_chars(self, values: Tensor) -> Tensor:
-        """Return, for each word, the sum (words, columns) of the rows of `values` for its character n-grams.
 
-        The sums become constants in an ONNX file.
-        """
-        sums = np.add.reduceat(values.numpy()[self.index.rows.numpy()], self.index.starts.numpy()[:-1])
-        return torch.from_numpy(sums)
+def _scaled_sum(weights: Tensor, squared_ratios: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
+    """Return each text's sum of n-gram weights (n, outputs), divided by the length of the text's vector of
+    values."""
+    counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
+    with torch.no_grad():
+        squares = mean_of_rows(squared_ratios, rows, ends)
+    means: Tensor = mean_of_rows(weights, rows, ends)
+    return means * _divide(counts, (counts * squares).sqrt())
 
 
 def _divide(values: Tensor, lengths: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ vocabulary is set. The rows of n-grams of several words are found in each text.
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -113,6 +114,14 @@ class NgramIndex(nn.Module):
             inside = texts[far:] == texts[:-far]
             rows.append(torch.cat([self.find(keys_of(hashes), keys) * inside, torch.zeros_like(rows[0][:far])]))
         return torch.stack(rows, 1)
+
+    def sums_of_chars(self, values: Tensor) -> Tensor:
+        """Return, for each word, the sum (words, columns) of the rows of `values` for its character n-grams.
+
+        The sums become constants in an ONNX file.
+        """
+        sums = np.add.reduceat(values.numpy()[self.rows.numpy()], self.starts.numpy()[:-1])
+        return torch.from_numpy(sums)
 
     def _char_rows(self, vocabulary: Sequence[str], keys: Tensor) -> tuple[Tensor, Tensor]:
         """Return row 0 and the rows of the character n-grams of each word id, concatenated: (r,) int32.
