@@ -9,6 +9,7 @@ from aws_cdk import Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 from shoal_guard.cleanup import Cleanup
 from shoal_guard.grants import LIST, READ, accept, allow, allow_objects, explain
@@ -80,12 +81,11 @@ class Preprocessing(Stage):
             packages=("common", "corpus", "jobs", "bootstrap/emr/preprocess.sh", *AGENT),
             script="emr/install.sh",
         )
-        self._key = deployment.key
         self.role = node_role(self, shell=network.shell)
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
-        service = self._service_role(spot="spot" in {market for *_, market in spec.groups})
-        security = self._security()
-        self.groups = self._groups(network.vpc)
+        service = _service_role(self, self.role, deployment.key, spot="spot" in {market for *_, market in spec.groups})
+        security = _security_configuration(self, deployment.key)
+        self.groups = _security_groups(self, network.vpc)
         self.cluster = emr.CfnCluster(
             self,
             "Cluster" if generation == 1 else f"Cluster{generation}",
@@ -121,7 +121,7 @@ class Preprocessing(Stage):
             names.OUTPUT_CLUSTER_ID: self.cluster.ref,
             names.OUTPUT_GENERATION: str(generation),
         }
-        self._accept_findings()
+        _accept_findings(self.cluster, deployment.key)
         self._grant(deployment, network)
 
     def _grant(self, deployment: SharedSettings, network: Network) -> None:
@@ -162,109 +162,115 @@ class Preprocessing(Stage):
             task_instance_groups=[_nodes(spec.task, spec.task.count)] if spec.task else None,
         )
 
-    def _accept_findings(self) -> None:
-        accept(
-            self.cluster,
-            "EMR4",
-            "The user's key encrypts local disks. The rule does not find this setting below `EncryptionConfiguration`."
-            if self._key
-            else "To encrypt local disks, EMR requires a KMS key of the account, and a new key would outlive the "
-            "stack by a week. Accounts that encrypt EBS by default encrypt these disks anyway.",
-        )
-        accept(
-            self.cluster,
-            "EMR5",
-            "To encrypt the shuffle, EMR requires certificates, and their private key would be in a bucket. The "
-            "shuffle does not leave one private subnet, and connections to S3 use TLS.",
-        )
-        accept(
-            self.cluster,
-            "EMR6",
-            "Nobody logs in over SSH. If the topology allows shells, Systems Manager gives access with the user's "
-            "identity.",
-        )
 
-    def _service_role(self, *, spot: bool) -> iam.Role:
-        """Create EMR's service role, with AWS's managed policy for tagged resources. The role can pass the nodes' role
-        to EC2."""
-        policy = "service-role/AmazonEMRServicePolicy_v2"
-        role = iam.Role(
-            self,
-            "ServiceRole",
-            assumed_by=same_account_principal(
-                Stack.of(self), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
-            ),
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
-        )
-        accept_policy(
+def _service_role(scope: Construct, nodes: iam.Role, key: kms.IKey | None, *, spot: bool) -> iam.Role:
+    """Create EMR's service role, with AWS's managed policy for tagged resources. The role can pass the nodes' role
+    to EC2.
+
+    `key`: the topology's KMS key. `spot`: whether the cluster has spot nodes.
+    """
+    policy = "service-role/AmazonEMRServicePolicy_v2"
+    role = iam.Role(
+        scope,
+        "ServiceRole",
+        assumed_by=same_account_principal(
+            Stack.of(scope), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
+        ),
+        managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
+    )
+    accept_policy(
+        role,
+        policy,
+        "AWS decides what EMR needs. This version of the policy allows changes only to tagged resources.",
+    )
+    to_nodes = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+    allow(role, ["iam:PassRole"], [nodes.role_arn], to_nodes)
+    if key:
+        allow(role, [f"kms:{action}" for action in _TO_ENCRYPT_DISKS], [key.key_arn])
+        allow(role, ["kms:CreateGrant"], [key.key_arn], {"Bool": {"kms:GrantIsForAWSResource": "true"}})
+    if spot:
+        # The first spot request in an account creates this service-linked role, which the managed policy does not
+        # allow.
+        name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+        allow(
             role,
-            policy,
-            "AWS decides what EMR needs. This version of the policy allows changes only to tagged resources.",
+            ["iam:CreateServiceLinkedRole"],
+            [Stack.of(scope).format_arn(service="iam", region="", resource="role", resource_name=name)],
+            {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}},
         )
-        to_nodes = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
-        allow(role, ["iam:PassRole"], [self.role.role_arn], to_nodes)
-        if self._key:
-            allow(role, [f"kms:{action}" for action in _TO_ENCRYPT_DISKS], [self._key.key_arn])
-            allow(role, ["kms:CreateGrant"], [self._key.key_arn], {"Bool": {"kms:GrantIsForAWSResource": "true"}})
-        if spot:
-            # The first spot request in an account creates this service-linked role, which the managed policy does not
-            # allow.
-            name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
-            allow(
-                role,
-                ["iam:CreateServiceLinkedRole"],
-                [Stack.of(self).format_arn(service="iam", region="", resource="role", resource_name=name)],
-                {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}},
-            )
-        return role
+    return role
 
-    def _security(self) -> emr.CfnSecurityConfiguration:
-        at_rest: dict[str, object] = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
-        if self._key:
-            key = {"AwsKmsKey": self._key.key_arn}
-            at_rest = {
-                "S3EncryptionConfiguration": {"EncryptionMode": "SSE-KMS", **key},
-                "LocalDiskEncryptionConfiguration": {
-                    "EncryptionKeyProviderType": "AwsKms",
-                    "EnableEbsEncryption": True,
-                    **key,
-                },
-            }
-        return emr.CfnSecurityConfiguration(
-            self,
-            "Security",
-            security_configuration={
-                "EncryptionConfiguration": {
-                    "EnableAtRestEncryption": True,
-                    "EnableInTransitEncryption": False,
-                    "AtRestEncryptionConfiguration": at_rest,
-                },
-                "InstanceMetadataServiceConfiguration": {
-                    "MinimumInstanceMetadataServiceVersion": 2,
-                    "HttpPutResponseHopLimit": 1,
-                },
+
+def _security_configuration(scope: Construct, key: kms.IKey | None) -> emr.CfnSecurityConfiguration:
+    """Create the security configuration, which encrypts local disks if there is a KMS key."""
+    at_rest: dict[str, object] = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
+    if key:
+        aws_key = {"AwsKmsKey": key.key_arn}
+        at_rest = {
+            "S3EncryptionConfiguration": {"EncryptionMode": "SSE-KMS", **aws_key},
+            "LocalDiskEncryptionConfiguration": {
+                "EncryptionKeyProviderType": "AwsKms",
+                "EnableEbsEncryption": True,
+                **aws_key,
             },
-        )
+        }
+    return emr.CfnSecurityConfiguration(
+        scope,
+        "Security",
+        security_configuration={
+            "EncryptionConfiguration": {
+                "EnableAtRestEncryption": True,
+                "EnableInTransitEncryption": False,
+                "AtRestEncryptionConfiguration": at_rest,
+            },
+            "InstanceMetadataServiceConfiguration": {
+                "MinimumInstanceMetadataServiceVersion": 2,
+                "HttpPutResponseHopLimit": 1,
+            },
+        },
+    )
 
-    def _groups(self, vpc: ec2.IVpc) -> list[ec2.SecurityGroup]:
-        """Create the security groups for the primary node, for the other nodes, and for EMR's service."""
-        primary, workers = (
-            ec2.SecurityGroup(self, name, vpc=vpc, description=f"EMR {name.lower()} nodes")
-            for name in ("Primary", "Core")
-        )
-        access = ec2.SecurityGroup(
-            self, "ServiceAccess", vpc=vpc, allow_all_outbound=False, description="EMR service access"
-        )
-        # In a private subnet, EMR does not add these rules to the service's group, but refuses a cluster without them.
-        access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
-        for nodes in (primary, workers):
-            access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
-        # Rules that refer to a group are separate resources. A group without inline rules can send all traffic (AWS
-        # CloudFormation Template Reference, "AWS::EC2::SecurityGroup", read 2026-11-29).
-        access.add_egress_rule(
-            ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.icmp_type_and_code(252, 86), "Nothing else"
-        )
-        return [primary, workers, access]
+
+def _security_groups(scope: Construct, vpc: ec2.IVpc) -> list[ec2.SecurityGroup]:
+    """Create the security groups for the primary node, for the other nodes, and for EMR's service."""
+    primary, workers = (
+        ec2.SecurityGroup(scope, name, vpc=vpc, description=f"EMR {name.lower()} nodes") for name in ("Primary", "Core")
+    )
+    access = ec2.SecurityGroup(
+        scope, "ServiceAccess", vpc=vpc, allow_all_outbound=False, description="EMR service access"
+    )
+    # In a private subnet, EMR does not add these rules to the service's group, but refuses a cluster without them.
+    access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
+    for nodes in (primary, workers):
+        access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
+    # Rules that refer to a group are separate resources. A group without inline rules can send all traffic (AWS
+    # CloudFormation Template Reference, "AWS::EC2::SecurityGroup", read 2026-11-29).
+    access.add_egress_rule(ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.icmp_type_and_code(252, 86), "Nothing else")
+    return [primary, workers, access]
+
+
+def _accept_findings(cluster: emr.CfnCluster, key: kms.IKey | None) -> None:
+    """Accept the findings of cdk-nag on the cluster, with the reasons."""
+    accept(
+        cluster,
+        "EMR4",
+        "The user's key encrypts local disks. The rule does not find this setting below `EncryptionConfiguration`."
+        if key
+        else "To encrypt local disks, EMR requires a KMS key of the account, and a new key would outlive the "
+        "stack by a week. Accounts that encrypt EBS by default encrypt these disks anyway.",
+    )
+    accept(
+        cluster,
+        "EMR5",
+        "To encrypt the shuffle, EMR requires certificates, and their private key would be in a bucket. The "
+        "shuffle does not leave one private subnet, and connections to S3 use TLS.",
+    )
+    accept(
+        cluster,
+        "EMR6",
+        "Nobody logs in over SSH. If the topology allows shells, Systems Manager gives access with the user's "
+        "identity.",
+    )
 
 
 def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:

@@ -54,6 +54,28 @@ TagKey = Annotated[str, Field(min_length=1, max_length=128, pattern=_TAG_TEXT), 
 TagValue = Annotated[str, Field(max_length=256, pattern=_TAG_TEXT)]
 
 
+def _refuse_nested_inputs(named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses. Raises FieldError if an address contains another address."""
+    for index, address in enumerate(named):
+        if address in named[:index]:
+            raise FieldError(f"{address} is listed twice; remove one of them.", index)
+        for other in named:
+            if other != address and addresses.contains(other, address):
+                raise FieldError(f"{address} is inside {other}, which is also listed; remove {address}.", index)
+    return named
+
+
+def _require_unique_group_names(groups: tuple[parts.NodeGroup, ...]) -> tuple[parts.NodeGroup, ...]:
+    """Return the groups. Raises FieldError for a name that is not unique or that the stack needs."""
+    given = [group.name for group in groups]
+    for index, name in enumerate(given):
+        if name in given[:index]:
+            raise FieldError(f"two groups have the name '{name}'; give each a different name.", index, "name")
+        if name in parts.RESERVED_NAMES or name.removesuffix("-Template") in set(given) - {name}:
+            raise FieldError(f"'{name}' is reserved by the stack; choose a different name.", index, "name")
+    return groups
+
+
 class Topology(OnNode):
     """Description of a deployment: the content of a topology file."""
 
@@ -98,7 +120,7 @@ class Topology(OnNode):
         description="the fields of an EMR cluster, or {on: node} if the node that trains also preprocesses",
         examples=["{primary: {instance_type: m5.xlarge}}"],
     )
-    training: tuple[parts.NodeGroup, ...] = Field(
+    training: Annotated[tuple[parts.NodeGroup, ...], AfterValidator(_require_unique_group_names)] = Field(
         default=(),
         strict=False,
         description="a list of node groups",
@@ -124,7 +146,7 @@ class Topology(OnNode):
     data: parts.DataSpec = Field(
         default=parts.DataSpec(), description="the fields of the data bucket", examples=["{keep: true}"]
     )
-    inputs: tuple[addresses.InputAddress, ...] = Field(
+    inputs: Annotated[tuple[addresses.InputAddress, ...], AfterValidator(_refuse_nested_inputs)] = Field(
         default=(),
         max_length=addresses.MOST,
         strict=False,
@@ -234,28 +256,6 @@ class Topology(OnNode):
         if zone and region and not re.fullmatch(rf"{region}[a-z]", zone):
             raise ValueError(f"'{zone}' is not a zone of {region}; write one of its zones, such as {region}b.")
         return zone
-
-    @field_validator("inputs")
-    @classmethod
-    def _refuse_nested_inputs(cls, named: tuple[str, ...]) -> tuple[str, ...]:
-        for index, address in enumerate(named):
-            if address in named[:index]:
-                raise FieldError(f"{address} is listed twice; remove one of them.", index)
-            for other in named:
-                if other != address and addresses.contains(other, address):
-                    raise FieldError(f"{address} is inside {other}, which is also listed; remove {address}.", index)
-        return named
-
-    @field_validator("training")
-    @classmethod
-    def _require_unique_group_names(cls, groups: tuple[parts.NodeGroup, ...]) -> tuple[parts.NodeGroup, ...]:
-        names = [group.name for group in groups]
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                raise FieldError(f"two groups have the name '{name}'; give each a different name.", index, "name")
-            if name in parts.RESERVED_NAMES or name.removesuffix("-Template") in set(names) - {name}:
-                raise FieldError(f"'{name}' is reserved by the stack; choose a different name.", index, "name")
-        return groups
 
 
 def instance_types(topology: Topology) -> list[str]:

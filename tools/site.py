@@ -42,7 +42,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_unused: object) -> str:
     """Return the page for the site. The README and the table of `docs/index.md` are the first page.
 
     A page begins with its heading, not with a comment: otherwise MkDocs makes a title from the name of the file.

@@ -12,7 +12,8 @@ reproducible bit for bit, and a resumed run differs from an uninterrupted run. E
 once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures, parameter_server
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.parameter_server import FinishedStep, StepQueue
-from trainer.loop import Trainer
+from trainer.run import Run
 
 _STALENESS_PER_RANK = 4
 """Staleness bound per rank.
@@ -33,48 +34,31 @@ _STEPS_PER_REPORT = 4
 """Average number of steps per rank that one report combines."""
 
 
-class AsynchronousTrainer(Trainer):
-    """Training run on this rank. The rank takes steps without waiting for other ranks."""
+class AsynchronousRun(Run):
+    """Run on this rank. The rank takes steps without waiting for other ranks; each step is a whole global batch."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._bound = _STALENESS_PER_RANK * self.ranks.world_size
         self._unreported: list[FinishedStep] = []
 
-    def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
+    @contextmanager
+    def taking_steps(self) -> Iterator[None]:
         tables = [table.detach() for table in self.task.sparse_tables]
         with parameter_server.serve_tables(self.ranks, tables) as self._server:
             self.exchange.traffic = self._server.traffic
-            return super().train(notes)
+            yield
 
-    def train_steps(self) -> None:
-        while self.epoch_continues:
-            self._train_until_meeting()
-            if self.save_due:
-                self.save()
-
-    def communication(self) -> dict[str, Any]:
-        """Return the traffic between ranks and the staleness of their pushes, as fields of summary.json."""
-        of_ranks = self.ranks.gather(vars(self._server.staleness))
-        pushes = sum(staleness["pushes"] for staleness in of_ranks)
-        return {
-            **super().communication(),
-            "staleness": {
-                "mean": sum(staleness["total"] for staleness in of_ranks) / max(1, pushes),
-                "most": max(staleness["most"] for staleness in of_ranks),
-                "bound": self._bound + self.ranks.world_size - 1,
-            },
-        }
-
-    def _train_until_meeting(self) -> None:
+    def take_steps(self) -> None:
         """Take steps until the epoch ends, a checkpoint is due, or a rank was asked to stop."""
+        state = self.state
         ranks, queue = self.ranks, self._new_queue()
         ranks.gather(None)  # Barrier: from here on the step queue exists.
-        where, error = f"at step {self.steps_done + 1}", None
+        where, error = f"at step {state.steps_done + 1}", None
         with failures.note_position(where), collectives.convert_errors(where):
             try:
                 finished: FinishedStep | None = None
-                while (step := self._server.take(finished, stop=self.stop_requested)) is not None:
+                while (step := self._server.take(finished, stop=self.stop_requested())) is not None:
                     finished = self._train_queued_step(step)
                     if ranks.is_first:
                         self._count(queue.take_reports())
@@ -89,39 +73,53 @@ class AsynchronousTrainer(Trainer):
                 self._count(queue.take_reports(), last=True)
         with collectives.convert_errors("between two steps"):
             self._server.gather()
-        stop = any(ranks.gather(self.stop_requested))
-        vars(self.progress).update(ranks.broadcast(vars(self.progress)))
-        self.stopped = self.stopped or stop
-        self.save_due = self.epoch_continues or ranks.broadcast(self.checkpointer.is_due(epoch_ends=True))
+        stop = any(ranks.gather(self.stop_requested()))
+        vars(state.progress).update(ranks.broadcast(vars(state.progress)))
+        state.stopped = state.stopped or stop
+        state.save_due = state.epoch_continues or ranks.broadcast(self.checkpointer.is_due(epoch_ends=True))
+
+    def communication(self) -> dict[str, Any]:
+        """Return the traffic between ranks and the staleness of their pushes, as fields of summary.json."""
+        of_ranks = self.ranks.gather(vars(self._server.staleness))
+        pushes = sum(staleness["pushes"] for staleness in of_ranks)
+        return {
+            **super().communication(),
+            "staleness": {
+                "mean": sum(staleness["total"] for staleness in of_ranks) / max(1, pushes),
+                "most": max(staleness["most"] for staleness in of_ranks),
+                "bound": self._bound + self.ranks.world_size - 1,
+            },
+        }
 
     def _new_queue(self) -> StepQueue:
         """Return a queue of the epoch's remaining steps.
 
         All ranks take their steps from the queue of the first rank.
         """
+        state = self.state
 
         def is_due(finished: int) -> bool:
-            return self.stop_requested or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
+            return self.stop_requested() or self.checkpointer.is_due(epoch_ends=finished == self.order.steps)
 
-        queue = StepQueue(first=self.progress.step, last=self.order.steps, bound=self._bound, is_due=is_due)
+        queue = StepQueue(first=state.progress.step, last=self.order.steps, bound=self._bound, is_due=is_due)
         if self.ranks.is_first:
             self._server.take_step = queue.take
         return queue
 
     def _train_queued_step(self, step: int) -> FinishedStep:
         """Train one step of the epoch, and return the report of this step."""
-        timer, order, ranks = self.timer, self.order, self.ranks.world_size
-        done, size = order.steps * self.progress.epoch + step, order.size(step)
+        state, compute, timer, order, ranks = self.state, self.compute, self.timer, self.order, self.ranks.world_size
+        done, size = order.steps * state.progress.epoch + step, order.size(step)
         timer.begin(size)
-        rows = order.batch(self.progress.epoch, step)  # (global batch,)
+        rows = order.batch(state.progress.epoch, step)  # (global batch,)
         touched = self.task.touched_sparse_rows(rows, done)
         timer.end_phase(ORDER)
         versions = self._server.pull(touched)
         timer.end_phase(ALL_REDUCE)
-        self.task.step_rate(self.config.optimisation, done, self.steps, order.size(0))
-        loss = self.compute(rows, ranks * size, done) * ranks
+        self.task.step_rate(self.config.optimisation, done, state.steps, order.size(0))
+        loss = compute(rows, ranks * size, done) * ranks
         seconds = timer.latest_stats().seconds
-        table_gradients = self.compute.take_table_gradients()
+        table_gradients = compute.take_table_gradients()
         self._server.push(
             [each.ids.long() for each in table_gradients], [-each.gradients for each in table_gradients], versions
         )
@@ -137,35 +135,39 @@ class AsynchronousTrainer(Trainer):
         Steps are kept until there are enough for a report. With `last`, the remaining steps are reported at once.
         Raises TrainingError if the loss diverged.
         """
+        state = self.state
+        progress = state.progress
         for step in finished:
-            self.require_finite("loss", step.loss, self.steps_done)
-            self.progress.loss_sum += step.loss * step.rows
-            self.progress.step += 1
-            self.progress.rows_seen += step.rows
+            self.require_finite("loss", step.loss, state.steps_done)
+            progress.loss_sum += step.loss * step.rows
+            progress.step += 1
+            progress.rows_seen += step.rows
             self.reporter.advance(step.rows)
         self._unreported += finished
-        if len(self._unreported) >= _STEPS_PER_REPORT * self.ranks.world_size or (last and self._unreported):
-            report = self._merge_reports(self._unreported)
+        ranks = self.ranks.world_size
+        if len(self._unreported) >= _STEPS_PER_REPORT * ranks or (last and self._unreported):
+            report = _merged_report(self._unreported, step=state.steps_done - 1, ranks=ranks)
             self._unreported = []
             self.throughput.add(report)
-            ends = self.steps_done == self.steps
-            self.reporter.step(report, self.throughput, epoch=self.progress.epoch + 1, last=ends)
+            ends = state.steps_done == state.steps
+            self.reporter.step(report, self.throughput, epoch=progress.epoch + 1, last=ends)
 
-    def _merge_reports(self, finished: list[FinishedStep]) -> StepReport:
-        ranks = self.ranks.world_size
-        rows, seconds = np.zeros(ranks, np.int64), np.zeros(ranks)
-        for step in finished:
-            rows[step.rank] += step.rows
-            seconds[step.rank] += step.seconds
-        return StepReport(
-            step=self.steps_done - 1,
-            size=int(rows.sum()),
-            loss=sum(step.loss * step.rows for step in finished) / int(rows.sum()),
-            norm=0.0,
-            stop=False,
-            save=False,
-            rows=rows,
-            seconds=seconds,
-            pieces=np.zeros(ranks, np.int64),
-            computed=rows,
-        )
+
+def _merged_report(finished: list[FinishedStep], *, step: int, ranks: int) -> StepReport:
+    """Return one report for finished steps of `ranks` ranks. `step`: the number of the latest step (from 0)."""
+    rows, seconds = np.zeros(ranks, np.int64), np.zeros(ranks)
+    for each in finished:
+        rows[each.rank] += each.rows
+        seconds[each.rank] += each.seconds
+    return StepReport(
+        step=step,
+        size=int(rows.sum()),
+        loss=sum(each.loss * each.rows for each in finished) / int(rows.sum()),
+        norm=0.0,
+        stop=False,
+        save=False,
+        rows=rows,
+        seconds=seconds,
+        pieces=np.zeros(ranks, np.int64),
+        computed=rows,
+    )

@@ -84,10 +84,10 @@ class _Agent(LocalElasticAgent):
 
     def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:
         """Start the ranks. A request to stop waits until torchrun knows all of them, or it would not stop them."""
-        requests: list[int] = []
+        requests: list[tuple[int, FrameType | None]] = []
 
-        def defer(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
-            requests.append(signum)
+        def defer(signum: int, frame: FrameType | None) -> None:
+            requests.append((signum, frame))
 
         processes._terminate_process_handler = defer
         starter = ends_with_this_process()
@@ -98,7 +98,7 @@ class _Agent(LocalElasticAgent):
         for number in _STOP_SIGNALS:
             signal.signal(number, _stop)
         if requests:
-            _stop(requests[0], None)
+            _stop(*requests[0])
         return started
 
     def run(self, role: str = "default") -> RunResult:
@@ -143,7 +143,7 @@ def _create_local_rendezvous(parameters: RendezvousParameters) -> _LocalRendezvo
     return _LocalRendezvous(_LOOPBACK, 0, 0, 1, parameters.run_id, int(collectives.RENDEZVOUS_TIMEOUT.total_seconds()))
 
 
-def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
+def _stop(signum: int, _frame: FrameType | None) -> None:
     """Ask the ranks to stop, and ignore further signals: torchrun's threads would then run forever.
 
     If a parent process with several threads is killed, Linux sends a signal for each thread that adopted this process.

@@ -213,7 +213,7 @@ class _Job:
     def _failure(self, hosts: Hosts) -> TrainingError:
         return failure_in(read_tail(self._log(hosts)), "the whole output is in the job's log")
 
-    def _stop(self, signum: int, frame: object) -> None:  # noqa: ARG002
+    def _stop(self, _signum: int, _frame: object) -> None:
         self._stopped = True
         if self._launcher is not None:
             self._launcher.terminate()

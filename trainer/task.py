@@ -52,6 +52,37 @@ class RunData(Protocol):
         ...
 
 
+class RowStream(ABC):
+    """Rows that arrive while the run trains, in parts. Each part is one epoch.
+
+    All ranks call each method at the same time, except for `checkpoint_written`.
+    """
+
+    @abstractmethod
+    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
+        """Prepare the rows of the next epoch, or of the epoch that is resumed from a checkpoint.
+
+        All ranks get the same result. `stop`: returns whether this rank was asked to stop. `wait`: wait a short time
+        for rows that are not available yet.
+        """
+
+    @abstractmethod
+    def end_epoch(self) -> None:
+        """Finish an epoch after all its steps."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return the position in the stream for a checkpoint."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore a result of `state`. Raises DamagedError if it does not belong to this stream."""
+
+    @abstractmethod
+    def checkpoint_written(self) -> None:
+        """Handle the end of writing a checkpoint of the latest state. Called only on the first rank."""
+
+
 DataT = TypeVar("DataT", bound=RunData)
 
 
@@ -73,6 +104,8 @@ class Task(ABC, Generic[DataT]):
     """For each sparse table, factors (rows, 1) of Adagrad's rate for its rows, or None for no factors."""
     precision: str
     """Precision in which the layers compute."""
+    stream: RowStream | None = None
+    """Stream with the rows of each epoch; None if all epochs have the same rows."""
 
     @staticmethod
     @abstractmethod
@@ -111,35 +144,6 @@ class Task(ABC, Generic[DataT]):
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         """Return the object that computes gradients of training rows. It reports its phases to `timer`."""
 
-    evaluates_epoch = True
-    """True if the model is evaluated after this epoch."""
-    saves_when_stopped = False
-    """True if a run also saves a model when it is stopped."""
-
-    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:  # noqa: ARG002
-        """Prepare the rows of the next epoch, or of the epoch that is resumed from a checkpoint.
-
-        All ranks call this method at the same time, and get the same result. `stop`: returns whether this rank was
-        asked to stop. `wait`: wait a short time for rows that are not available yet.
-        """
-        return EpochStatus.READY
-
-    def end_epoch(self) -> bool:
-        """Finish an epoch after all its steps. Return whether the result of `state` has changed."""
-        return False
-
-    def state(self) -> dict[str, Any]:
-        """Return the values, without tensors, that a checkpoint of this task must contain in addition to the model."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore the values that `state` returned. Raises DamagedError if they do not fit this task."""
-        del state
-
-    def checkpoint_written(self) -> None:
-        """Handle the end of writing a checkpoint of the latest state. Called only on the first rank."""
-        return
-
     def share(self, rows: IntArray, split: IntArray, rank: int) -> IntArray:
         """Return the indices (split[rank],) of the rows of a global batch (n,) that a rank computes."""
         return stratified_rows(self.lengths(rows), split, rank)
@@ -151,9 +155,12 @@ class Task(ABC, Generic[DataT]):
         The split uses them to give each rank both short and long rows.
         """
 
-    @abstractmethod
     def touched_rows(self, rows: IntArray) -> Sequence[IntArray]:
-        """For each table, return the table rows (m,) that have gradients in a batch of training rows (n,)."""
+        """For each table, return the table rows (m,) that have gradients in a batch of training rows (n,).
+
+        Called only if there are tables.
+        """
+        raise NotImplementedError
 
     def touched_sparse_rows(self, rows: IntArray, step: int) -> Sequence[Tensor]:
         """For each sparse table, return the table rows (m,), int64, that training rows (n,) need at a step of the run.

@@ -7,7 +7,6 @@ memory. Use `is_missing` to recognise the error of a missing object, because its
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,20 +52,22 @@ def place_of(address: str) -> S3Path:
     return S3Path(bucket, key)
 
 
+_clients: "dict[tuple[int, str | None], S3Client]" = {}
+"""Client for each process and endpoint. Each process needs its own, because connections do not survive a fork."""
+
+
 def client() -> "S3Client":
     """Return the S3 client of this process.
 
     After throttling or a lost connection, the client repeats a request, up to ten attempts in all.
     """
-    return _client(os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
+    key = os.getpid(), os.environ.get("AWS_ENDPOINT_URL")
+    if key not in _clients:
+        _clients[key] = _new_client()
+    return _clients[key]
 
 
-@cache
-def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
-    """Return the client for an endpoint and a process.
-
-    Each process needs its own, because connections do not survive a fork.
-    """
+def _new_client() -> "S3Client":
     import boto3
     from botocore.config import Config
 

@@ -34,7 +34,7 @@ def cpu() -> Any:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts have few words, and runs do not measure their ranks' own rates, which takes a second and a half."""
     for name in ("measure_initial_rates", "measure_own_rates"):
-        monkeypatch.setattr(f"trainer.loop.{name}", lambda *_, **__: [1000.0])
+        monkeypatch.setattr(f"trainer.run.{name}", lambda *_, **__: [1000.0])
     for module in ("texts", "checks"):
         monkeypatch.setattr(gpu(module), "WORDS", 5000)
     monkeypatch.setitem(gpu("yelp")._MODEL, "buckets", 5000)
@@ -80,7 +80,7 @@ def test_training_that_exceeds_its_time_ends_with_a_projection(monkeypatch: pyte
         """A timer that fires when the run measures its rank's own rate, independently of this machine's speed."""
 
         def __init__(self, _seconds: float, call, arguments) -> None:
-            monkeypatch.setattr("trainer.loop.measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
+            monkeypatch.setattr("trainer.run.measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
 
         def start(self) -> None: ...
 
@@ -207,8 +207,8 @@ from importlib import import_module
 import torch
 from benchmarks.gpu.run import PARTS
 modules = {part.module: import_module(f"benchmarks.gpu.{part.module}") for part in PARTS.values()}
-from trainer import loop
-loop.measure_initial_rates = loop.measure_own_rates = lambda *_, **__: [1000.0]
+from trainer import run
+run.measure_initial_rates = run.measure_own_rates = lambda *_, **__: [1000.0]
 print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=1000, global_batch=100, epochs=1)).said)
 """
 

@@ -14,7 +14,10 @@ from tools.site import ROOT, on_page_markdown
 def made(page: str, text: str) -> str:
     """Return the text of a page of the site."""
     return on_page_markdown(
-        text, SimpleNamespace(file=SimpleNamespace(src_uri=page)), SimpleNamespace(docs_dir=str(ROOT / "docs")), None
+        text,
+        SimpleNamespace(file=SimpleNamespace(src_uri=page)),
+        SimpleNamespace(docs_dir=str(ROOT / "docs")),
+        files=None,
     )
 
 

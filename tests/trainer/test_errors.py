@@ -13,15 +13,16 @@ import torch.distributed as dist
 
 from common.errors import TrainingError
 from tests.trainer.runs import lines, notes, raising, run_here, summary
-from trainer import loop, task
+from trainer import run, task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
 from trainer.config import configured
 from trainer.distributed import exchange
 from trainer.output import checkpoint, checkpoint_schedule
+from trainer.output.opening import opened_output
 from trainer.output.reporter import Reporter
-from trainer.start import _require_first_has_checkpoints, load_data, make_order
+from trainer.start import load_data, make_order, require_equal_settings
 from trainer.task import TRAINING
 
 
@@ -46,7 +47,7 @@ def refused(messages):
 
 @pytest.mark.parametrize(
     ("owner", "name", "replaced"),
-    [(Reporter, "advance", False), (Reporter, "advance", True), (loop, "measure_own_rates", True)],
+    [(Reporter, "advance", False), (Reporter, "advance", True), (run, "measure_own_rates", True)],
     ids=["removed", "replaced", "replaced before an evaluation"],
 )
 def test_a_run_ends_without_its_output_folder(dataset, tmp_path, monkeypatch, owner, name, replaced, messages):
@@ -265,33 +266,41 @@ def test_an_evaluation_without_a_number_stops_the_run(dataset, tmp_path):
     assert "at step 1; lower --learning-rate" in errors
 
 
-def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning(messages):
-    others = ("rank 1 on i-2", "/results/checkpoints")
+def test_a_machine_that_joins_does_not_restart_a_run_from_the_beginning(tmp_path, messages):
+    joined = SimpleNamespace(is_first=False, agreement=nullcontext, broadcast=lambda _: (None, False))
+    checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
+    with messages.raises(TrainingError), opened_output(tmp_path, joined, resume=True, force=False):
+        pass
+    for folder, found in ((tmp_path / "empty", False), (tmp_path, True)):
+        joined.broadcast = lambda _, found=found: (None, found)
+        with opened_output(folder, joined, resume=True, force=False) as opened:
+            assert opened == (None, [])
+
+
+def test_ranks_with_other_settings_are_refused(tmp_path, messages):
+    config = configured({"model": "lstm", "data": Path("d.h5"), "output": tmp_path})
+    ranks = SimpleNamespace(world_size=2, agreement=nullcontext, broadcast=lambda _: config.plain())
+    require_equal_settings(replace(config, threads=7, data=Path("e.h5")), ranks)
     with messages.raises(TrainingError):
-        _require_first_has_checkpoints([None, None, others], "/here")
-    _require_first_has_checkpoints([None, None], "/here")
-    _require_first_has_checkpoints([("rank 0", "/here"), others], "/here")
+        require_equal_settings(config.changed(learning_rate=0.5), ranks)
 
 
-def test_ranks_with_other_settings_or_another_dataset_are_refused(tmp_path, messages, monkeypatch):
+def test_ranks_share_the_memory_of_a_machine_and_another_dataset_is_refused(tmp_path, messages, monkeypatch):
     config, first, memories = configured({"model": "lstm", "data": Path("d.h5"), "output": tmp_path}), ["a"], []
     ranks = SimpleNamespace(
-        is_first=False,
         world_size=2,
         local_size=2,
         agreement=lambda **_: nullcontext(),
         gather=lambda mine: [mine, mine],
-        broadcast=lambda _: (config.plain(), *first),
+        broadcast=lambda _: first[0],
     )
     monkeypatch.setattr("trainer.distributed.memory.free", lambda: 100)
     task = SimpleNamespace(load=lambda *_, memory, **__: memories.append(memory) or SimpleNamespace(digest="a"))
-    load_data(task, replace(config, threads=7, data=Path("e.h5")), ranks, lambda: False)
-    with messages.raises(TrainingError):
-        load_data(task, config.changed(learning_rate=0.5), ranks, lambda: False)
+    load_data(task, config, ranks, lambda: False)
     first[0] = "b"
     with messages.raises(TrainingError):
         load_data(task, config, ranks, lambda: False)
-    assert memories == [50, 50, 50]  # the share of a rank
+    assert memories == [50, 50]  # the share of a rank
 
 
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])

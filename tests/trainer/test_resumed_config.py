@@ -11,7 +11,8 @@ from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig, configured
 from trainer.options.optimisation_options import GLOBAL_BATCH
-from trainer.start import resumed_config
+from trainer.resuming import resumed_config
+from trainer.start import require_same_data
 
 
 def config(**settings: Any) -> TrainConfig:
@@ -31,7 +32,7 @@ def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dic
 
 
 def resume(saved: dict[str, Any], **settings: Any) -> tuple[TrainConfig, list[str]]:
-    return resumed_config(saved, config(resume=True, **settings), digest="a")
+    return resumed_config(saved, config(resume=True, **settings))
 
 
 def test_settings_derived_from_the_rows_are_kept_and_neutral_ones_may_change():
@@ -43,7 +44,7 @@ def test_settings_derived_from_the_rows_are_kept_and_neutral_ones_may_change():
 
 def test_another_dataset_is_refused(messages):
     with messages.raises(TrainingError):
-        resumed_config(state(), config(), digest="b")
+        require_same_data(state(), config(), "b")
 
 
 @pytest.mark.parametrize(
@@ -88,16 +89,16 @@ def test_settings_of_a_preset_do_not_count_as_given(ranks, messages):
     command = ["--data=d.h5", "--output=out", "--preset=reference"]
     original = parse_arguments([*command, "--epochs=20", "--global-batch=128"])
     saved = {**state(ranks, epoch=12), "config": original.plain(), "global_batch": 128}
-    resumed, notes = resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")
+    resumed, notes = resumed_config(saved, parse_arguments([*command, "--resume"]))
     kept = resumed.optimisation
     assert (kept.epochs, kept.global_batch, kept.rank_batch, notes) == (20, 128, None, [])
     with messages.raises(TrainingError):
-        resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a")
+        resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=10"]))
 
 
 def test_the_default_epochs_of_a_model_do_not_count_as_given(messages):
     command = ["--data=d.h5", "--output=out", "--model=linear"]
     saved = {**state(), "config": parse_arguments([*command, "--epochs=20"]).plain()}
-    assert resumed_config(saved, parse_arguments([*command, "--resume"]), digest="a")[0].optimisation.epochs == 20
+    assert resumed_config(saved, parse_arguments([*command, "--resume"]))[0].optimisation.epochs == 20
     with messages.raises(TrainingError):
-        resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=3"]), digest="a")
+        resumed_config(saved, parse_arguments([*command, "--resume", "--epochs=3"]))

@@ -131,7 +131,10 @@ def load_weights(
     if of_vocabulary is not None and of_vocabulary.keys() != model.classifier.vocabulary_tensors().keys():
         raise DamagedError("its tensors of the vocabulary do not match the model that it describes")
     model.classifier.load_state_dict(state)
-    model.classifier.set_vocabulary(list(model.ids), of_vocabulary)
+    if of_vocabulary:
+        model.classifier.restore_vocabulary(list(model.ids), of_vocabulary)
+    else:
+        model.classifier.set_vocabulary(list(model.ids))
     model.classifier.eval()
     return model
 

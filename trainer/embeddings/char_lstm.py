@@ -207,7 +207,7 @@ class _KnownGradients(torch.autograd.Function):
     """Loss as a function of the two vectors of each word, with gradients that are computed already."""
 
     @staticmethod
-    def forward(ctx: Any, loss: Tensor, centres: Tensor, contexts: Tensor, *gradients: Tensor) -> Tensor:  # noqa: ARG004
+    def forward(ctx: Any, loss: Tensor, _centres: Tensor, _contexts: Tensor, *gradients: Tensor) -> Tensor:
         ctx.save_for_backward(*gradients)
         return loss.clone()
 

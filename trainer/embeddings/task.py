@@ -3,7 +3,6 @@
 The data is a TextRows (text_rows.py, stream_rows.py). Each model is a subclass of `Embedding`.
 """
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,19 +27,17 @@ from trainer.embeddings.char_lstm import LONGEST, CharacterLoss, CharLSTM, Encod
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
-from trainer.embeddings.options import CharLSTMOptions, EmbeddingOptions, require_text_of_kind
+from trainer.embeddings.options import ENDLESS, CharLSTMOptions, EmbeddingOptions, require_text_of_kind
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
-from trainer.embeddings.stream_rows import StreamRows, load_stream
+from trainer.embeddings.stream_rows import StreamRows, TextStream, load_stream
 from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.optimisation_options import OptimisationOptions
 from trainer.output.run_files import MODEL
 from trainer.registry import RunSize
-from trainer.task import TEST, EpochStatus, Task
+from trainer.task import TEST, Task
 
-_EVALUATION_SHARE = 0.05
-"""Largest share of time for evaluation on a stream, where training on a part can take less time than an evaluation."""
 _HELD_OUT_STEP = 1 << 40
 """Step number that determines the random choices in held-out rows. No run has so many steps."""
 
@@ -50,6 +47,7 @@ class Embedding(Task[TextRows]):
 
     precision = "float32"
     tables = ()
+    stream: TextStream | None
     _encoder: CharLSTM | None = None
     """Model that also encodes words outside the vocabulary, if there is one."""
 
@@ -65,16 +63,15 @@ class Embedding(Task[TextRows]):
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextRows) -> tuple[TrainConfig, TextRows, list[str]]:
         config = config.with_step_rows(RunSize(on_gpus=ranks.device.type != "cpu"))
-        epochs = config.optimisation.epochs or data.default_epochs(config.options.words)
+        default = ENDLESS if isinstance(data, StreamRows) else data.default_epochs(config.options.words)
+        epochs = config.optimisation.epochs or default
         return config.changed(epochs=epochs), data, []
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
         """Prepare the data, the evaluation and the model."""
         options: EmbeddingOptions = config.options
         self._config, self._options, self._ranks, self._data = config, options, ranks, data
-        self._stream = data if isinstance(data, StreamRows) else None
-        self.saves_when_stopped = self._stream is not None
-        self._last_evaluation = time.monotonic(), 0.0  # end time and duration of the last evaluation
+        self.stream = TextStream(data, options, ranks) if isinstance(data, StreamRows) else None
         with ranks.agreement(loading=True):
             reference = None
             if options.pip and ranks.is_first:
@@ -108,44 +105,15 @@ class Embedding(Task[TextRows]):
         """Return the embeddings of all words of the vocabulary."""
 
     def step_rate(self, options: OptimisationOptions, step: int, steps: int, size: int) -> float:
-        if self._stream is not None:
-            step, steps = self._stream.schedule_position(self._options.words, options.epochs, step, steps)
+        if self.stream is not None:
+            step, steps = self.stream.schedule_position(options.epochs, step, steps)
         return super().step_rate(options, step, steps, size)
-
-    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> EpochStatus:
-        if self._stream is None:
-            return EpochStatus.READY
-        status = self._stream.begin_epoch(self._options, self._ranks, stop, wait=wait)
-        if status is EpochStatus.READY:
-            since, took = self._last_evaluation
-            self.evaluates_epoch = self._ranks.broadcast((time.monotonic() - since) * _EVALUATION_SHARE >= took)
-        return status
-
-    def end_epoch(self) -> bool:
-        if self._stream is not None:
-            self._stream.end_part()
-        return self._stream is not None
-
-    def state(self) -> dict[str, Any]:
-        return {} if self._stream is None else self._stream.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        if self._stream is not None:
-            self._stream.restore(state)
-
-    def checkpoint_written(self) -> None:
-        if self._stream is not None:
-            self._stream.report_to_readers()
 
     def lengths(self, rows: IntArray) -> Lengths:
         return np.full(len(rows), self._data.tokens.shape[1], np.uint16)
 
-    def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:  # noqa: ARG002
-        return ()
-
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """Evaluate the model. Each rank computes some of the held-out rows; the first rank evaluates the embeddings."""
-        start = time.monotonic()
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
         loss, pairs = self._loss_of_held_out(
@@ -158,9 +126,8 @@ class Embedding(Task[TextRows]):
         words: dict[str, Any] = {}
         if self._ranks.is_first:
             # A stream rarely ends, so all metrics are computed at each evaluation, not only at the end.
-            analogy = part == TEST or self._stream is not None
+            analogy = part == TEST or self.stream is not None
             words = self._evaluation.measures(self._vectors(), analogy=analogy)
-        self._last_evaluation = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -171,11 +138,11 @@ class Embedding(Task[TextRows]):
             "precision": self.precision,
             "vocabulary": len(self._data.vocabulary.words),
             "words_a_row": self._data.words / len(self._data.tokens),
-            **({} if self._stream is None else self._stream.summary()),
+            **({} if self.stream is None else self.stream.summary()),
         }
 
     def closing_notes(self) -> list[str]:
-        return [] if self._stream is None else self._stream.closing_notes(self._options)
+        return [] if self.stream is None else self.stream.closing_notes()
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         values = self._config.values()

@@ -2,11 +2,10 @@
 
 Do not trust a file because it can be loaded. A checkpoint is a torch archive followed by the digest of its bytes. The
 digest is checked first, because bits might have flipped. The content is checked next, because a different program or
-version might have written it. start.py checks whether a checkpoint belongs to the run to resume.
+version might have written it. resuming.py and start.py check that it belongs to the run.
 """
 
 import io
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -24,6 +23,7 @@ from trainer.options.optimisation_options import KEPT_ON_RESUME, OptimisationOpt
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
+from trainer.task import RowStream
 
 KEPT = 2
 FORMAT = 18
@@ -168,15 +168,36 @@ def set_aside(path: Path) -> None:
         path.rename(path.with_name(f"{path.name}.damaged"))
 
 
+def latest(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the state of the latest valid checkpoint (None without one), and notes for the user.
+
+    Rename later checkpoints that are invalid. Raises TrainingError if a different version of Shoal wrote the only ones.
+    """
+    found, unusable = newest(folder)
+    for passed in unusable:
+        if passed.whole and found is None:  # usually hours of work, although a different version wrote it
+            raise TrainingError(
+                f"{passed.path} {passed.why}, and it is the only checkpoint; resume with the version that wrote it, "
+                "or choose another --output"
+            )
+    for passed in unusable:
+        set_aside(passed.path)
+    if found:
+        path, state = found
+        return state, [f"{passed.path} {passed.why}; resuming from {path.name}" for passed in unusable]
+    missing = [] if unusable else [f"{folder} contains no checkpoint; starting from the beginning"]
+    return None, missing + [f"{passed.path} {passed.why}; starting from the beginning" for passed in unusable]
+
+
 def restore(
     state: dict[str, Any],
     model: torch.nn.Module,
     optimiser: Optimiser,
-    restore_task: Callable[[Mapping[str, Any]], None],
+    stream: RowStream | None,
     *,
     where: Path,
 ) -> RunProgress:
-    """Load a state into a model, its optimiser and, with `restore_task`, its task. Return the progress of the run.
+    """Load a state into a model, its optimiser and its stream of rows, if any. Return the progress of the run.
 
     `state` is a state that `newest` returned. `where`: the folder, for the message. Raises TrainingError if the state
     belongs to a different model.
@@ -186,7 +207,8 @@ def restore(
         expected = model.state_dict()
         archive.require_tensors(state["model"], expected)
         archive.require_tensors(state["optimiser"], optimiser.state())
-        restore_task(state["task"])
+        if stream is not None:
+            stream.restore(state["task"])
         model.load_state_dict(state["model"])
         optimiser.restore(state["optimiser"])
     except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:

@@ -31,6 +31,22 @@ def proportional_split(total: int, weights: FloatArray) -> IntArray:
     return split
 
 
+def bounded(split: IntArray, most: IntArray) -> IntArray:
+    """Return `split` (ranks,) with at most `most` (ranks,) rows for each rank, and at least one row if there are
+    enough rows.
+
+    The sum of the split does not change, so the sum of `most` must not be smaller.
+    """
+    total = int(split.sum())
+    rows: IntArray = np.clip(split, min(1, total // len(split)), most)
+    while (missing := total - int(rows.sum())) > 0:
+        room = most - rows
+        rows += np.minimum(proportional_split(missing, np.where(room > 0, rows + 1.0, 0.0)), room)
+    for _ in range(int(rows.sum()) - total):
+        rows[np.argmax(rows)] -= 1
+    return rows
+
+
 def equal_finish_split(total: int, fixed: FloatArray, per_row: FloatArray) -> IntArray:
     """Return the number of rows for each rank, (ranks,), with the sum `total` > 0, so that all ranks finish together.
 

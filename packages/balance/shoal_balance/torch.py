@@ -33,9 +33,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import Sampler
 
-from shoal_balance.balancers import FIRST_REBALANCES, StepBalancer
+from shoal_balance.balancers import FIRST_REBALANCES
 from shoal_balance.order import BatchOrder
-from shoal_balance.split import FloatArray, IntArray, proportional_split
+from shoal_balance.split import FloatArray
+from shoal_balance.split_schedule import SplitSchedule
 
 
 @dataclass(eq=False)
@@ -136,18 +137,17 @@ class BalancedBatches(Sampler[list[int]]):
         self._every = rebalance_every
         cuda = torch.cuda.is_available() if device is None else torch.device(device).type == "cuda"
         self._makes_events = cuda
-        self._most = self._gathered(max_rows or global_batch).astype(np.int64)
-        if self._most.sum() < global_batch:
+        most = _gather(max_rows or global_batch, world, self._group).astype(np.int64)
+        if most.sum() < global_batch:
             raise ValueError(
                 f"a global batch of {global_batch} rows does not fit into the memory of the ranks (max_rows "
-                f"{self._most.tolist()}); make global_batch smaller, and accumulate gradients"
+                f"{most.tolist()}); make global_batch smaller, and accumulate gradients"
             )
-        self._balancer: StepBalancer | None = None
+        self._schedule = SplitSchedule(self._order, most, every=rebalance_every)
         self._done = self._given = 0
         self._ahead: deque[Step] = deque()
         self._past: list[Step] = []
         self._now: Step | None = None
-        self._decisions = [(0, self._splits(np.ones(self._world)))]
 
     def __len__(self) -> int:
         """Return the number of global batches per epoch."""
@@ -169,7 +169,7 @@ class BalancedBatches(Sampler[list[int]]):
         epoch = self.epoch
         for number in range(self._done, (epoch + 1) * self._order.steps):
             batch = self._order.batch(epoch, number % self._order.steps)
-            split = self._split(number, len(batch))
+            split = self._schedule.split(number, len(batch))
             begin = int(split[: self._rank].sum())
             rows = int(split[self._rank])
             self._given = number + 1
@@ -234,19 +234,12 @@ class BalancedBatches(Sampler[list[int]]):
             return future
 
         model.register_comm_hook(state, timed)
-        if any(_has_per_rank_statistics(each) for each in model.modules()):
-            warnings.warn(
-                "batch normalisation computes statistics over the rows of each rank, and ranks now have different "
-                "numbers of rows; use layer or group normalisation (SyncBatchNorm waits for all ranks in each layer, "
-                "so all ranks look equally slow)",
-                stacklevel=2,
-            )
+        _warn_of_batch_normalisation(model)
 
     @property
     def shares(self) -> list[int]:
         """Number of rows for each rank in a full global batch, after the latest rebalance."""
-        rows: list[int] = self._decisions[-1][1][self._order.global_batch].tolist()
-        return rows
+        return self._schedule.shares
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position in the training run as a dictionary. It is the same on every rank, and can be loaded by
@@ -264,25 +257,12 @@ class BalancedBatches(Sampler[list[int]]):
         self._done = self._given = int(state["done"])
         self._ahead.clear()
         self._past.clear()
-        self._balancer = None
-        weights = np.array(state["shares"] if len(state["shares"]) == self._world else [1] * self._world, np.float64)
-        self._decisions = [(0, self._splits(weights))]
+        self._schedule.restart(state["shares"] if len(state["shares"]) == self._world else [1] * self._world)
 
     @property
     def _identity(self) -> dict[str, Any]:
         order = self._order
         return {"rows": order.rows, "global_batch": order.global_batch, "seed": order.seed}
-
-    def _split(self, number: int, size: int) -> IntArray:
-        """Return the number of rows for each rank, (ranks,), in step `number` with a global batch of `size` rows."""
-        return next(splits for begin, splits in reversed(self._decisions) if begin <= number)[size]
-
-    def _splits(self, weights: FloatArray) -> dict[int, IntArray]:
-        return {size: bounded(proportional_split(size, weights), self._most) for size in self._sizes}
-
-    @property
-    def _sizes(self) -> set[int]:
-        return {self._order.size(0), self._order.size(self._order.steps - 1), self._order.global_batch}
 
     def _rebalance(self) -> None:
         """Exchange the times of the last steps, and choose new splits. The new splits apply from the first step that no
@@ -291,52 +271,38 @@ class BalancedBatches(Sampler[list[int]]):
             self._past[-1]._events[1].synchronize()  # the GPU may be many steps behind
         own = [[step.rows, step.seconds()] for step in self._past]
         self._past.clear()
-        gathered = self._gathered([[self._given, 0.0], *own])  # (ranks, 1 + steps, 2)
-        begin = int(gathered[:, 0, 0].max())
-        for step in range(1, 1 + len(own)):
-            self._observe(gathered[:, step, 0].astype(np.int64), gathered[:, step, 1])
-        if self._balancer is None:
-            return
-        splits = {size: bounded(self._balancer.split(size), self._most) for size in self._sizes}
-        current = max(at for at, (first, _) in enumerate(self._decisions) if first <= self._done)
-        self._decisions = [*self._decisions[current:], (begin, splits)]
-
-    def _observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Record each rank's number of rows and compute time in one step, (ranks,) each.
-
-        Create the balancer at the first step for which the times of all ranks are known.
-        """
-        if self._balancer is None:
-            if not (seconds > 0).all() or not (rows > 0).all():
-                return
-            self._balancer = StepBalancer(rates=rows / seconds, every=self._every, total=self._order.global_batch)
-        self._balancer.observe(rows, seconds)
-
-    def _gathered(self, own: Any) -> FloatArray:
-        """Return the numbers of all ranks, (ranks, ...). `own` must have the same shape on each rank."""
-        sent = torch.tensor(own, dtype=torch.float64)
-        received = [torch.empty_like(sent) for _ in range(self._world)]
-        if self._world == 1:
-            received = [sent]
-        else:
-            dist.all_gather(received, sent, group=self._group)
-        return torch.stack(received).numpy()
+        gathered = _gather([[self._given, 0.0], *own], self._world, self._group)  # (ranks, 1 + steps, 2)
+        self._schedule.rebalance(
+            gathered[:, 1:, 0].astype(np.int64),
+            gathered[:, 1:, 1],
+            done=self._done,
+            begin=int(gathered[:, 0, 0].max()),
+        )
 
 
-def bounded(split: IntArray, most: IntArray) -> IntArray:
-    """Return `split` (ranks,) with at most `most` (ranks,) rows for each rank, and at least one row if there are
-    enough rows.
+def _gather(own: Any, world: int, group: Any) -> FloatArray:
+    """Return the numbers of all ranks, (ranks, ...). `own` must have the same shape on each rank.
 
-    The sum of the split does not change, so the sum of `most` must not be smaller.
+    `world`: the number of ranks. `group`: their process group, or None for the default group.
     """
-    total = int(split.sum())
-    rows: IntArray = np.clip(split, min(1, total // len(split)), most)
-    while (missing := total - int(rows.sum())) > 0:
-        room = most - rows
-        rows += np.minimum(proportional_split(missing, np.where(room > 0, rows + 1.0, 0.0)), room)
-    for _ in range(int(rows.sum()) - total):
-        rows[np.argmax(rows)] -= 1
-    return rows
+    sent = torch.tensor(own, dtype=torch.float64)
+    received = [torch.empty_like(sent) for _ in range(world)]
+    if world == 1:
+        received = [sent]
+    else:
+        dist.all_gather(received, sent, group=group)
+    return torch.stack(received).numpy()
+
+
+def _warn_of_batch_normalisation(model: nn.Module) -> None:
+    """Warn the caller of the caller if a module computes statistics over the rows of each rank."""
+    if any(_has_per_rank_statistics(each) for each in model.modules()):
+        warnings.warn(
+            "batch normalisation computes statistics over the rows of each rank, and ranks now have different "
+            "numbers of rows; use layer or group normalisation (SyncBatchNorm waits for all ranks in each layer, "
+            "so all ranks look equally slow)",
+            stacklevel=3,
+        )
 
 
 def _has_per_rank_statistics(module: nn.Module) -> bool:

@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
-from shoal_balance.split import equal_finish_split, proportional_split, stratified_rows
+from shoal_balance.split import bounded, equal_finish_split, proportional_split, stratified_rows
 
 speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1, max_size=12)
 
@@ -49,3 +49,18 @@ def test_every_row_goes_to_one_rank_and_all_ranks_get_similar_lengths(lengths, w
             # the k-th row differs from its ideal position by less than half a row of this rank and of each other rank
             off = 0.5 / len(rows) + 0.5 * len(split) / len(texts)
             assert abs(texts[rows].mean() - texts.mean()) <= off * (int(texts.max()) - int(texts.min()))
+
+
+@given(st.integers(1, 6), st.integers(0, 300), st.data())
+def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks, total, data):
+    cuts = sorted(data.draw(st.lists(st.integers(0, total), min_size=ranks - 1, max_size=ranks - 1)))
+    split = np.diff([0, *cuts, total])
+    most = np.array(data.draw(st.lists(st.integers(1, 400), min_size=ranks, max_size=ranks)))
+    if most.sum() < total:
+        most += total
+    found = bounded(split, most)
+    assert found.sum() == total
+    assert (found <= most).all()
+    assert total < ranks or (found >= 1).all()
+    if total >= ranks and (split >= 1).all() and (split <= most).all():
+        assert found.tolist() == split.tolist()

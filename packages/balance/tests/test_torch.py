@@ -2,11 +2,8 @@
 
 import re
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from shoal_balance.torch import BalancedBatches, bounded
+from shoal_balance.torch import BalancedBatches
 
 ROWS = 1000
 
@@ -52,21 +49,6 @@ def test_a_training_continues_with_another_number_of_ranks(train, single_rank_lo
     first = train(2, tmp_path / "first", stop_after=21, slow=(1e-4, 3e-4))
     second = train(ranks, tmp_path / "second", resume=str(tmp_path / "first.pt"))
     assert [*first["losses"], *second["losses"]] == pytest.approx(single_rank_losses, abs=1e-5)
-
-
-@given(st.integers(1, 6), st.integers(0, 300), st.data())
-def test_a_bounded_split_keeps_its_bounds_and_its_sum(ranks, total, data):
-    cuts = sorted(data.draw(st.lists(st.integers(0, total), min_size=ranks - 1, max_size=ranks - 1)))
-    split = np.diff([0, *cuts, total])
-    most = np.array(data.draw(st.lists(st.integers(1, 400), min_size=ranks, max_size=ranks)))
-    if most.sum() < total:
-        most += total
-    found = bounded(split, most)
-    assert found.sum() == total
-    assert (found <= most).all()
-    assert total < ranks or (found >= 1).all()
-    if total >= ranks and (split >= 1).all() and (split <= most).all():
-        assert found.tolist() == split.tolist()
 
 
 def test_skip_to_drops_batches_that_were_drawn(messages):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from corpus.tokens import NGRAM_FACTOR, char_ngrams, token_hash
 from trainer.classification import models
 from trainer.classification.data import WeightedNgrams
-from trainer.classification.models import linear
+from trainer.classification.models import linear, ngram_index
 from trainer.classification.models import ngram_counts as module
 from trainer.classification.models import ngrams as ngrams_module
 from trainer.classification.models.linear import CHARACTERS, Linear
@@ -212,17 +212,17 @@ HARMS = {
 def test_stored_tensors_of_the_vocabulary_are_used_unless_they_are_damaged(harm, messages):
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 6], 1), ([4, 5], 1)])
     stored = {name: tensor.clone() for name, tensor in model.vocabulary_tensors().items()}
-    model.set_vocabulary(WORDS, stored)
+    model.restore_vocabulary(WORDS, stored)
     assert all(tensor is stored[name] for name, tensor in model.vocabulary_tensors().items())
     name, change = harm
     with messages.raises(ValueError):
-        model.set_vocabulary(WORDS, {**stored, name: change(stored[name])})
+        model.restore_vocabulary(WORDS, {**stored, name: change(stored[name])})
 
 
 def test_setting_the_vocabulary_is_fast_before_ngrams_are_set():
     model = Linear(**SETTINGS, buckets=1000)
     model.set_vocabulary(WORDS)
-    assert model._alike == 0
+    assert model.index.alike == 0
 
 
 def test_ngrams_of_rows_on_another_device_are_counted():
@@ -236,7 +236,7 @@ def test_unsorted_ngrams_in_a_file_are_refused(monkeypatch, messages):
     """Keys with equal prefixes would make the search take forever."""
     model, _ = made([([2, 3, 2, 3], 0), ([4, 5, 4], 1)])
     state = {name: each.clone() for name, each in model.state_dict().items()}
-    monkeypatch.setattr(linear, "_MOST_ALIKE", len(model.keys) - 1)
+    monkeypatch.setattr(ngram_index, "_MOST_ALIKE", len(model.keys) - 1)
     for keys in (state["keys"].flip(0), torch.arange(len(model.keys))):
         with messages.raises(ValueError):
             model.load_state_dict({**state, "keys": keys})

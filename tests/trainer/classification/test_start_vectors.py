@@ -13,7 +13,7 @@ from trainer.classification.start_vectors import describe_start_vectors, find_st
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.config import configured
 from trainer.embeddings.vectors import WordVectors, write_binary, write_text
-from trainer.start import resumed_config
+from trainer.resuming import resumed_config
 
 PLACES = {"data": Path("d.h5"), "output": Path("out")}
 
@@ -91,8 +91,8 @@ def test_a_resumed_run_does_not_read_the_vectors_again(messages):
     )
     state = {"config": started.plain(), "digest": "a", "global_batch": 256, "progress": {"epoch": 0, "step": 0}}
     again = configured({**PLACES, "model": "lstm", "embeddings": "one.bin", "resume": True})
-    going, notes = resumed_config(state, again, digest="a")
+    going, notes = resumed_config(state, again)
     assert (going.options.embedding, going.options.embeddings, notes) == (100, "one.bin", [])
     other = configured({**PLACES, "model": "lstm", "embeddings": "other.bin", "resume": True})
     with messages.raises(TrainingError):
-        resumed_config(state, other, digest="a")
+        resumed_config(state, other)

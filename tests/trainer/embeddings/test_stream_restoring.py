@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from common.errors import DataError
 from corpus.stream.parts import part_numbers, part_path, read_part
@@ -14,7 +15,11 @@ from corpus.stream.progress import read_taken
 from corpus.stream.stream_settings import read_settings
 from tests.corpus.stream.reading import begin, read_until
 from tests.trainer.embeddings import made_text
-from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start, restore_stream
+from trainer.computing.threads import Threads
+from trainer.config import configured
+from trainer.distributed.ranks import Ranks
+from trainer.embeddings.initial_state import InitialState, await_first_parts, read_initial_state
+from trainer.embeddings.stream_rows import StreamRows, TextStream, restore_stream
 from trainer.output import checkpoint
 from trainer.task import EpochStatus
 
@@ -40,16 +45,21 @@ def save(output: Path, task: Mapping[str, Any], step: int) -> None:
     checkpoint.save(output / "checkpoints", {**head, **empty, "task": dict(task)}, steps=step)
 
 
-def start_of(stream: Path) -> Start:
+def start_of(stream: Path) -> InitialState:
     first = await_first_parts(stream, read_settings(stream), words=100, minutes=None, stop=lambda: False)
-    return read_start(stream, first, min_count=1)
+    return read_initial_state(stream, first, min_count=1)
 
 
-def take(rows: StreamRows) -> int:
+def text_of(rows: StreamRows) -> TextStream:
+    options = configured({"data": rows.stream, "output": rows.stream, "model": "skipgram"}, endless=True).options
+    return TextStream(rows, options, Ranks(rank=0, world_size=1, device=torch.device("cpu"), threads=Threads(1)))
+
+
+def take(text: TextStream) -> int:
     """Take the next part like ranks do. Return its number."""
-    assert rows.choose(lambda: False, lambda: False, wait=False) is EpochStatus.READY
-    rows.load()
-    return int(rows.place()["taken"][READER]) - 1
+    assert text.position.choose(lambda: False, lambda: False, wait=False) is EpochStatus.READY
+    text.load_part()
+    return int(text.position.plain()["taken"][READER]) - 1
 
 
 @pytest.mark.parametrize("in_the_middle", [False, True], ids=["between two parts", "within a part"])
@@ -58,6 +68,7 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_mi
     read_on(stream)
     start = start_of(stream)
     rows = StreamRows(stream, read_settings(stream), start, began=0.0)
+    text = text_of(rows)
     counted: Counter[str] = Counter()
 
     def count(number):
@@ -65,12 +76,12 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_mi
         counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
 
     for _ in range(3):
-        count(take(rows))
-        rows.end_part()
+        count(take(text))
+        text.end_epoch()
     if in_the_middle:
-        count(take(rows))
-    save(output, rows.state(), 3)
-    rows.report_to_readers()
+        count(take(text))
+    save(output, text.state(), 3)
+    text.checkpoint_written()
     read_on(stream)  # parts that it leaves now are lost
     shutil.rmtree(stream)
     begin_lines(tmp_path)
@@ -78,19 +89,20 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_mi
     assert part_numbers(stream / READER) == [3 if in_the_middle else 2]
     assert read_taken(stream, stream / READER, 4) == 3
 
-    again = StreamRows(stream, read_settings(stream), start, began=0.0)
+    rows_again = StreamRows(stream, read_settings(stream), start, began=0.0)
+    again = text_of(rows_again)
     found, _ = checkpoint.newest(output / "checkpoints")
     again.restore(found[1]["task"])
     if in_the_middle:
-        again.load()
-        assert (again.tokens == rows.tokens).all()
-        again.end_part()
+        again.load_part()
+        assert (rows_again.tokens == rows.tokens).all()
+        again.end_epoch()
     for step in range(4, 9):
         read_on(stream)
         count(take(again))
-        again.end_part()
+        again.end_epoch()
         save(output, again.state(), step)
-        again.report_to_readers()
+        again.checkpoint_written()
     words = " ".join(LINES).split()
     assert counted.total() > 25_000
     assert counted == Counter(words[: counted.total()])
@@ -99,11 +111,11 @@ def test_parts_continue_after_the_last_one_in_the_checkpoint(tmp_path, in_the_mi
 def test_a_folder_with_later_parts_is_not_changed(tmp_path):
     stream, output = begin_lines(tmp_path), tmp_path / "output"
     read_on(stream)
-    rows = StreamRows(stream, read_settings(stream), start_of(stream), began=0.0)
-    take(rows)
-    rows.end_part()
-    save(output, rows.state(), 1)
-    rows.report_to_readers()
+    text = text_of(StreamRows(stream, read_settings(stream), start_of(stream), began=0.0))
+    take(text)
+    text.end_epoch()
+    save(output, text.state(), 1)
+    text.checkpoint_written()
     before = {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()}
     assert len(before) > 4
     restore_stream(output, stream)

@@ -70,22 +70,25 @@ class Classifier(nn.Module, ABC):
         """
         raise NotImplementedError
 
-    def set_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor] | None = None) -> None:
-        """Set the words of the ids from FIRST_WORD on, if the model needs them. Must be called before `forward`.
+    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
+        """Set the words of the ids from FIRST_WORD on, if the model needs them. Must be called before `forward`."""
 
-        `stored`: the `vocabulary_tensors` from a model file, which are then not computed again.
+    def restore_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor]) -> None:
+        """Set the words like `set_vocabulary`, with the `vocabulary_tensors` from a model file.
+
+        Called only if there are such tensors. Raises ValueError if they do not fit the vocabulary.
         """
+        raise NotImplementedError
 
     def vocabulary_tensors(self) -> dict[str, Tensor]:
         """Return tensors that a model file has, because `set_vocabulary` would compute them slowly."""
         return {}
 
-    def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:  # noqa: ARG002
+    def direct_gradients(self, rows: Rows, loss: Loss, *, seed: int, device: torch.device) -> DirectGradients | None:
         """Return a function that computes the gradients of `loss` for these rows without autograd.
 
         Returns None if the model has no such function. `seed`: the seed of dropout.
         """
-        return None
 
     def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
         """Return the outputs (rows, outputs) for texts.

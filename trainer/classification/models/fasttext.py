@@ -70,7 +70,7 @@ class FastText(Classifier):
     def word_vectors(self) -> Tensor:
         return self.vectors
 
-    def set_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor] | None = None) -> None:  # noqa: ARG002
+    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
         assert len(vocabulary) + FIRST_WORD == len(self.hashes)
         if self.ngrams > 1:
             self.hashes.copy_(word_hashes(vocabulary))

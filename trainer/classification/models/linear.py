@@ -12,7 +12,7 @@ this class.
 
 On few training rows, the outputs are shrunk towards the class frequencies, except in training (strength.py).
 
-ngram_counts.py selects the n-grams.
+ngram_counts.py selects the n-grams, and ngram_index.py finds them in texts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,23 +23,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
-from corpus.text import FIRST_WORD
 from trainer.classification.data import TextData, WeightedNgrams
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.linear_options import LinearOptions
-from trainer.classification.models.ngram_counts import (
-    BLOCK,
-    CLASSES,
-    MOST_NGRAMS,
-    SPREAD,
-    char_keys_of,
-    fit_ngrams,
-    keys_of,
-)
-from trainer.classification.models.ngrams import ngram_hashes, ngram_loops, word_hashes
+from trainer.classification.models.ngram_counts import CLASSES, MOST_NGRAMS, SPREAD, fit_ngrams
+from trainer.classification.models.ngram_index import NgramIndex
+from trainer.classification.models.ngrams import ngram_loops
 from trainer.computing.row_gradients import computed_by_numba, mean_of_rows, new_table
 
 CHARACTERS = 0.5
@@ -48,9 +39,6 @@ _WORDS = 100
 """Number of words in a text for which the feature "number of words" is 0."""
 _MOST_WEIGHTS = 64_000_000
 """Largest number of weights. An n-gram has one weight per class, so many classes permit fewer n-grams."""
-_MOST_ALIKE = 64
-"""Largest permitted number of keys with the same high bits, which index the keys. In practice there are at most a
-dozen."""
 _TINY = 1e-12
 
 
@@ -67,11 +55,6 @@ class Linear(Classifier):
     keys: Tensor
     ratios: Tensor
     longest: Tensor
-    firsts: Tensor
-    hashes: Tensor
-    own: Tensor
-    rows: Tensor
-    starts: Tensor
     squares: Tensor
 
     def __init__(self, *, words: int, ngrams: int, buckets: int, outputs: int) -> None:
@@ -82,6 +65,7 @@ class Linear(Classifier):
         super().__init__()
         self._ngrams = ngrams
         self._vocabulary: Sequence[str] | None = None
+        self.index = NgramIndex(words)
         self.weights = nn.Parameter(new_table(buckets, outputs).zero_())
         self.bias = nn.Parameter(torch.zeros(outputs))
         self.by_words = nn.Parameter(torch.zeros(outputs))
@@ -90,11 +74,6 @@ class Linear(Classifier):
         self.register_buffer("longest", torch.ones((), dtype=torch.int64))
         self.register_buffer("strength", torch.ones(()))
         self.register_buffer("shift", torch.zeros(outputs))
-        for name, kind, size in (("hashes", torch.int64, words), ("own", torch.int32, words)):
-            self.register_buffer(name, torch.zeros(size, dtype=kind), persistent=False)
-        self.register_buffer("firsts", torch.zeros(0, dtype=torch.int32), persistent=False)
-        self.register_buffer("rows", torch.zeros(0, dtype=torch.int32), persistent=False)
-        self.register_buffer("starts", torch.zeros(words + 1, dtype=torch.int64), persistent=False)
         self.register_buffer("squares", torch.zeros(buckets, 1), persistent=False)
 
     @staticmethod
@@ -125,51 +104,21 @@ class Linear(Classifier):
         self.keys[: len(ngrams.keys)] = torch.from_numpy(ngrams.keys)
         self.ratios[: len(ngrams.keys), 0] = torch.from_numpy(ngrams.ratios)
 
-    def set_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor] | None = None) -> None:
+    def set_vocabulary(self, vocabulary: Sequence[str]) -> None:
+        self._index_ngrams(vocabulary)
+        self.index.set_vocabulary(vocabulary, self.keys)
+
+    def restore_vocabulary(self, vocabulary: Sequence[str], stored: Mapping[str, Tensor]) -> None:
+        self._index_ngrams(vocabulary)
+        self.index.set_stored(stored, self.keys)
+
+    def _index_ngrams(self, vocabulary: Sequence[str]) -> None:
         self._vocabulary = vocabulary
-        self._index_keys()
+        self.index.set_keys(self.keys)
         self.squares = self.ratios.square()
-        if stored:
-            self._set_stored(stored)
-            return
-        self.hashes = word_hashes(vocabulary).to(self.keys.device)
-        self.own = self._rows_of(keys_of(self.hashes))
-        self.rows, self.starts = self._char_rows(vocabulary)
 
     def vocabulary_tensors(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in ("hashes", "own", "rows", "starts")}
-
-    def _set_stored(self, stored: Mapping[str, Tensor]) -> None:
-        """Set the `vocabulary_tensors` of a model file. Raises ValueError if `forward` could read outside of them."""
-        hashes, own, rows, starts = stored["hashes"], stored["own"], stored["rows"], stored["starts"]
-        if (
-            [each.dtype for each in (hashes, own, rows, starts)] != [torch.int64, torch.int32, torch.int32, torch.int64]
-            or (hashes.shape, own.shape, starts.shape) != (self.hashes.shape, self.own.shape, self.starts.shape)
-            or rows.dim() != 1
-            or (int(starts[0]), int(starts[-1])) != (0, len(rows))
-            or bool((starts.diff() < 1).any())
-            or not 0 <= min(int(own.min()), int(rows.min())) <= max(int(own.max()), int(rows.max())) < len(self.keys)
-        ):
-            raise ValueError("its tensors of the vocabulary do not match its vocabulary and its n-grams")
-        self.hashes, self.own, self.rows, self.starts = hashes, own, rows, starts
-
-    def _char_rows(self, vocabulary: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return row 0 and the rows of the character n-grams of each word id, concatenated: (r,) int32.
-
-        Also return the start (words + 1,) int64 of each word's rows.
-        """
-        device = self.keys.device
-        rows, counts = [torch.zeros(FIRST_WORD, dtype=torch.int32)], [torch.ones(FIRST_WORD, dtype=torch.int64)]
-        for begin in range(0, len(vocabulary), BLOCK):
-            keys, numbers = char_keys_of(vocabulary[begin : begin + BLOCK])
-            indices = self._rows_of(torch.from_numpy(keys).to(device)).cpu()
-            word_of = torch.arange(len(numbers)).repeat_interleave(torch.from_numpy(numbers))[indices > 0]
-            word_of = torch.cat([torch.arange(len(numbers)), word_of])  # each word begins with row 0
-            rows.append(
-                torch.cat([indices.new_zeros(len(numbers)), indices[indices > 0]])[word_of.argsort(stable=True)]
-            )
-            counts.append(torch.bincount(word_of, minlength=len(numbers)))
-        return torch.cat(rows).to(device), pad(torch.cat(counts).cumsum(0), (1, 0)).to(device)
+        return self.index.tensors()
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         result = super().load_state_dict(*args, **kwargs)
@@ -183,13 +132,14 @@ class Linear(Classifier):
             return self._classify_for_onnx(tokens, lengths, ends)
         if computed_by_numba(tokens):
             of_words = torch.zeros(len(tokens), self._ngrams, dtype=torch.int32)
-            arrays = (tokens, ends, self.hashes, self.own, self.firsts, self.keys, of_words)
-            bits = (self._shift, np.uint64(SPREAD % (1 << 64)), np.uint64(~CLASSES % (1 << 64)))
+            index = self.index
+            arrays = (tokens, ends, index.hashes, index.own, index.firsts, self.keys, of_words)
+            bits = (index.shift, np.uint64(SPREAD % (1 << 64)), np.uint64(~CLASSES % (1 << 64)))
             ngram_loops().write_known_ngrams(*(each.numpy() for each in arrays), bits)
         else:
             texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)
-            of_words = self._ngram_rows(tokens, texts)
-        of_ngrams = self._scaled_sum(of_words.flatten(), self._ngrams * ends)
+            of_words = self.index.ngram_rows(tokens, texts, self.keys, words=self._ngrams)
+        of_ngrams = _scaled_sum(self.weights, self.squares, of_words.flatten(), self._ngrams * ends)
         return self._outputs(lengths, of_ngrams, self._scaled_sum_of_chars(tokens, lengths))
 
     def _outputs(self, lengths: Tensor, of_words: Tensor, of_chars: Tensor) -> Tensor:
@@ -203,26 +153,18 @@ class Linear(Classifier):
         outputs = self.bias + number * self.by_words + (of_words + CHARACTERS * of_chars) / sqrt(len(self.bias))
         return outputs if self.training else self.shift + self.strength * outputs
 
-    def _scaled_sum(self, rows: Tensor, ends: Tensor) -> Tensor:
-        """Return each text's sum of n-gram weights (n, outputs), divided by the length of the text's vector of
-        values."""
-        counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
-        with torch.no_grad():
-            squares = mean_of_rows(self.squares, rows, ends)
-        means: Tensor = mean_of_rows(self.weights, rows, ends)
-        return means * _divide(counts, (counts * squares).sqrt())
-
     def _scaled_sum_of_chars(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the scaled sums (n, outputs) of the character n-grams in texts with `lengths` (n,) and `tokens` (t,).
 
         Repeated words are computed only once.
         """
         words, places = torch.unique(tokens, return_inverse=True)
-        starts = self.starts[words]
-        counts = self.starts[words + 1] - starts
+        index = self.index
+        starts = index.starts[words]
+        counts = index.starts[words + 1] - starts
         ends = counts.cumsum(0)
-        far = (starts - ends + counts).repeat_interleave(counts)  # (r,): index in `self.rows` minus index in `rows`
-        rows = self.rows[torch.arange(len(far), device=far.device) + far]
+        far = (starts - ends + counts).repeat_interleave(counts)  # (r,): index in `index.rows` minus index in `rows`
+        rows = index.rows[torch.arange(len(far), device=far.device) + far]
         counts = counts[:, None]
         with torch.no_grad():
             squares = mean_of_rows(self.squares, rows, ends) * counts
@@ -232,61 +174,27 @@ class Linear(Classifier):
         )
         return _divide(sums, squares.sqrt())
 
-    def _ngram_rows(self, tokens: Tensor, texts: Tensor) -> Tensor:
-        """Return the table rows (t, n) of the n-grams of 1 to n words that begin at each word.
-
-        `tokens` (t,): the words of all texts. `texts` (t,): the index of each word's text.
-        """
-        hashes = hashed = self.hashes[tokens]
-        rows = [self.own[tokens]]
-        for far in range(1, self._ngrams):
-            hashes = ngram_hashes(hashes, hashed, far)
-            inside = texts[far:] == texts[:-far]
-            rows.append(torch.cat([self._rows_of(keys_of(hashes)) * inside, torch.zeros_like(rows[0][:far])]))
-        return torch.stack(rows, 1)
-
-    def _rows_of(self, keys: Tensor) -> Tensor:
-        """Return the index (n,) int32 of each of `keys` (n,) in `self.keys`; 0 if a key is missing.
-
-        The high bits of a key select the position in `self.keys` at which the search starts.
-        """
-        # Divide instead of shifting, because ONNX cannot shift signed integers.
-        prefix = torch.div(keys, 1 << self._shift, rounding_mode="floor")
-        at = self.firsts[prefix + len(self.firsts) // 2].long()
-        for _ in range(self._alike):
-            at = (at + (self.keys[at] < keys)).clamp(max=len(self.keys) - 1)
-        return (at * (self.keys[at] == keys)).int()
-
-    def _index_keys(self) -> None:
-        bits = max(2, len(self.keys).bit_length())
-        self._shift = 64 - bits
-        counts = torch.bincount((self.keys >> self._shift) + (1 << (bits - 1)), minlength=1 << bits)
-        self.firsts = (counts.cumsum(0) - counts).clamp(max=len(self.keys) - 1).int()
-        real = self.keys[self.keys < torch.iinfo(torch.int64).max]  # empty before a checkpoint is loaded
-        counts[-1] -= len(self.keys) - len(real)
-        self._alike = int(counts.max())
-        if self._alike > _MOST_ALIKE or bool((real[1:] < real[:-1]).any()):
-            raise ValueError("its n-grams are not in the order of their hashes")
-
     def _classify_for_onnx(self, tokens: Tensor, lengths: Tensor, ends: Tensor) -> Tensor:
         """Return the result of `classify`, using only ONNX operations and no constants from the traced example."""
         places, numbers = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, ends))
         texts = (places[:, None] >= ends).sum(1)  # (t,)
         member = (texts == numbers[:, None]).to(self.weights.dtype)  # (n, t)
-        rows = self._ngram_rows(tokens, texts).long()
+        rows = self.index.ngram_rows(tokens, texts, self.keys, words=self._ngrams).long()
         values = torch.cat([self.weights, self.squares], 1)
         of_words = member @ values[rows].sum(1)
-        of_chars = member @ self._sums_of_chars(values.detach())[tokens]
+        of_chars = member @ self.index.sums_of_chars(values.detach())[tokens]
         scaled = (_divide(each[:, :-1], each[:, -1:].sqrt()) for each in (of_words, of_chars))
         return self._outputs(lengths, *scaled)
 
-    def _sums_of_chars(self, values: Tensor) -> Tensor:
-        """Return, for each word, the sum (words, columns) of the rows of `values` for its character n-grams.
 
-        The sums become constants in an ONNX file.
-        """
-        sums = np.add.reduceat(values.numpy()[self.rows.numpy()], self.starts.numpy()[:-1])
-        return torch.from_numpy(sums)
+def _scaled_sum(weights: Tensor, squared_ratios: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
+    """Return each text's sum of n-gram weights (n, outputs), divided by the length of the text's vector of
+    values."""
+    counts = torch.diff(ends, prepend=ends.new_zeros(1))[:, None]
+    with torch.no_grad():
+        squares = mean_of_rows(squared_ratios, rows, ends)
+    means: Tensor = mean_of_rows(weights, rows, ends)
+    return means * _divide(counts, (counts * squares).sqrt())
 
 
 def _divide(values: Tensor, lengths: Tensor) -> Tensor:
