@@ -23,7 +23,7 @@ from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures, parameter_server
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.parameter_server import FinishedStep, StepQueue
-from trainer.run import Run
+from trainer.stepper import Stepper
 
 _STALENESS_PER_RANK = 4
 """Staleness bound per rank.
@@ -34,8 +34,8 @@ _STEPS_PER_REPORT = 4
 """Average number of steps per rank that one report combines."""
 
 
-class AsynchronousRun(Run):
-    """Run on this rank. The rank takes steps without waiting for other ranks; each step is a whole global batch."""
+class AsynchronousStepper(Stepper):
+    """Stepper of this rank. The rank takes steps without waiting for other ranks; each step is a whole global batch."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

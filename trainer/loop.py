@@ -17,7 +17,7 @@ from trainer.clock import Activity
 from trainer.distributed import drift, failures
 from trainer.output.lines import End, Epoch, Start, Test, Waiting
 from trainer.output.run_files import SUMMARY, write_whole
-from trainer.run import Run
+from trainer.stepper import Stepper
 from trainer.task import TEST, VALIDATION, EpochStatus
 
 _EVALUATION_SHARE = 0.05
@@ -46,7 +46,7 @@ class EvaluationSchedule:
 class Trainer:
     """Loop of a run on this rank. All ranks call each method at the same time."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Stepper) -> None:
         self._run, self._evaluations = run, EvaluationSchedule()
 
     def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:

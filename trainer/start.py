@@ -13,7 +13,7 @@ from shoal_balance import BatchOrder
 from common.display import plural
 from common.errors import TrainingError
 from common.options import flag
-from trainer.asynchronous import AsynchronousRun
+from trainer.asynchronous import AsynchronousStepper
 from trainer.clock import Clock
 from trainer.config import TrainConfig
 from trainer.distributed import memory
@@ -22,7 +22,7 @@ from trainer.loop import Trainer
 from trainer.output.opening import opened_output
 from trainer.output.run_files import CHECKPOINTS
 from trainer.resuming import SETTINGS_OF_NODES, resumed_config
-from trainer.synchronous import SynchronousRun
+from trainer.synchronous import SynchronousStepper
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
 
@@ -46,8 +46,8 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
                 notes += notes_of_task
             global_batch = saved["global_batch"] if saved else config.optimisation.batch_for(ranks.world_size)
             order = make_order(global_batch, config.seed, ranks, data, resumed=saved is not None)
-            run_class = AsynchronousRun if config.optimisation.is_asynchronous else SynchronousRun
-            run = run_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
+            stepper_class = AsynchronousStepper if config.optimisation.is_asynchronous else SynchronousStepper
+            run = stepper_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
             return Trainer(run).train(notes)
 
 

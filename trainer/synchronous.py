@@ -15,11 +15,11 @@ from trainer.clock import ORDER, UPDATE
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
 from trainer.rank_errors import SAME_SPLIT_ADVICE
-from trainer.run import Run
+from trainer.stepper import Stepper
 
 
-class SynchronousRun(Run):
-    """Run on this rank. All ranks take each step together, and each computes a part of the global batch."""
+class SynchronousStepper(Stepper):
+    """Stepper of this rank. All ranks take each step together, and each computes a part of the global batch."""
 
     def take_steps(self) -> None:
         with failures.note_position(f"at step {self.state.steps_done + 1}"):

@@ -34,7 +34,7 @@ def cpu() -> Any:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts have few words, and runs do not measure their ranks' own rates, which takes a second and a half."""
     for name in ("measure_initial_rates", "measure_own_rates"):
-        monkeypatch.setattr(f"trainer.run.{name}", lambda *_, **__: [1000.0])
+        monkeypatch.setattr(f"trainer.stepper.{name}", lambda *_, **__: [1000.0])
     for module in ("texts", "checks"):
         monkeypatch.setattr(gpu(module), "WORDS", 5000)
     monkeypatch.setitem(gpu("yelp")._MODEL, "buckets", 5000)
@@ -80,7 +80,7 @@ def test_training_that_exceeds_its_time_ends_with_a_projection(monkeypatch: pyte
         """A timer that fires when the run measures its rank's own rate, independently of this machine's speed."""
 
         def __init__(self, _seconds: float, call, arguments) -> None:
-            monkeypatch.setattr("trainer.run.measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
+            monkeypatch.setattr("trainer.stepper.measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
 
         def start(self) -> None: ...
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from common.errors import TrainingError
 from tests.trainer.runs import lines, notes, raising, run_here, summary
-from trainer import run, task
+from trainer import stepper, task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
@@ -47,7 +47,7 @@ def refused(messages):
 
 @pytest.mark.parametrize(
     ("owner", "name", "replaced"),
-    [(Reporter, "advance", False), (Reporter, "advance", True), (run, "measure_own_rates", True)],
+    [(Reporter, "advance", False), (Reporter, "advance", True), (stepper, "measure_own_rates", True)],
     ids=["removed", "replaced", "replaced before an evaluation"],
 )
 def test_a_run_ends_without_its_output_folder(dataset, tmp_path, monkeypatch, owner, name, replaced, messages):

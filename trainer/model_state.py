@@ -1,4 +1,4 @@
-"""State of a run: the model, its optimiser and the progress, which checkpoints contain, and the pending decisions."""
+"""State of a model in training: the model, its optimiser and the progress, which checkpoints contain, and the pending decisions."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from trainer.output.run_files import CHECKPOINTS
 from trainer.task import RunData, Task
 
 
-class RunState:
+class ModelState:
     """State of a run on this rank. Between two steps it is the same on all ranks, except for rounding."""
 
     def __init__(self, config: TrainConfig, task: Task[Any], data: RunData, order: BatchOrder) -> None:

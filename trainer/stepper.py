@@ -1,6 +1,6 @@
-"""Run on one rank: the parts of a run, and the interface through which it takes its steps.
+"""Parts of a run on one rank, and the interface through which it takes its steps.
 
-synchronous.py and asynchronous.py have the two kinds of runs. loop.py takes a run from its start to its end.
+synchronous.py and asynchronous.py have the two kinds of steppers. loop.py takes a run from its start to its end.
 """
 
 from abc import ABC, abstractmethod
@@ -16,20 +16,20 @@ from trainer.clock import Activity, Clock, step_timer
 from trainer.config import TrainConfig
 from trainer.distributed.exchange import GradientExchange, bytes_a_step
 from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.model_state import ModelState
 from trainer.output.checkpoint_schedule import Checkpointer
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.rank_errors import DivergedError
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
-from trainer.run_state import RunState
 from trainer.task import RunData, task_class
 
 _REBALANCE_STEPS = 10
 """Number of steps after which the split over the ranks is computed again."""
 
 
-class Run(ABC):
-    """Run on this rank. All ranks call each method at the same time."""
+class Stepper(ABC):
+    """Takes the steps of a run on this rank. All ranks call each method at the same time."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Run(ABC):
         self.config, self.ranks, self.data, self.order, self.clock, self._stop = config, ranks, data, order, clock, stop
         torch.manual_seed(config.seed)
         self.task = task = task_class(config.model)(config, ranks, data)
-        self.state = state = RunState(config, task, data, order)
+        self.state = state = ModelState(config, task, data, order)
         if saved:
             with ranks.agreement():
                 state.restore(saved)
