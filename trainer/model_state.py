@@ -1,4 +1,4 @@
-"""State of a model in training: the model, its optimiser and the progress, which checkpoints contain, and the pending decisions."""
+"""State of a model in training, in a checkpoint: the model, its optimiser and its progress. Also pending decisions."""
 
 from typing import Any
 

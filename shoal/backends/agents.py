@@ -14,10 +14,11 @@ from common.errors import ShoalError
 from common.names import RUNS, log_name
 from corpus.text_request import describe_skipped_lines
 from shoal.runs.backend import Backend
+from shoal.runs.files import RunFiles
 from shoal.runs.run import requested_data
 from shoal.runs.sources.source import Staging
 from shoal.runs.state import RunState, StopReason
-from shoal.runs.store import Launch, RequestedRuns, RunFiles
+from shoal.runs.store import Launch, RequestedRuns
 from trainer.output.run_files import RECORD
 from trainer.rank_processes import STOP_SECONDS
 

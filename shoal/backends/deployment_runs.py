@@ -10,9 +10,10 @@ from shoal.aws.deployment import Deployment
 from shoal.aws.guard import find_announcement
 from shoal.aws.retry import retrying
 from shoal.backends.training_jobs import jobs
+from shoal.runs.files import Copied
 from shoal.runs.run import Limits, Run
 from shoal.runs.state import StopReason
-from shoal.runs.store import Copied, RequestedRuns
+from shoal.runs.store import RequestedRuns
 
 
 def needs_prices(deployment: Deployment) -> str:

@@ -14,10 +14,10 @@ from common.errors import TrainingError, UsageError
 from common.starter import END_SECONDS
 from corpus.dataset import open_dataset
 from shoal.runs.backend import Backend
+from shoal.runs.files import Copied, RunFiles
 from shoal.runs.run import Run
 from shoal.runs.sources.source import DataAccess, Sidecar
 from shoal.runs.state import RunState
-from shoal.runs.store import Copied, RunFiles
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, LAUNCH, RECORD, SUMMARY, missing_output
 from trainer.output.summary import read_summary
 from trainer.rank_processes import LOG, STOP_SECONDS, start_ranks

@@ -38,12 +38,13 @@ from shoal.backends.deployment_runs import (
 )
 from shoal.backends.node_fleet import NodeFleet
 from shoal.runs.backend import Hardware
+from shoal.runs.files import Copied, RunFiles
 from shoal.runs.outlook import Outlook, Spending, outlook
 from shoal.runs.run import NO_LIMITS, Limits, Run
 from shoal.runs.sources.source import DataSource
 from shoal.runs.sources.stream import PreparedStream
 from shoal.runs.state import Reports, RunState, StopReason
-from shoal.runs.store import Copied, Launch, RunFiles
+from shoal.runs.store import Launch
 from trainer.config import TrainConfig
 
 _ROLES = get_args(parts.Role)

@@ -30,11 +30,11 @@ from shoal.backends.deployment_runs import limited, record_copy, stop_reason, wi
 from shoal.backends.job_inputs import job_inputs, longest_seconds
 from shoal.backends.training_jobs import Job, JobSettings, instances_of, job_name, job_request, jobs, settings, work_of
 from shoal.runs.backend import Backend, Hardware
+from shoal.runs.files import Copied, RunFiles
 from shoal.runs.run import NO_LIMITS, Limits, Run
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import DataSource, Staging
 from shoal.runs.state import RunState, StopReason
-from shoal.runs.store import Copied, RunFiles
 from trainer.config import TrainConfig
 from trainer.output.run_files import RECORD
 

@@ -16,7 +16,7 @@ from shoal.aws import checked, fetched, objects, stacks
 from shoal.aws.account import Account
 from shoal.aws.deployment import no_such_deployment
 from shoal.deployments.removal.sweep import KEPT, UNVERIFIED, find_buckets
-from shoal.runs.store import Copied, copy_results
+from shoal.runs.files import Copied, copy_results
 from trainer.output.run_files import CHECKPOINTS
 
 

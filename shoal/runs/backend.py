@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Self
 
 from infra.gpu_nodes import PlannedNode
+from shoal.runs.files import RunFiles
 from shoal.runs.run import NO_LIMITS, Limits, Run
 from shoal.runs.sources.source import DataAccess, DataSource
 from shoal.runs.state import RunState
-from shoal.runs.store import RunFiles
 from trainer.config import TrainConfig
 
 

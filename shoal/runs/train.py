@@ -17,12 +17,12 @@ from shoal.aws.retry import Abandoned
 from shoal.config_file import CONFIG, read_config, write_config
 from shoal.interrupt import Detached, name_of
 from shoal.runs.backend import Backend
+from shoal.runs.files import Copied
 from shoal.runs.follow import follow
 from shoal.runs.outlook import Stages
 from shoal.runs.run import NO_LIMITS, Limits, Run
 from shoal.runs.sources.source import DataSource
 from shoal.runs.state import RunState, StopReason
-from shoal.runs.store import Copied
 from trainer.command_line import option_values
 from trainer.config import TrainConfig, options_for
 from trainer.output.run_files import (

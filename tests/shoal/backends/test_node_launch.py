@@ -115,9 +115,9 @@ def claim(launch, data=DATASET, config=CONFIG):
     launch.claim(Run.of_config(config, data), trainers=2, readers=0, share="nfs")
 
 
-def wait_for_data(launch, data=DATASET):
+def wait_for_data(launch):
     """Follow a run until its ranks have their data."""
-    run = Run.of_config(CONFIG, data, name=launch.run)
+    run = Run.of_config(CONFIG, DATASET, name=launch.run)
     with pytest.raises(HasData):
         follow(run, launch.backend, on_state=HasData.check)
 
@@ -167,7 +167,7 @@ def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
     launch.ask_to_stop()
     assert requests(launch)[0].stop
     launch.forget()
-    assert requests(launch) == ()
+    assert not requests(launch)
 
 
 def test_the_bar_shows_the_text_that_all_nodes_have_read(start):
@@ -313,9 +313,8 @@ def test_an_interrupt_during_the_claim_leaves_no_request(launch, on_their_group,
 
 
 def test_an_active_run_is_not_replaced_by_a_resume_with_other_options(launch, on_their_group):
-    again = new_launch(launch.backend.deployment, "0a1b")
     with pytest.raises(ShoalError, match=r"^a training uses the nodes"):
-        claim(again, config=replace(OTHER, resume=True))
+        claim(new_launch(launch.backend.deployment, "0a1b"), config=replace(OTHER, resume=True))
     assert requests(launch) == (launch.request,)
 
 
@@ -345,9 +344,8 @@ def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch, other):
 
 
 def end(launch, outcome="finished", error=""):
-    made = RunEnd(token=launch.request.token, outcome=outcome, error=error)
-    put(launch.request.end_key, made.to_json())
-    assert launch.end() == made
+    put(launch.request.end_key, RunEnd(token=launch.request.token, outcome=outcome, error=error).to_json())
+    assert launch.end()
 
 
 def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, messages):
@@ -363,12 +361,10 @@ def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, mess
 
 @pytest.fixture
 def scaled(monkeypatch):
-    """Names of the groups that were scaled to zero."""
-    names_of_groups = []
-    monkeypatch.setattr(
-        fleet, "scale_to_zero", lambda _, groups, **__: names_of_groups.extend(each.name for each in groups)
-    )
-    return names_of_groups
+    """Groups that were scaled to zero."""
+    found = []
+    monkeypatch.setattr(fleet, "scale_to_zero", lambda _, groups, **__: found.extend(groups))
+    return found
 
 
 def test_a_refused_command_does_not_end_the_nodes_of_another_one(launch, on_their_group, scaled):
@@ -390,7 +386,7 @@ def test_nodes_end_after_an_error_even_if_aws_no_longer_lists_their_groups(launc
     monkeypatch.setattr("shoal.backends.node_fleet.scale_up", fail)
     with pytest.raises(ShoalError, match="no zone is left"):
         carry_out(Run.of_config(CONFIG, DATASET, name=launch.run), backend)
-    assert scaled == [GROUP.name]
+    assert scaled == [GROUP]
     assert launch.requests.read() is None
 
 
@@ -400,5 +396,5 @@ def test_a_stop_without_nodes_ends_the_run_and_all_groups(launch, on_their_group
     monkeypatch.setattr(training.backend.fleet, "require_running", Mock(side_effect=ShoalError("no node is left")))
     with pytest.raises(ShoalError, match="no node is left"):
         training.stop()
-    assert scaled == [GROUP.name]
+    assert scaled == [GROUP]
     assert launch.requests.read() is None

@@ -15,7 +15,7 @@ from common.errors import ShoalError
 from common.progress import reporting
 from shoal.aws import checked, fetched
 from shoal.deployments.fetch import FetchResult, fetch_runs
-from shoal.runs.store import copy_results
+from shoal.runs.files import copy_results
 from tests.shoal.cli.command import shoal_here
 
 BUCKET = "data"

@@ -13,6 +13,7 @@ from common import names
 from common.errors import ShoalError
 from shoal.aws import stacks
 from shoal.aws.account import Account
+from shoal.cli.target import Target
 from shoal.cli.verbs.logs import _is_active
 from shoal.deployments import logs
 from shoal.deployments.logs import RunLogs
@@ -129,7 +130,8 @@ def test_an_unknown_run_has_no_logs() -> None:
 
 def test_a_deployment_that_is_being_updated_does_not_end_the_logs_of_its_run(monkeypatch) -> None:
     account: Any = SimpleNamespace(client=lambda _: None, session=None)
-    target: Any = SimpleNamespace(name="demo", account=account)
+    monkeypatch.setattr(Target, "account", account)
+    target = Target("demo", None, "logs")
     monkeypatch.setattr(stacks, "describe", lambda *_: {"StackStatus": "UPDATE_IN_PROGRESS"})
     with pytest.raises(ShoalError, match="is in state UPDATE_IN_PROGRESS"):
         _is_active(target, RUN)

@@ -11,12 +11,12 @@ from common.errors import DataError, ShoalError
 from common.progress import reporting
 from shoal.interrupt import Detached, Interrupt
 from shoal.runs.backend import Backend
+from shoal.runs.files import Copied, RunFiles
 from shoal.runs.follow import follow
 from shoal.runs.run import Run
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import DataAccess, Staging
 from shoal.runs.state import RunState
-from shoal.runs.store import Copied, RunFiles
 from shoal.runs.train import carry_out
 from shoal.ssh.connection import LostError
 
