@@ -24,7 +24,7 @@ from infra.gpu_nodes import START_SECONDS, PlannedNode
 from infra.parts import PreprocessingSpec
 from trainer.config import TrainConfig, configured
 from trainer.options.optimisation_options import GLOBAL_BATCH
-from trainer.registry import MODELS, RunSize
+from trainer.registry import MODELS, Workload
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)
 """Seconds to start the ranks on this machine and to measure their rates. Measured."""
@@ -159,7 +159,7 @@ def run_work(config: TrainConfig, size: DatasetSize, *, ranks: int, embedding: i
     rows, words = config.options.rows_to_learn(max(1, round((1 - VALIDATION_SHARE) * size.train))), size.words
     declared = MODELS[config.model].step_rows
     default = declared and declared.of(
-        RunSize(rows=rows, on_gpus=True, optimiser=config.optimisation.optimiser, words=words)
+        Workload(rows=rows, on_gpus=True, optimiser=config.optimisation.optimiser, words=words)
     )
     batch = config.optimisation.requested_batch(ranks) or default or GLOBAL_BATCH
     operations = REFERENCE_OPERATIONS

@@ -38,7 +38,7 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRecord:
+class ParsedRecord:
     folder: Path
     steps: tuple[Step, ...]
     """Steps of the run in order, without steps that a resumed run repeated later."""
@@ -116,12 +116,12 @@ def _checked(kind: type[_M], content: object) -> _M | None:
     return None
 
 
-def read_runs(folders: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
+def read_runs(folders: Sequence[Path]) -> tuple[list[ParsedRecord], list[str]]:
     """Return the runs at and below these folders, and messages about runs that are unreadable.
 
     Raises ExperimentError if there is no run at or below one of the folders, or if no run is readable.
     """
-    found: list[RunRecord] = []
+    found: list[ParsedRecord] = []
     problems: list[str] = []
     for folder in find_runs(folders):
         try:
@@ -163,7 +163,7 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
                 yield from _below(each, depth - 1)
 
 
-def read_run(folder: Path) -> RunRecord:
+def read_run(folder: Path) -> ParsedRecord:
     """Return the run in a folder. Raises ExperimentError if a file is unreadable or the record has no start line."""
     with (
         explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"),
@@ -195,7 +195,7 @@ def read_run(folder: Path) -> RunRecord:
     summary: Mapping[str, Any] | None = read_json(folder / SUMMARY)
     if summary is None:
         summary = next((each.summary for each in reversed(_of(End, parts[-1].lines))), None)
-    return RunRecord(
+    return ParsedRecord(
         folder=folder,
         steps=tuple(steps),
         epochs=tuple(epochs),

@@ -13,7 +13,7 @@ from typing import Any
 
 from common.display import plural
 from common.errors import ExperimentError
-from experiments.records import RunRecord
+from experiments.records import ParsedRecord
 from trainer.classification.metrics import accuracy_interval, few_rows_note
 
 _IRRELEVANT_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes")
@@ -35,10 +35,10 @@ class Group:
     """Folder of the single run, or folder that contains the repeated runs."""
     name: str
     """Shortest ending of the folder's path that no other group has."""
-    runs: Sequence[RunRecord]
+    runs: Sequence[ParsedRecord]
 
     @property
-    def counted(self) -> Sequence[RunRecord]:
+    def counted(self) -> Sequence[ParsedRecord]:
         """The finished runs or, if no run has finished, all runs."""
         return [run for run in self.runs if run.state == "finished"] or self.runs
 
@@ -91,12 +91,12 @@ class Row:
     """Settings that differ between the rows of the table."""
 
 
-def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
+def group_runs(runs: Sequence[ParsedRecord]) -> list[Group]:
     """Return the runs in groups of repeated runs. Each other run is a group of its own.
 
     If the numbered runs in a folder differ in more than the seed, they are not repeats, and keep their names.
     """
-    by_key: dict[tuple[Path, str], list[RunRecord]] = {}
+    by_key: dict[tuple[Path, str], list[ParsedRecord]] = {}
     for run in runs:
         folder, settings = run.folder.resolve(), ""
         if folder.name.isdecimal():
@@ -141,7 +141,7 @@ def make_rows(groups: Sequence[Group], baseline: Path | None = None) -> list[Row
     ]
 
 
-def _settings(run: RunRecord) -> dict[str, Any]:
+def _settings(run: ParsedRecord) -> dict[str, Any]:
     """Return the settings that affect the model or the speed. Data and hardware count as settings."""
     latest = run.latest
     return {
@@ -195,21 +195,21 @@ def _row(group: Group, settings: Mapping[str, Any], base: Group | None) -> Row:
     )
 
 
-def _seconds(run: RunRecord) -> float:
+def _seconds(run: ParsedRecord) -> float:
     seconds = run.summary_number("seconds")
     return run.seconds if seconds is None else seconds
 
 
-def _rate(run: RunRecord) -> float | None:
+def _rate(run: ParsedRecord) -> float | None:
     rate = run.summary_number("samples_per_second")
     return run.steps[-1].rows_per_second if rate is None and run.steps else rate
 
 
-def _loss(run: RunRecord) -> float | None:
+def _loss(run: ParsedRecord) -> float | None:
     return run.test.loss if run.test else run.steps[-1].loss if run.steps else None
 
 
-def _ratio_of_ranks(run: RunRecord, base: RunRecord) -> float | None:
+def _ratio_of_ranks(run: ParsedRecord, base: ParsedRecord) -> float | None:
     """Return the number of ranks divided by that of the baseline, or None if the two runs do not show how well ranks
     scale."""
     one, other = run.latest.config, base.latest.config
@@ -223,7 +223,7 @@ def _middle(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _where(run: RunRecord) -> str | None:
+def _where(run: ParsedRecord) -> str | None:
     latest = run.launches[-1] if run.launches else {}
     where, nodes = latest.get("where"), latest.get("nodes")
     types = (
@@ -262,7 +262,7 @@ def common_measures(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def warnings(runs: Sequence[RunRecord]) -> list[str]:
+def warnings(runs: Sequence[ParsedRecord]) -> list[str]:
     """Return warnings if the runs used different data, lines of a record were unreadable, or a test set is small."""
     messages = []
     if len(digests := Counter(run.latest.digest for run in runs)) > 1:

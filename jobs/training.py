@@ -7,9 +7,9 @@ import numpy as np
 
 from common.errors import DataError
 from corpus.layout import MIN_ROWS, MIN_TRAINING_ROWS
+from corpus.raw_texts import RawTexts
 from corpus.reading.acceptance import require_classes
 from corpus.text import STOPWORD_LISTS, load_stopwords
-from corpus.text_request import TextRequest
 from jobs.local import run_prepared_work
 from jobs.merge import MergeResult
 from jobs.preparation import PreparedWork
@@ -17,7 +17,7 @@ from jobs.preparation import PreparedWork
 _BLOCK_ROWS = 1 << 20
 
 
-def make_training_dataset(request: TextRequest, folder: Path, *, option: str) -> MergeResult:
+def make_training_dataset(request: RawTexts, folder: Path, *, option: str) -> MergeResult:
     """Make the dataset in `folder`.
 
     `option` names what the user can change if `folder` is not writable or its disk is full. Raises DataError if the
@@ -38,7 +38,7 @@ def make_training_dataset(request: TextRequest, folder: Path, *, option: str) ->
     return made
 
 
-def _require_trainable(made: MergeResult, request: TextRequest) -> None:
+def _require_trainable(made: MergeResult, request: RawTexts) -> None:
     """Raise DataError if a dataset has too few rows, or no training row of a class."""
     settings, train, test = request.settings, made.counts["train"], made.counts["test"]
     if train < MIN_TRAINING_ROWS or test < MIN_ROWS:

@@ -15,9 +15,9 @@ from bootstrap.node.documents import JsonDocument, RequestDocument, token_in
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.json_values import parse_json_object
 from corpus.dataset_settings import Settings
+from corpus.raw_texts import TextProgress
 from corpus.stream import progress
 from corpus.stream.stream_settings import StreamSettings, read_settings
-from corpus.text_request import TextProgress
 from experiments.records import read_run
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.merge import MergeResult, read_merge_result

@@ -93,7 +93,7 @@ _SUMMARY = """\
 The file is a JSON object with the fields of these tables.
 """
 _SUMMARY_PARTS = {
-    "Whole run": "WholeRun",
+    "Whole run": "Totals",
     "Since the latest start": "SinceStart",
     "Metrics": "Metrics",
     "Word embeddings": "Embeddings",

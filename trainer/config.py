@@ -17,7 +17,7 @@ from common.errors import TrainingError
 from common.options import Option, flag
 from trainer.options.optimisation_options import DEFAULT_EPOCHS, GLOBAL_BATCH, KEPT_ON_RESUME, OptimisationOptions
 from trainer.options.section import NonNegative, Section, option, options
-from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, RunSize, Settings
+from trainer.registry import DEFAULT_MODEL, MODELS, PRESETS, Settings, Workload
 
 _ENDLESS_DEFAULTS: Settings = {"schedule": "constant"}
 """Defaults on an unbounded stream without an end: the rate cannot decay over an unknown number of steps."""
@@ -164,7 +164,7 @@ class TrainConfig(Section):
         """Return this configuration with other values, also of the fields of its sections."""
         return self.of({**self.values(), **values})
 
-    def with_step_rows(self, size: RunSize) -> Self:
+    def with_step_rows(self, size: Workload) -> Self:
         """Return this configuration with the model's default batch size, unless the user gave a batch size."""
         declared = MODELS[self.model].step_rows
         step_rows = declared and declared.of(size._replace(optimiser=self.optimisation.optimiser))

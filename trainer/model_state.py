@@ -6,20 +6,20 @@ from shoal_balance import BatchOrder
 
 from trainer.config import TrainConfig
 from trainer.output import checkpoint
-from trainer.output.checkpoint import RunProgress
+from trainer.output.checkpoint import Progress
 from trainer.output.run_files import CHECKPOINTS
-from trainer.task import RunData, Task
+from trainer.task import LoopData, Task
 
 
 class ModelState:
     """State of a run on this rank. Between two steps it is the same on all ranks, except for rounding."""
 
-    def __init__(self, config: TrainConfig, task: Task[Any], data: RunData, order: BatchOrder) -> None:
+    def __init__(self, config: TrainConfig, task: Task[Any], data: LoopData, order: BatchOrder) -> None:
         """Create the state before the first step, with the model of `task` and a new optimiser."""
         self._config, self._digest = config, data.digest
         self.task, self.order = task, order
         self.optimiser = task.optimiser(config.optimisation)
-        self.progress = RunProgress()
+        self.progress = Progress()
         self.epochs = config.optimisation.epochs_for(order.steps)
         self.steps = self.epochs * order.steps
         """Number of steps in all epochs."""

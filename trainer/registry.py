@@ -16,7 +16,7 @@ Settings = Mapping[str, Any]
 STEPS_AN_EPOCH = 100
 
 
-class RunSize(NamedTuple):
+class Workload(NamedTuple):
     """Properties of a run that determine the default batch size."""
 
     on_gpus: bool
@@ -36,7 +36,7 @@ class StepRows(NamedTuple):
 
     about: str
     """Description for the help of `--global-batch`."""
-    of: Callable[[RunSize], int | None]
+    of: Callable[[Workload], int | None]
     """Function that returns the number of rows per step for a run; None for the general default."""
 
 

@@ -17,19 +17,19 @@ from trainer.asynchronous import AsynchronousStepper
 from trainer.clock import Clock
 from trainer.config import TrainConfig
 from trainer.distributed import memory
-from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.distributed.ranks import Ranks, StopSignals
 from trainer.loop import Trainer
 from trainer.output.opening import opened_output
 from trainer.output.run_files import CHECKPOINTS
 from trainer.resuming import SETTINGS_OF_NODES, resumed_config
 from trainer.synchronous import SynchronousStepper
-from trainer.task import TRAINING, DataT, RunData, Task, task_class
+from trainer.task import TRAINING, DataT, LoopData, Task, task_class
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises the same TrainingError on all ranks if training fails."""
     clock = Clock()
-    with StopRequest() as stop, memory.convert_errors(ranks.device):
+    with StopSignals() as stop, memory.convert_errors(ranks.device):
         require_equal_settings(config, ranks)
         with opened_output(config.output, ranks, resume=config.resume, force=config.force) as (saved, notes):
             if saved:
@@ -94,7 +94,7 @@ def require_same_data(state: dict[str, Any], config: TrainConfig, digest: str) -
         )
 
 
-def make_order(global_batch: int, seed: int, ranks: Ranks, data: RunData, *, resumed: bool) -> BatchOrder:
+def make_order(global_batch: int, seed: int, ranks: Ranks, data: LoopData, *, resumed: bool) -> BatchOrder:
     """Return the global batches of a new or resumed run on `data`.
 
     Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.

@@ -15,14 +15,14 @@ from common.errors import TrainingError
 from trainer.clock import Activity, Clock, step_timer
 from trainer.config import TrainConfig
 from trainer.distributed.exchange import GradientExchange, bytes_a_step
-from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.distributed.ranks import Ranks, StopSignals
 from trainer.model_state import ModelState
 from trainer.output.checkpoint_schedule import Checkpointer
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.rank_errors import DivergedError
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
-from trainer.task import RunData, task_class
+from trainer.task import LoopData, task_class
 
 _REBALANCE_STEPS = 10
 """Number of steps after which the split over the ranks is computed again."""
@@ -35,12 +35,12 @@ class Stepper(ABC):
         self,
         config: TrainConfig,
         ranks: Ranks,
-        data: RunData,
+        data: LoopData,
         order: BatchOrder,
         *,
         saved: dict[str, Any] | None,
         clock: Clock,
-        stop: StopRequest,
+        stop: StopSignals,
     ) -> None:
         """Create the model and its optimiser, restore them from `saved` if given, and measure the ranks' own rates.
 

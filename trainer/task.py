@@ -38,7 +38,7 @@ class EpochStatus(Enum):
     STOP = "the run was asked to stop"
 
 
-class RunData(Protocol):
+class LoopData(Protocol):
     """Data of a run, as the loop sees it."""
 
     @property
@@ -83,7 +83,7 @@ class RowStream(ABC):
         """Handle the end of writing a checkpoint of the latest state. Called only on the first rank."""
 
 
-DataT = TypeVar("DataT", bound=RunData)
+DataT = TypeVar("DataT", bound=LoopData)
 
 
 class Task(ABC, Generic[DataT]):

@@ -28,7 +28,7 @@ _ALIVE = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _APPLICATION = re.compile(r"application_[0-9]{1,20}_[0-9]{1,10}")
 
 
-class StepLaunch:
+class StepWork:
     """Launch of preprocessing jobs to which an EMR step belongs."""
 
     def __init__(self, bucket: str, run: str, token: str) -> None:

@@ -17,8 +17,8 @@ from common.checked_values import Must, matching, of_length, one_of, require_fie
 from common.errors import DataError
 from common.json_values import from_json, parse_json_object
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
+from corpus.raw_texts import RawTexts
 from corpus.stream.stream_settings import StreamSettings
-from corpus.text_request import TextRequest
 
 VERSION = 2
 """Version of every kind of document. An agent rejects documents of a different version, and reports the rejection."""
@@ -78,7 +78,7 @@ class JsonDocument:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaunchDocument(JsonDocument):
+class TokenDocument(JsonDocument):
     """Document that belongs to one launch of a run, which the token identifies."""
 
     token: Token
@@ -97,7 +97,7 @@ class LaunchDocument(JsonDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRequest(LaunchDocument):
+class RunRequest(TokenDocument):
     """Request that the nodes of a deployment execute a run."""
 
     run: Annotated[str, Must("the name of a run", names.is_run)]
@@ -118,7 +118,7 @@ class RunRequest(LaunchDocument):
     dataset: Annotated[str, matching("the address of a dataset", _DATASET)] | None = None
     """Dataset: an s3:// address, or a key in the document store. Exactly one of `dataset`, `texts` and `stream` is
     set."""
-    texts: TextRequest | None = None
+    texts: RawTexts | None = None
     texts_name: Fingerprint | None = None
     """Fingerprint of `texts`, used in file names."""
     stream: StreamSettings | None = None
@@ -179,7 +179,7 @@ class RequestDocument(JsonDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cancellation(LaunchDocument):
+class Cancellation(TokenDocument):
     """Cancellation of a launch of preprocessing jobs. The cancelled step writes a copy of the document as its
     answer."""
 

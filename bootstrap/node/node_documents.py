@@ -15,9 +15,9 @@ from bootstrap.node.documents import (
     Count,
     Instance,
     JsonDocument,
-    LaunchDocument,
     RunRequest,
     Sentence,
+    TokenDocument,
     require,
 )
 from common import names
@@ -45,7 +45,7 @@ class Member(JsonDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt(LaunchDocument):
+class Attempt(TokenDocument):
     """Nodes that execute a launch together, until a node is lost or a new node joins.
 
     The nodes agree on an attempt through a conditional write. Each agent stops the ranks of older attempts.
@@ -95,7 +95,7 @@ class Attempt(LaunchDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeStatus(LaunchDocument):
+class NodeStatus(TokenDocument):
     """Status that a node reports for a launch."""
 
     phase: Annotated[str, one_of(PHASES)]
@@ -156,7 +156,7 @@ class NodeStatus(LaunchDocument):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunEnd(LaunchDocument):
+class RunEnd(TokenDocument):
     """End of a launch of a run."""
 
     outcome: Annotated[str, one_of(OUTCOMES)]

@@ -27,10 +27,10 @@ from common.files import whole_file
 from common.progress import ProgressReporter, reporting
 from common.starter import end_with_starter
 from corpus.layout import DATASET_NAME
+from corpus.raw_texts import TextProgress
 from corpus.reading import s3
 from corpus.reading.storage import write_text
 from corpus.stream.stream_settings import write_settings
-from corpus.text_request import TextProgress
 from trainer.output.run_files import CHECKPOINTS, RECORD, STREAM
 
 _REPORT_SECONDS = 2.0

@@ -12,7 +12,7 @@ from bootstrap.node.processes import Restarts
 from bootstrap.node.uploads import Results
 from common.errors import DataError
 from common.files import DOCUMENT_BYTES, read_regular
-from corpus.text_request import TextProgress
+from corpus.raw_texts import TextProgress
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD
 
 _PROGRESS = "progress.json"

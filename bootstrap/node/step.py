@@ -39,9 +39,9 @@ def _wait(client: "subprocess.Popen[bytes]", bucket: str, run: str, token: str) 
             return code if code >= 0 else 128 - code
         except subprocess.TimeoutExpired:
             if launch is None:
-                from bootstrap.node.cancellation import StepLaunch  # imports boto3; many steps end before that
+                from bootstrap.node.cancellation import StepWork  # imports boto3; many steps end before that
 
-                launch = StepLaunch(bucket, run, token)
+                launch = StepWork(bucket, run, token)
         if launch.is_cancelled():
             launch.end(client)
             time.sleep(_HOLD_SECONDS)

@@ -5,7 +5,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from common.json_values import finite_numbers
-from experiments.records import RunRecord
+from experiments.records import ParsedRecord
 from experiments.report.tables import (
     MEASURES,
     Column,
@@ -91,7 +91,7 @@ _MISTAKES = (
 class _Subject(NamedTuple):
     """Run with the names that the page shows. The runs of a group have lines of the same colour."""
 
-    run: RunRecord
+    run: ParsedRecord
     name: str
     group: str
 
@@ -248,7 +248,7 @@ def _mistake_rows(subjects: Sequence[_Subject]) -> Iterator[Row]:
             yield {"run": subject.name if len(subjects) > 1 else None, **vars(each)}
 
 
-def _full_steps(run: RunRecord) -> list[Step]:
+def _full_steps(run: ParsedRecord) -> list[Step]:
     """Return the steps that have at least half a global batch. Smaller steps, at ends of epochs, are too noisy."""
     return [step for step in run.steps if 2 * sum(step.split) >= run.latest.global_batch]
 
@@ -265,7 +265,7 @@ def _loss_rows(subjects: Sequence[_Subject]) -> Iterator[Row]:
             yield {**subject.identity, **point}
 
 
-def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
+def _loss_points(run: ParsedRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
     """Yield points of a run's loss: at most `most` on training rows, and at most `most` on validation rows. A point is
     (kind of rows, step, seconds, loss). `an_epoch` is the number of steps per epoch."""
     full = _full_steps(run)

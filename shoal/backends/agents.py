@@ -7,15 +7,16 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 from bootstrap.node.node_documents import Attempt, NodeStatus
 from common.display import plural
 from common.errors import ShoalError
 from common.names import RUNS, log_name
-from corpus.text_request import describe_skipped_lines
+from corpus.raw_texts import describe_skipped_lines
 from shoal.runs.backend import Backend
 from shoal.runs.files import RunFiles
-from shoal.runs.run import requested_data
+from shoal.runs.run import Run, requested_data
 from shoal.runs.sources.source import Staging
 from shoal.runs.state import RunState, StopReason
 from shoal.runs.store import Launch, RequestedRuns
@@ -120,6 +121,9 @@ class AgentBackend(Backend):
             for each in attempts
             if each.number > self._first_attempt and each.why
         ]
+
+    def requested_run(self, name: str, output: Path) -> Run:
+        return Run.of_request(self.launch(name).request, output)
 
     def files(self, name: str) -> RunFiles:
         """Return the files of a run in the store. After they were copied, the request is removed."""

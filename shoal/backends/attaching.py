@@ -61,12 +61,16 @@ class StartedTraining:
         After an error, end what still costs money.
         """
         backend = self.backend
-        backend.stop(self.name)
+        if isinstance(backend, NodesBackend):
+            backend.end_without_nodes(self.name)
         deadline = time.monotonic() + backend.longest_stop
         try:
-            while not (state := backend.state(self.name)).has_ended and time.monotonic() < deadline:
+            if not (state := backend.state(self.name)).has_ended:
+                backend.stop(self.name)
+            while not state.has_ended and time.monotonic() < deadline:
                 reporter().tick()
                 time.sleep(backend.pause)
+                state = backend.state(self.name)
         except ShoalError:
             backend.stop(self.name, at_once=True)
             raise

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from pathlib import Path
 from typing import Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -156,7 +155,7 @@ class NodesBackend(AgentBackend):
         self.fleet.require_running()
 
     def stop(self, name: str, *, at_once: bool = False) -> None:
-        """Request a stop, or scale the nodes of an ended run to zero. A run that no node can execute ends at once.
+        """Request a stop, or scale the nodes of an ended run to zero.
 
         Nodes remain if an option keeps them, or if another run needs them. While AWS does not answer, the nodes do not
         receive the request.
@@ -173,11 +172,15 @@ class NodesBackend(AgentBackend):
             )
         if launch.end() is not None:
             self.fleet.scale_to_zero(launch.keeps_nodes)
-        elif not (launch.is_wanted() and launch.request.ready and self.fleet.is_wanted):
-            self.requests.write_end(launch.request)
-            launch.forget()
         elif not launch.request.stop:
             launch.ask_to_stop()
+
+    def end_without_nodes(self, name: str) -> None:
+        """End a run that no node executes or will execute, because its command was killed."""
+        launch = self.launch(name)
+        if launch.end() is None and not (launch.is_wanted() and launch.request.ready and self.fleet.is_wanted):
+            self.requests.write_end(launch.request)
+            launch.forget()
 
     def _withdraw(self) -> None:
         """Scale the nodes to zero if they are this run's, and remove the request."""
@@ -207,9 +210,6 @@ class NodesBackend(AgentBackend):
             files.on_copied(copied)
 
         return replace(files, on_copied=on_copied)
-
-    def requested_run(self, name: str, output: Path) -> Run:
-        return Run.of_request(self.launch(name).request, output)
 
     def current_runs(self) -> list[str]:
         """Return the name of the run with the current request, or nothing.

@@ -38,7 +38,7 @@ _UNKNOWN: Stack = {"StackStatus": "UNKNOWN"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeployRequest:
+class DeployOptions:
     """Request to deploy a topology under a name for an owner."""
 
     topology: Topology
@@ -92,7 +92,7 @@ def require_libraries(wanted: Topology) -> None:
         raise ShoalError(libraries.describe_missing(archive))
 
 
-def deploy(request: DeployRequest) -> DeployResult:
+def deploy(request: DeployOptions) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
     Raises ShoalError if the deployment belongs to a different owner, or if it fails. For a failure, the message names
@@ -106,7 +106,7 @@ def deploy(request: DeployRequest) -> DeployResult:
         raise
 
 
-def _deploy(request: DeployRequest) -> DeployResult:
+def _deploy(request: DeployOptions) -> DeployResult:
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
     before = stacks.wait_until_deployable(cloudformation, request.stack_name)
@@ -201,7 +201,7 @@ class _StackView:
         reporter().tick()
 
 
-def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
+def _refuse_others(request: DeployOptions, cloudformation: Any) -> None:
     stack = stacks.describe(cloudformation, request.stack_name)
     sentence = stacks.name_conflict(
         stack, deployment=request.deployment, owner=request.owner, made_from=request.topology.name
@@ -210,7 +210,7 @@ def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
         raise ShoalError(sentence)
 
 
-def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
+def _refuse_to_lose_data(request: DeployOptions, stack: Stack | None) -> None:
     """Raise ShoalError if the topology now names an existing data bucket, and the bucket that the stack created would
     be deleted with its data."""
     bucket = stacks.outputs(stack).get(names.OUTPUT_DATA_BUCKET) if stack else None
@@ -227,7 +227,7 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
         )
 
 
-def _read_guard(request: DeployRequest, stack: Stack | None) -> GuardReport | None:
+def _read_guard(request: DeployOptions, stack: Stack | None) -> GuardReport | None:
     """Return the report on the stack's guard, or None. Invalid settings of a guard are only noted,
     because the deployment restores them."""
     try:
@@ -237,7 +237,7 @@ def _read_guard(request: DeployRequest, stack: Stack | None) -> GuardReport | No
         return None
 
 
-def _refuse_spent_budget(request: DeployRequest, watching: GuardReport | None) -> None:
+def _refuse_spent_budget(request: DeployOptions, watching: GuardReport | None) -> None:
     budget, spent = request.topology.guard.budget, watching.spent if watching else None
     if budget is not None and spent is not None and budget <= spent:
         raise ShoalError(
@@ -246,7 +246,7 @@ def _refuse_spent_budget(request: DeployRequest, watching: GuardReport | None) -
         )
 
 
-def _refuse_during_training(request: DeployRequest) -> None:
+def _refuse_during_training(request: DeployOptions) -> None:
     """Raise ShoalError if GPU nodes run, because CloudFormation would move a changed node group to its first zone and
     replace the nodes."""
     running = [
@@ -262,7 +262,7 @@ def _refuse_during_training(request: DeployRequest) -> None:
         )
 
 
-def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]:
+def _generation(request: DeployOptions, stack: Stack | None) -> tuple[int, bool]:
     """Return the generation to deploy, and whether it is a new generation. It is new if the current EMR cluster has
     terminated."""
     outputs = stacks.outputs(stack) if stack else {}
@@ -274,7 +274,7 @@ def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]
     return (present + 1, True) if state in clusters.ENDED else (present, False)
 
 
-def _environment(request: DeployRequest) -> dict[str, str]:
+def _environment(request: DeployOptions) -> dict[str, str]:
     """Return environment variables for the CDK, in addition to those of this process: the path of its tools, and the
     region."""
     tools = str(Path(sys.executable).parent)
@@ -293,7 +293,7 @@ def _resources(template: Path) -> int:
         return 0
 
 
-def _stack_after_interrupt(request: DeployRequest) -> Stack | None:
+def _stack_after_interrupt(request: DeployOptions) -> Stack | None:
     """Return the stack, after waiting until the last request of the interrupted CDK can have taken effect.
 
     If AWS does not answer, or after another interrupt, return a stack in the state UNKNOWN.
@@ -309,7 +309,7 @@ def _stack_after_interrupt(request: DeployRequest) -> Stack | None:
         return _UNKNOWN
 
 
-def _interrupted_message(request: DeployRequest, stack: Stack | None) -> list[str]:
+def _interrupted_message(request: DeployOptions, stack: Stack | None) -> list[str]:
     again = shlex.join(
         ["shoal", "deploy", request.source, "--deployment", request.deployment, "--owner", request.owner]
     )

@@ -81,7 +81,7 @@ def nodes(account: Account, now: Status) -> list[LogExcerpt]:
     return excerpts
 
 
-class RunLogs:
+class ProgramLogs:
     """Output of a run's ranks and readers, read from the growing logs in the data bucket."""
 
     def __init__(self, s3: "S3Client", bucket: str, run: str) -> None:

@@ -13,11 +13,11 @@ import yaml
 from common.errors import DataError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import DEFAULT, Settings
+from corpus.raw_texts import RawTexts
 from corpus.reading import s3
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.rules import VALIDATION_SHARE
-from corpus.text_request import TextRequest
 from jobs.merge import MergeResult
 from jobs.training import make_training_dataset
 from tests.corpus.reading.inputs.beginnings import content_of, written
@@ -29,9 +29,9 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("training_t
 
 def request(
     files: Sequence[str], *, test: Sequence[str] = (), settings: Settings = SETTINGS, **reading: Any
-) -> TextRequest:
+) -> RawTexts:
     inspection = inspect_inputs(Inputs(files=tuple(files), test=tuple(test), options=ReadingOptions(**reading)))
-    return TextRequest(
+    return RawTexts(
         sources=inspection.sources,
         settings=inspection.settings(settings),
         max_malformed=0.05,
@@ -39,7 +39,7 @@ def request(
     )
 
 
-def make(texts: TextRequest, folder: Path) -> MergeResult:
+def make(texts: RawTexts, folder: Path) -> MergeResult:
     return make_training_dataset(texts, folder, option="--cache")
 
 

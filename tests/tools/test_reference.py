@@ -49,7 +49,7 @@ def test_the_page_of_the_record_shows_every_kind_and_field() -> None:
     page = reference.record()
     kinds = {kind.__name__.lower(): {each.name for each in fields(kind)} - {kind.rest, "time"} for kind in KINDS}
     stored = set(kinds).union(*kinds.values())
-    parts = (summary.WholeRun, summary.SinceStart, summary.Metrics, summary.Embeddings)
+    parts = (summary.Totals, summary.SinceStart, summary.Metrics, summary.Embeddings)
     stored |= {name for part in parts for name in part.__annotations__}
     assert sorted(name for name in stored if f"`{name}`" not in page) == []
 

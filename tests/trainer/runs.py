@@ -19,9 +19,9 @@ from tests.waiting import PATIENCE, until
 from trainer import rate_measurement
 from trainer.__main__ import main
 from trainer.output import reporter
-from trainer.output.summary import Embeddings, Metrics, SinceStart, WholeRun
+from trainer.output.summary import Embeddings, Metrics, SinceStart, Totals
 
-_FIELDS = {name for part in (Metrics, WholeRun, SinceStart, Embeddings) for name in part.__annotations__}
+_FIELDS = {name for part in (Metrics, Totals, SinceStart, Embeddings) for name in part.__annotations__}
 _OF_FILES = ("similarity_", "analogy_", "pip_")
 """Beginnings of fields that `Embeddings` describes together."""
 

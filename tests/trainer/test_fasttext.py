@@ -14,7 +14,7 @@ from trainer.classification.labelling import Labeller
 from trainer.classification.model_folder import load_model
 from trainer.classification.rows import RaggedRows
 from trainer.config import configured
-from trainer.registry import RunSize
+from trainer.registry import Workload
 
 LEARNING = ("--model", "fasttext", "--buckets", "500", "--threads", "1")
 STEPS = ("--epochs", "6", "--learning-rate", "0.2")
@@ -67,7 +67,7 @@ def test_unequal_ranks_learn_the_same_as_one(launch, texts, tmp_path, options):
 )
 def test_the_default_batch_size_depends_on_the_model_and_its_texts(options, size, batch):
     config = configured({"data": Path("d"), "output": Path("o"), **options})
-    assert config.with_step_rows(RunSize(**{"on_gpus": False, **size})).optimisation.global_batch == batch
+    assert config.with_step_rows(Workload(**{"on_gpus": False, **size})).optimisation.global_batch == batch
 
 
 @pytest.mark.parametrize(

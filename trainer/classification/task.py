@@ -39,7 +39,7 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.output.run_files import MODEL
-from trainer.registry import RunSize
+from trainer.registry import Workload
 from trainer.task import TEST, Task
 
 _MISTAKES, _MOST_MISTAKES = 10, 200
@@ -58,7 +58,7 @@ class Classification(Task[TextData]):
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         rows = data.training
-        size = RunSize(on_gpus=ranks.device.type != "cpu", rows=len(rows), words=float(rows.lengths.mean()))
+        size = Workload(on_gpus=ranks.device.type != "cpu", rows=len(rows), words=float(rows.lengths.mean()))
         loss = _loss(config.options, data, config.data)
         config = config.with_step_rows(size)
         options, data = models.kind(config.model).fit_settings(config.options, data, loss)

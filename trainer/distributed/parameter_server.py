@@ -109,7 +109,7 @@ TakeStep = Callable[[FinishedStep | None, bool], int | None]
 returns the next step for this rank."""
 
 
-class _RequestKind(IntEnum):
+class _MessageKind(IntEnum):
     PULL = 1
     PUSH = 2
     TAKE = 3
@@ -202,7 +202,7 @@ class ParameterServer:
         """
         parts = [self._rows_of_owner(rows, owner) for owner in range(self._ranks)]
         for owner in self._others:
-            self._request(owner, _RequestKind.PULL, parts[owner][1])
+            self._request(owner, _MessageKind.PULL, parts[owner][1])
         versions = []
         for owner, (places, local) in enumerate(parts):
             if owner == self._rank:
@@ -225,7 +225,7 @@ class ParameterServer:
             if owner == self._rank:
                 self._shard.push(local, owner_values, versions[owner])
             else:
-                self._request(owner, _RequestKind.PUSH, local, _flatten(owner_values), version=versions[owner])
+                self._request(owner, _MessageKind.PUSH, local, _flatten(owner_values), version=versions[owner])
             self._count(owner, [*local, *owner_values])
         for owner in self._others:
             self._receive_integer(owner)
@@ -237,7 +237,7 @@ class ParameterServer:
             assert self.take_step is not None
             return self.take_step(finished, stop)
         last = finished or FinishedStep(_NO_STEP, 0, 0.0, 0, 0.0)
-        self._request(0, _RequestKind.TAKE, [], torch.tensor([stop, *last], dtype=torch.float64))
+        self._request(0, _MessageKind.TAKE, [], torch.tensor([stop, *last], dtype=torch.float64))
         step = self._receive_integer(0)
         return None if step == _NO_STEP else step
 
@@ -257,7 +257,7 @@ class ParameterServer:
     def close(self) -> None:
         """Stop the threads of all ranks. All ranks must call this method at the same time."""
         for owner in self._others:
-            self._request(owner, _RequestKind.END, [])
+            self._request(owner, _MessageKind.END, [])
         for each in self._threads:
             each.join()
 
@@ -277,7 +277,7 @@ class ParameterServer:
             self.traffic.bytes += sum(each.nbytes for each in tensors)
 
     def _request(
-        self, owner: int, kind: _RequestKind, rows: Sequence[Tensor], values: Tensor | None = None, *, version: int = 0
+        self, owner: int, kind: _MessageKind, rows: Sequence[Tensor], values: Tensor | None = None, *, version: int = 0
     ) -> None:
         counts = list(map(len, rows)) or [0] * len(self._copies)
         messages = [torch.tensor([kind, version, *counts]), _flatten(rows), values]
@@ -309,9 +309,9 @@ class ParameterServer:
 
     def _answer(self, requester: int) -> None:
         head = torch.empty(2 + len(self._copies), dtype=torch.int64)
-        while _receive(self._requests, requester, head)[0] != _RequestKind.END:
+        while _receive(self._requests, requester, head)[0] != _MessageKind.END:
             kind, version, *counts = head.tolist()
-            if kind == _RequestKind.TAKE:
+            if kind == _MessageKind.TAKE:
                 message = _receive(self._requests, requester, torch.empty(6, dtype=torch.float64))
                 stop, rank, step, loss, rows_done, seconds = message.tolist()
                 last = None if rank == _NO_STEP else FinishedStep(int(rank), int(step), loss, int(rows_done), seconds)
@@ -321,7 +321,7 @@ class ParameterServer:
             else:
                 ids = _receive(self._requests, requester, torch.empty(sum(counts), dtype=torch.int64))
                 rows = torch.split(ids, counts)
-                if kind == _RequestKind.PUSH:
+                if kind == _MessageKind.PUSH:
                     self._shard.push(rows, self._receive_rows(self._requests, requester, counts), version)
                     answers = [torch.zeros(1, dtype=torch.int64)]
                 else:

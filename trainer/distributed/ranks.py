@@ -167,13 +167,13 @@ def _machine() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text()
 
 
-class StopRequest:
+class StopSignals:
     """Context in which SIGTERM and SIGINT do not terminate the process, but set `requested`."""
 
     def __init__(self) -> None:
         self.requested = False
 
-    def __enter__(self) -> "StopRequest":
+    def __enter__(self) -> "StopSignals":
         self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
         return self
 

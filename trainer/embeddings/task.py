@@ -35,7 +35,7 @@ from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.options.optimisation_options import OptimisationOptions
 from trainer.output.run_files import MODEL
-from trainer.registry import RunSize
+from trainer.registry import Workload
 from trainer.task import TEST, Task
 
 _HELD_OUT_STEP = 1 << 40
@@ -62,7 +62,7 @@ class Embedding(Task[TextRows]):
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextRows) -> tuple[TrainConfig, TextRows, list[str]]:
-        config = config.with_step_rows(RunSize(on_gpus=ranks.device.type != "cpu"))
+        config = config.with_step_rows(Workload(on_gpus=ranks.device.type != "cpu"))
         default = ENDLESS if isinstance(data, StreamRows) else data.default_epochs(config.options.words)
         epochs = config.optimisation.epochs or default
         return config.changed(epochs=epochs), data, []

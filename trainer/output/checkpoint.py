@@ -44,7 +44,7 @@ _KINDS = {
 
 
 @dataclass(kw_only=True)
-class RunProgress:
+class Progress:
     """Progress of a run since its first start."""
 
     epoch: int = 0
@@ -155,7 +155,7 @@ def require_state(state: dict[str, Any]) -> None:
         raise DamagedError("it has unknown options")
     kept = {name: state["config"][name] for name in KEPT_ON_RESUME if name in state["config"]}
     require_fields(OptimisationOptions, kept)
-    require_fields(RunProgress, state["progress"])
+    require_fields(Progress, state["progress"])
     if any(isinstance(value, (int, float)) and not 0 <= value <= _MOST for value in state["progress"].values()):
         raise DamagedError("its progress has impossible numbers")
     for tensors in (state["model"], state["optimiser"]):
@@ -196,14 +196,14 @@ def restore(
     stream: RowStream | None,
     *,
     where: Path,
-) -> RunProgress:
+) -> Progress:
     """Load a state into a model, its optimiser and its stream of rows, if any. Return the progress of the run.
 
     `state` is a state that `newest` returned. `where`: the folder, for the message. Raises TrainingError if the state
     belongs to a different model.
     """
     try:
-        progress = RunProgress(**state["progress"])
+        progress = Progress(**state["progress"])
         expected = model.state_dict()
         archive.require_tensors(state["model"], expected)
         archive.require_tensors(state["optimiser"], optimiser.state())

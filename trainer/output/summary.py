@@ -91,8 +91,8 @@ class _TwoClassMetrics(Metrics):
     f1_negative: float
 
 
-class WholeRun(Part):
-    """Fields about the whole run."""
+class Totals(Part):
+    """Fields about the whole run, such as its steps and its seconds."""
 
     stopped: bool
     """True if the run was stopped before its end. Its metrics are then null."""
@@ -207,9 +207,9 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
 
 def _parts(content: dict[str, Any]) -> list[type[Part]]:
     if content.get("stopped") is True:
-        return [WholeRun, SinceStart]
+        return [Totals, SinceStart]
     if "vocabulary" in content:
-        return [WholeRun, SinceStart, Embeddings]
+        return [Totals, SinceStart, Embeddings]
     confusion = content.get("confusion")
     classes = confusion.get("classes") if isinstance(confusion, dict) else None
-    return [WholeRun, SinceStart, Metrics if isinstance(classes, list) and len(classes) > 2 else _TwoClassMetrics]
+    return [Totals, SinceStart, Metrics if isinstance(classes, list) and len(classes) > 2 else _TwoClassMetrics]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from trainer.clock import ALL_REDUCE, COMPUTE, ORDER, Activity, Clock, StepTimer
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
-from trainer.output.checkpoint import RunProgress
+from trainer.output.checkpoint import Progress
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -113,7 +113,7 @@ class Efficiency:
 class Throughput:
     """Throughput since the latest start, from the first rank's clock and the reports of steps."""
 
-    def __init__(self, progress: RunProgress, clock: Clock, rates: list[float]) -> None:
+    def __init__(self, progress: Progress, clock: Clock, rates: list[float]) -> None:
         """`progress`: the progress of the run, which the caller updates. `rates` (ranks,): the ranks' own rates in rows
         per second."""
         self._progress, self._clock, self.rates = progress, clock, rates

@@ -16,7 +16,7 @@ from shoal.cli.verbs.plan import plan_content, plan_parts
 from shoal.progress import Bars
 
 if TYPE_CHECKING:
-    from shoal.deployments.deploy import DeployRequest, DeployResult
+    from shoal.deployments.deploy import DeployOptions, DeployResult
     from shoal.deployments.plan import DeploymentPlan
 
 _REFUSED = 1
@@ -43,7 +43,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
     from shoal.deployments import deploy, plan, preflight
 
     chosen = topology.load(source, cdk.TOPOLOGIES)
-    request = deploy.DeployRequest(
+    request = deploy.DeployOptions(
         topology=chosen,
         source=topology.absolute(source),
         deployment=check_name(deployment or chosen.name),
@@ -85,7 +85,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool) -> Re
     return Result(done_content, [_rows(deployment_plan, request, done)])
 
 
-def _rows(plan: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> list[tuple[str, str]]:
+def _rows(plan: "DeploymentPlan", request: "DeployOptions", done: "DeployResult") -> list[tuple[str, str]]:
     name, least = request.deployment, "at least " if plan.unknown else ""
     # A deployment without preprocessing has no dataset that `shoal train` could use by default.
     on_node = plan.topology.preprocesses_on_node

@@ -64,9 +64,9 @@ def run(
 
 def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> None:
     from shoal.deployments.fetch import find_data_bucket
-    from shoal.deployments.logs import RunLogs
+    from shoal.deployments.logs import ProgramLogs
 
-    logs = RunLogs(target.account.client("s3"), find_data_bucket(target.name, target.account), run)
+    logs = ProgramLogs(target.account.client("s3"), find_data_bucket(target.name, target.account), run)
     ended = printed = False
     asked = -_ASK_SECONDS
     while not ended:

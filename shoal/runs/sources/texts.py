@@ -16,12 +16,12 @@ from common.progress import reporter
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.layout import DATASET_NAME
+from corpus.raw_texts import RawTexts, describe_skipped_lines
 from corpus.reading.acceptance import label_notes
 from corpus.reading.inputs.inspection import inspect_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import identity_of
-from corpus.text_request import TextRequest, describe_skipped_lines
 from jobs.preparation import fingerprint
 from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.source import DataAccess, DataSource, Prepared, Staging
@@ -67,7 +67,7 @@ class PreparedTexts(Prepared):
 
     label = "the dataset of the texts"
 
-    def __init__(self, request: TextRequest, inputs: tuple[str, ...]) -> None:
+    def __init__(self, request: RawTexts, inputs: tuple[str, ...]) -> None:
         self._request, self.inputs = request, inputs
         does = "read" if request.settings.duplicates else "read and preprocess"
         self.staging = Staging(f"{does} the texts on the nodes", request.plain_bytes, "B")
@@ -76,7 +76,7 @@ class PreparedTexts(Prepared):
         return {"texts": self._request, "texts_name": dataset_name(self._request)}
 
 
-def understand_texts(texts: TextsSource, output: Path, *, duplicates: bool = True) -> TextRequest:
+def understand_texts(texts: TextsSource, output: Path, *, duplicates: bool = True) -> RawTexts:
     """Determine the formats of the files, and return a request to read the files.
 
     Files in `output` are ignored, because they are results of a run. Raises DataError if the input is invalid.
@@ -87,7 +87,7 @@ def understand_texts(texts: TextsSource, output: Path, *, duplicates: bool = Tru
     wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
     settings = inspection.settings(wanted)
     inspection.check_values(settings, texts.max_malformed)
-    return TextRequest(
+    return RawTexts(
         sources=inspection.sources,
         settings=settings,
         max_malformed=texts.max_malformed,
@@ -95,7 +95,7 @@ def understand_texts(texts: TextsSource, output: Path, *, duplicates: bool = Tru
     )
 
 
-def dataset_name(request: TextRequest) -> str:
+def dataset_name(request: RawTexts) -> str:
     """Return the name of the dataset of these texts: 12 hexadecimal digits."""
     return fingerprint(request.sources, request.settings, frozenset())
 

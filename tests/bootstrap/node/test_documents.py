@@ -11,14 +11,14 @@ from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
 from common import names
 from common.errors import DataError
 from corpus.dataset_settings import Settings
+from corpus.raw_texts import RawTexts
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
 from corpus.stream.stream_settings import StreamSettings
-from corpus.text_request import TextRequest
 from tests.bootstrap.node.world import request
 from tests.bootstrap.test_shell import HOSTILE
 
-TEXTS = TextRequest(
+TEXTS = RawTexts(
     sources=(Source(address="s3://pile/a.txt", size=1, identity="x", format=Format(kind="fasttext")),),
     settings=Settings(ragged=True, labelled=True, duplicates=True),
     max_malformed=0.05,

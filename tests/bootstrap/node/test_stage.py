@@ -14,9 +14,9 @@ from common.progress import reporter
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import DEFAULT
 from corpus.layout import DATASET_NAME
+from corpus.raw_texts import RawTexts, TextProgress
 from corpus.reading.sources import Inputs
 from corpus.stream.stream_settings import read_settings
-from corpus.text_request import TextProgress, TextRequest
 from jobs import training
 from jobs.preparation import prepare_work
 from shoal.demo.reviews import write_reviews
@@ -122,7 +122,7 @@ def test_an_error_in_the_texts_leaves_no_dataset(machine, bucket, monkeypatch):
 def test_a_node_that_preprocesses_removes_duplicates_and_temporary_files(machine, bucket, tmp_path, max_malformed):
     written = write_reviews(tmp_path / "reviews.json", texts=300)
     work = prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), DEFAULT)
-    texts = TextRequest(
+    texts = RawTexts(
         sources=work.sources, settings=work.settings, max_malformed=max_malformed, plain_bytes=work.plain_bytes
     )
     asked = request(dataset=None, texts=texts, texts_name="0123456789ab")

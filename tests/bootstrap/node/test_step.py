@@ -31,7 +31,7 @@ def test_a_step_that_emr_ends_ends_its_work_first(monkeypatch):
 def test_a_cancelled_step_ends_its_work_and_then_waits_for_emr(monkeypatch):
     command = Mock(wait=Mock(side_effect=subprocess.TimeoutExpired("hadoop", 1)))
     launch = Mock(is_cancelled=Mock(side_effect=[False, True]))
-    monkeypatch.setattr(cancellation, "StepLaunch", lambda *words: launch if words == WORDS else None)
+    monkeypatch.setattr(cancellation, "StepWork", lambda *words: launch if words == WORDS else None)
     monkeypatch.setattr(step, "time", Mock(sleep=launch.sleep))
     assert step._wait(command, *WORDS) == 1
     assert launch.mock_calls == [call.is_cancelled(), call.is_cancelled(), call.end(command), call.sleep(300)]

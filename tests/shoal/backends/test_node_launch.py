@@ -1,44 +1,47 @@
 """Tests of a launch on nodes. The tests write the documents of the nodes."""
 
-import itertools
 import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from unittest.mock import Mock
 
 import boto3
 import pytest
 
-from bootstrap.node.documents import RequestDocument, RunRequest
-from bootstrap.node.node_documents import Attempt, Member, NodeStatus, RunEnd
+from bootstrap.node.documents import RunRequest
+from bootstrap.node.node_documents import RunEnd
 from common import names
 from common.errors import ShoalError
 from common.progress import ProgressReporter, reporting
 from corpus.reading.s3 import S3Path, read_text
 from shoal.aws import fleet
 from shoal.aws.account import Account, read_tags
-from shoal.aws.fleet import GpuGroup
 from shoal.backends import agents
-from shoal.backends.attaching import find_training, overview
+from shoal.backends.attaching import overview
 from shoal.backends.nodes import NodesBackend
 from shoal.cli.verbs.status import describe_outlook, describe_status
 from shoal.deployments.status import read_groups
 from shoal.runs.follow import follow
 from shoal.runs.run import Run
-from shoal.runs.sources.dataset import PreparedDataset
 from shoal.runs.sources.texts import PreparedTexts
 from shoal.runs.train import carry_out
 from tests.bootstrap.node.test_documents import TEXTS
-from tests.fleet import BUCKET, Fleet
-from trainer.config import configured
+from tests.fleet import BUCKET
+from tests.shoal.backends.launches import (
+    CONFIG,
+    DATASET,
+    OTHER,
+    agree,
+    claim,
+    end,
+    new_launch,
+    put,
+    requests,
+    status_of,
+    tell,
+)
 
-DATASET = PreparedDataset(f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5")
-CONFIG = configured({"model": "lstm", "data": Path("dataset"), "output": Path("output"), "epochs": 3, "slow": {1: 2.0}})
-OTHER = CONFIG.changed(epochs=4)
-NUMBERS = itertools.count()
-GROUP = GpuGroup(name="pair", scaling_group="demo", size=2, desired=2, gpus=1, spot=False, stays=False)
+pytestmark = pytest.mark.usefixtures("brisk")
 
 
 class Watching(ProgressReporter):
@@ -55,66 +58,6 @@ class Watching(ProgressReporter):
             tell(*self._statuses.pop(0))
 
 
-@pytest.fixture(autouse=True)
-def brisk(monkeypatch):
-    """Poll often, and never look for nodes: they have ended."""
-    monkeypatch.setattr(NodesBackend, "pause", 0.01)
-    monkeypatch.setattr(NodesBackend, "look_seconds", float("inf"))
-
-
-@pytest.fixture(scope="module")
-def deployment(nodes):
-    return Fleet(share="nfs").deployment
-
-
-@pytest.fixture
-def start(deployment, nodes, messages):
-    """Function that starts a run on the nodes, on a deployment of a new name."""
-    started = replace(deployment, name=f"launch-{next(NUMBERS)}")
-    messages.hide(started.name, "DEPLOYMENT")
-    for number, node in enumerate(nodes):
-        messages.hide(node.instance_id, f"NODE{number}")
-
-    def start(data=DATASET, *, agreed=True):
-        made = new_launch(started, "0a1b")
-        claim(made, data)
-        made.start([each.instance_id for each in nodes])
-        if agreed:
-            agree(made, nodes)
-        return made
-
-    return start
-
-
-@pytest.fixture
-def launch(start):
-    return start()
-
-
-@pytest.fixture
-def other(launch):
-    """Another run of the deployment, which has not started."""
-    return new_launch(launch.backend.deployment, "ffff")
-
-
-@pytest.fixture
-def on_their_group(monkeypatch):
-    """Add the group of the nodes to the launch's deployment."""
-    monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
-
-
-def new_launch(deployment, suffix):
-    """Return the launch of a run on the deployment's nodes, with its backend."""
-    backend = NodesBackend(deployment)
-    backend._launch = backend.new_launch(f"{deployment.name}.20260102T030405-{suffix}")
-    backend._launch.backend = backend
-    return backend._launch
-
-
-def claim(launch, data=DATASET, config=CONFIG):
-    launch.claim(Run.of_config(config, data), trainers=2, readers=0, share="nfs")
-
-
 def wait_for_data(launch):
     """Follow a run until its ranks have their data."""
     run = Run.of_config(CONFIG, DATASET, name=launch.run)
@@ -127,31 +70,6 @@ class HasData(Exception):  # noqa: N818
     def check(cls, state):
         if state.staging is None:
             raise cls
-
-
-def agree(launch, nodes, number=1, why=""):
-    """Write an attempt, like the nodes."""
-    members = tuple(Member(instance=each.instance_id, address=each.address, gpus=each.gpus) for each in nodes)
-    made = Attempt(number=number, token=launch.request.token, members=members, port=20_000, why=why)
-    put(names.attempt_key(launch.run, number), made.to_json())
-
-
-def tell(launch, statuses):
-    for instance, status in zip(launch.started, statuses, strict=False):
-        put(names.status_key(instance), status.to_json())
-
-
-def status_of(launch, phase, **more):
-    return NodeStatus(**{"token": launch.request.token, "phase": phase, "attempt": 1, **more})
-
-
-def requests(launch):
-    key = names.request_key(launch.backend.deployment.name)
-    return RequestDocument.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
-
-
-def put(key, text):
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=text.encode())
 
 
 def test_a_request_is_a_document_and_the_run_keeps_a_copy(launch, nodes):
@@ -341,60 +259,3 @@ def test_a_stopped_launch_and_a_forced_training_are_not_followed(launch, other):
     forced = new_launch(launch.backend.deployment, "cccc")
     claim(forced, config=replace(CONFIG, force=True))
     assert not forced.already_started
-
-
-def end(launch, outcome="finished", error=""):
-    put(launch.request.end_key, RunEnd(token=launch.request.token, outcome=outcome, error=error).to_json())
-    assert launch.end()
-
-
-def test_an_ended_run_is_not_stopped_but_its_nodes_are(launch, monkeypatch, messages):
-    monkeypatch.setattr(fleet, "groups", lambda *_, **__: ["group"])
-    scaled = []
-    monkeypatch.setattr(fleet, "scale_to_zero", lambda _, groups, **__: scaled.extend(groups))
-    end(launch, "failed", "no disk")
-    assert find_training(launch.backend.deployment, launch.run).stop() == ("failed", "no disk")
-    assert scaled == ["group"]
-    with messages.raises(ShoalError):
-        find_training(launch.backend.deployment, "x")
-
-
-@pytest.fixture
-def scaled(monkeypatch):
-    """Groups that were scaled to zero."""
-    found = []
-    monkeypatch.setattr(fleet, "scale_to_zero", lambda _, groups, **__: found.extend(groups))
-    return found
-
-
-def test_a_refused_command_does_not_end_the_nodes_of_another_one(launch, on_their_group, scaled):
-    put(names.request_key(launch.backend.deployment.name), '{"version": 1}')
-    with pytest.raises(ShoalError, match="is not a request of this version"):
-        carry_out(Run.of_config(CONFIG, DATASET, name=launch.run), NodesBackend(launch.backend.deployment))
-    assert scaled == []
-
-
-def test_nodes_end_after_an_error_even_if_aws_no_longer_lists_their_groups(launch, scaled, monkeypatch):
-    backend = NodesBackend(launch.backend.deployment)
-    launch.forget()
-
-    def fail(*_, **__):
-        monkeypatch.setattr(fleet, "groups", lambda *_, **__: pytest.fail("AWS does not answer"))
-        raise ShoalError("no zone is left")
-
-    monkeypatch.setattr(fleet, "groups", lambda *_, **__: [GROUP])
-    monkeypatch.setattr("shoal.backends.node_fleet.scale_up", fail)
-    with pytest.raises(ShoalError, match="no zone is left"):
-        carry_out(Run.of_config(CONFIG, DATASET, name=launch.run), backend)
-    assert scaled == [GROUP]
-    assert launch.requests.read() is None
-
-
-def test_a_stop_without_nodes_ends_the_run_and_all_groups(launch, on_their_group, scaled, monkeypatch):
-    training = find_training(launch.backend.deployment, launch.run)
-    monkeypatch.setattr(NodesBackend, "look_seconds", 0)
-    monkeypatch.setattr(training.backend.fleet, "require_running", Mock(side_effect=ShoalError("no node is left")))
-    with pytest.raises(ShoalError, match="no node is left"):
-        training.stop()
-    assert scaled == [GROUP]
-    assert launch.requests.read() is None

@@ -141,7 +141,7 @@ def test_missing_libraries_are_reported_before_any_call_to_aws(user, tmp_path, m
 @pytest.mark.parametrize(("empty", "kept"), [(False, False), (True, False), (False, True)])
 def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, messages) -> None:
     made = {"PhysicalResourceId": "shoal-own", "ResourceType": "AWS::S3::Bucket"}
-    request = deploy.DeployRequest(
+    request = deploy.DeployOptions(
         topology=Mock(data=Mock(bucket="given-instead"), region="us-east-1"),
         source="pair",
         deployment="pair",
@@ -167,7 +167,7 @@ def test_an_update_that_would_delete_data_is_refused(empty, kept, monkeypatch, m
 
 @pytest.mark.parametrize(("budget", "spent"), [(2.0, None), (2.0, 1.99), (None, 9.0), (2.0, 2.0), (0.05, 0.08)])
 def test_a_budget_that_is_already_spent_is_refused(budget, spent, messages) -> None:
-    request = deploy.DeployRequest(
+    request = deploy.DeployOptions(
         topology=Mock(guard=Mock(budget=budget)), source="pair", deployment="pair", owner="ada"
     )
     with messages.raises(ShoalError) if budget and spent and budget <= spent else nullcontext():
@@ -176,7 +176,7 @@ def test_a_budget_that_is_already_spent_is_refused(budget, spent, messages) -> N
 
 def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(monkeypatch, messages) -> None:
     group = {"AutoScalingGroupName": "g1", "DesiredCapacity": 1}
-    request = deploy.DeployRequest(topology=Mock(), source="pair", deployment="pair", owner="ada")
+    request = deploy.DeployOptions(topology=Mock(), source="pair", deployment="pair", owner="ada")
     request.__dict__["account"] = Mock()
     monkeypatch.setattr(deploy.fleet, "scaling_groups", lambda *_: [(group, {names.TAG_START: "train"})])
     with messages.raises(ShoalError):
@@ -185,7 +185,7 @@ def test_running_nodes_refuse_a_deployment_and_the_message_says_how_to_end_them(
 
 @pytest.mark.parametrize("looks", ["CREATE_IN_PROGRESS", "UPDATE_COMPLETE", None, "interrupted"])
 def test_an_interrupt_says_what_continues_even_if_another_one_follows(looks, monkeypatch, messages) -> None:
-    request = deploy.DeployRequest(topology=Mock(), source="pair", deployment="pair", owner="ada")
+    request = deploy.DeployOptions(topology=Mock(), source="pair", deployment="pair", owner="ada")
     request.__dict__["account"] = Mock()
     stack = looks and {"StackName": "Shoal-pair", "StackStatus": looks}
     second = Interrupt(signal.SIGINT) if looks == "interrupted" else None

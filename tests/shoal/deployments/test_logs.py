@@ -16,7 +16,7 @@ from shoal.aws.account import Account
 from shoal.cli.target import Target
 from shoal.cli.verbs.logs import _is_active
 from shoal.deployments import logs
-from shoal.deployments.logs import RunLogs
+from shoal.deployments.logs import ProgramLogs
 from shoal.deployments.status import ClusterStatus, Status
 
 OUTPUTS = {names.OUTPUT_DATA_BUCKET: "data", names.OUTPUT_GUARD: "guard"}
@@ -90,12 +90,12 @@ def bucket(aws) -> None:
 
 def test_each_complete_line_is_shown_once_with_its_node_and_rank(messages) -> None:
     with messages.raises(ShoalError):
-        RunLogs(boto3.client("s3"), BUCKET, RUN)
+        ProgramLogs(boto3.client("s3"), BUCKET, RUN)
     write("node-0.log", "[rank 0] one\n[rank 1] tw")
     write("node-1.log", "\x1b[31mred\n")
     write("record.jsonl", "{}\n")
     write("checkpoints/node-2.log", "no log\n")
-    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
+    logs = ProgramLogs(boto3.client("s3"), BUCKET, RUN)
     assert list(logs.more()) == ["node-0 rank 0 | one", "node-1 | \x1b[31mred"]
     assert list(logs.more()) == []
     write("node-0.log", "[rank 0] one\n[rank 1] two\n[rank 1] [rank 2] three\n")
@@ -109,7 +109,7 @@ def test_a_log_is_read_in_pieces_and_a_longer_line_is_cut(monkeypatch) -> None:
     other = "demo.20260102T030405-0a1c"
     write("node-0.log", "one\ntwo\nthis is long\nthree\nfo", other)
     monkeypatch.setattr(shoal.deployments.logs, "_PIECE_BYTES", 8)
-    lines = RunLogs(boto3.client("s3"), BUCKET, other).more()
+    lines = ProgramLogs(boto3.client("s3"), BUCKET, other).more()
     assert [line.partition(" | ")[2] for line in lines] == ["one", "two", "this is ", "long", "three"]
 
 
@@ -117,7 +117,7 @@ def test_the_lines_of_one_rank_are_shown_alone() -> None:
     write("node-0.log", "[rank 0] one\nfrom the launcher\n[rank 1] two\n")
     write("node-1.log", "[rank 12] no\n[rank 1]\n")
     write("node-0-attempt-2.log", "[rank 1] again\n")
-    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
+    logs = ProgramLogs(boto3.client("s3"), BUCKET, RUN)
     lines = list(logs.more(1))
     assert [line for line in lines if "rank" in line] == ["node-0 attempt 2 rank 1 | again", "node-0 rank 1 | two"]
     assert len(lines) == 2
@@ -125,7 +125,7 @@ def test_the_lines_of_one_rank_are_shown_alone() -> None:
 
 def test_an_unknown_run_has_no_logs() -> None:
     with pytest.raises(ShoalError):
-        RunLogs(boto3.client("s3"), BUCKET, "../x")
+        ProgramLogs(boto3.client("s3"), BUCKET, "../x")
 
 
 def test_a_deployment_that_is_being_updated_does_not_end_the_logs_of_its_run(monkeypatch) -> None:

@@ -78,7 +78,7 @@ def test_a_failed_gpu_rank_does_not_wait_for_others(monkeypatch):
 
 def test_a_stop_request_is_recorded_and_handlers_are_restored():
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    with ranks.StopRequest() as stop:
+    with ranks.StopSignals() as stop:
         assert not stop.requested
         signal.raise_signal(signal.SIGTERM)
         assert stop.requested

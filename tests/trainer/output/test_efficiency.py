@@ -12,7 +12,7 @@ from tests.played_clock import PlayedClock
 from trainer import clock
 from trainer.clock import Activity, Clock, step_timer
 from trainer.distributed.ranks import join_process_group
-from trainer.output.checkpoint import RunProgress
+from trainer.output.checkpoint import Progress
 from trainer.output.throughput import Efficiency, Throughput
 
 ROWS, SECONDS = st.integers(0, 50), st.floats(0, 10)
@@ -164,13 +164,13 @@ def test_steps_with_unknown_times_count_like_the_others():
 
 def test_a_run_that_is_stopped_before_its_first_step_has_a_summary():
     with join_process_group(1) as ranks:
-        found = Throughput(RunProgress(), Clock(), [100.0]).summary(ranks, step_timer(ranks.device))
+        found = Throughput(Progress(), Clock(), [100.0]).summary(ranks, step_timer(ranks.device))
     assert (found["samples_per_second"], found["share_of_ideal"], found["seconds"]) == (0.0, None, 0.0)
 
 
 def test_speeds_count_since_the_latest_start_and_seconds_over_all_starts(monkeypatch):
     monkeypatch.setattr(clock, "time", played := PlayedClock())
-    progress, spent = RunProgress(rows_seen=100, seconds=10.0), Clock()
+    progress, spent = Progress(rows_seen=100, seconds=10.0), Clock()
     found = Throughput(progress, spent, [60.0, 40.0])
     assert found.rows_per_second is None
     for activity, seconds in ((Activity.TRAINING, 3.0), (Activity.CHECKPOINTS, 1.0), (Activity.EVALUATION, 7.0)):

@@ -16,8 +16,8 @@ _MAX_SOURCES, _MAX_BYTES = 1 << 20, (1 << 60) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextRequest:
-    """Request to make a dataset for training, with the result of the inspection of the texts."""
+class RawTexts:
+    """Raw texts for a training dataset, with the result of their inspection."""
 
     sources: Annotated[tuple[Source, ...], of_length(1, _MAX_SOURCES)]
     settings: Settings
@@ -30,7 +30,7 @@ class TextRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class TextProgress:
-    """Progress of a TextRequest."""
+    """Progress of reading raw texts."""
 
     read: int
     """Number of decompressed bytes that were read."""
