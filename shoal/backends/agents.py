@@ -56,10 +56,6 @@ class AgentBackend(Backend):
     def look_at_nodes(self) -> None:
         """Check the nodes. Raises ShoalError if no node is left and no new node is starting."""
 
-    def stop_reason(self, launch: Launch) -> StopReason:  # noqa: ARG002
-        """Return why a launch stopped without a request of this command."""
-        return StopReason("somebody stopped it")
-
     @abstractmethod
     def new_launch(self, name: str) -> Launch:
         """Return the launch of a new run, or of a run to resume."""
@@ -111,7 +107,7 @@ class AgentBackend(Backend):
             staging=None if self._has_data else self.staging or requested_data(launch.request).staging,
             bytes_read=min((each.read for each in statuses.values()), default=0),
             is_independent=latest is not None and not any(each.over for each in statuses.values()),
-            find_stop_reason=partial(self.stop_reason, launch) if end and end.outcome == "stopped" else None,
+            find_stop_reason=partial(StopReason, "somebody stopped it") if end and end.outcome == "stopped" else None,
             notes=[*self._attempt_notes(attempts), *_status_notes(statuses, skipped=self._has_data)],
         )
 

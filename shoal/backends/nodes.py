@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap.node.documents import RunRequest
 from bootstrap.node.node_documents import NodeStatus
 from bootstrap.node.store import Store
 from common import names
@@ -137,19 +138,13 @@ class NodesBackend(AgentBackend):
             details["kept"] = True
         return replace(
             state,
+            find_stop_reason=state.find_stop_reason and partial(_stop_reason, self.deployment, launch.request),
             reading=reading,
             notes=notes,
             dollars=self.fleet.spending.so_far(),
             machines=self.fleet.machines,
             details=details,
         )
-
-    def stop_reason(self, launch: Launch) -> StopReason:
-        """Return why a run was stopped: by its cost limit, the guard, or a user."""
-        request = launch.request
-        if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
-            return StopReason(f"it would have cost more than ${request.max_dollars:g}")
-        return stop_reason(self.deployment)
 
     def look_at_nodes(self) -> None:
         self.fleet.require_running()
@@ -224,6 +219,13 @@ class NodesBackend(AgentBackend):
 
     def hardware(self, run: Run) -> Hardware:
         return self.fleet.hardware(readers=run.data.readers > 0)
+
+
+def _stop_reason(deployment: Deployment, request: RunRequest) -> StopReason:
+    """Return why a run was stopped: by its cost limit, the guard, or a user."""
+    if request.max_dollars is not None and not request.stop and request.at(time.time()).stop:
+        return StopReason(f"it would have cost more than ${request.max_dollars:g}")
+    return stop_reason(deployment)
 
 
 def run_outlook(deployment: Deployment, launch: Launch, reports: Reports) -> Outlook:
